@@ -25,28 +25,31 @@ and the sum of their times), or when memory grows by more than a quarter.
 from __future__ import annotations
 
 import argparse
-import json
-import os
+import multiprocessing
 import re
 import resource
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import duckdb
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
+from offsetguard.config.workspace import Workspace
 from offsetguard.sources.logs.matching import PATTERNS
 from offsetguard.sources.logs.pattern import Pattern
+from offsetguard_spark.ingest import LogBatch, parsed_counts, parsed_events
+from offsetguard_spark.session import make_session
 
 EXCERPTS = Path(__file__).parents[1] / "tests" / "unit" / "logs" / "excerpts"
-PLUGINS = Path(__file__).parents[1] / "plugins"
 SAMPLES = ("broker-4.9.8.log", "broker-5.3.3.log", "slave-5.3.3.log")
 AIM = 3.0
 MEMORY_AIM = 1.25
@@ -58,20 +61,14 @@ HEAD = "^([0-9-]+ [0-9:]+) [A-Z]+ (.+?) - (.*)$"
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, help="where the logs are made, and kept for the next run")
+    parser.add_argument("--folder", type=Path, required=True, help="where the logs are made, and kept for the next run")
     parser.add_argument("--size-mib", type=int, default=1024)
     parser.add_argument("--sample", type=Path, nargs="+", metavar="LOG", help="real logs to make the file of")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--duckdb-python", default=sys.executable, help="a Python that has duckdb (default: this one)")
-    parser.add_argument("--worker", choices=("spark", "duckdb"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.worker:
-        return work({"spark": SparkSide, "duckdb": DuckSide}[arguments.worker]())
-    if arguments.folder is None:
-        parser.error("--folder is needed")
     template = template_of(arguments.sample or [EXCERPTS / name for name in SAMPLES])
     path = made_log(arguments.folder, arguments.size_mib, template)
-    ok = compare(path, arguments.rounds, arguments.duckdb_python)
+    ok = compare(path, arguments.rounds)
     return 0 if memory_is_flat(arguments.folder, arguments.size_mib, template) and ok else 1
 
 
@@ -95,9 +92,9 @@ def made_log(folder: Path, size_mib: int, template: bytes) -> Path:
     return path
 
 
-def compare(path: Path, rounds: int, duckdb_python: str) -> bool:
+def compare(path: Path, rounds: int) -> bool:
     """Run both sides in turn and print the table; returns whether the aim is met."""
-    sides = {"Spark": Worker("spark", sys.executable), "DuckDB": Worker("duckdb", duckdb_python)}
+    sides = {"Spark": Worker(SparkSide), "DuckDB": Worker(DuckSide)}
     seconds: dict[str, list[float]] = {name: [] for name in sides}
     answers: dict[str, dict[str, Any]] = {}
     for number in range(rounds + 1):
@@ -133,7 +130,7 @@ def memory_is_flat(folder: Path, size_mib: int, template: bytes) -> bool:
     """Parse a small file and the large one, each in a fresh process, and compare what they needed at most."""
     peaks: list[dict[str, float]] = []
     for size in (min(SMALL_MIB, size_mib), size_mib):
-        side = Worker("spark", sys.executable)
+        side = Worker(SparkSide)
         peaks.append(side.ask(str(made_log(folder, size, template)))["peak_mib"])
         side.close()
         print(f"memory, {size:5,} MiB: " + ", ".join(f"{what} {mib:,.0f} MiB" for what, mib in peaks[-1].items()))
@@ -143,57 +140,46 @@ def memory_is_flat(folder: Path, size_mib: int, template: bytes) -> bool:
 
 
 class Worker:
-    """One side in a process of its own: a path in, one JSON line out."""
+    """One side in a process of its own: a path in, what it found out."""
 
-    def __init__(self, side: str, python: str) -> None:
-        command = [python, __file__, "--worker", side]
-        environment = os.environ | {"PYTHONPATH": str(PLUGINS)}  # for a Python that has only DuckDB
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-        )
+    def __init__(self, side: Callable[[], SparkSide | DuckSide]) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(target=work, args=(side, theirs))
+        self._process.start()
+        theirs.close()
 
     def ask(self, path: str) -> dict[str, Any]:
         """Have a file parsed; returns seconds, records and peak_mib."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(path + "\n")
-        self._process.stdin.flush()
-        while line := self._process.stdout.readline():
-            if line.startswith("{"):
-                answer: dict[str, Any] = json.loads(line)
-                return answer
-        raise SystemExit("a worker died; what it said stands above")
+        self._connection.send(path)
+        answer: dict[str, Any] = self._connection.recv()
+        return answer
 
     def close(self) -> None:
         """End the process."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
+        self._connection.send(None)
+        self._process.join()
 
 
-def work(side: SparkSide | DuckSide) -> int:
-    for line in sys.stdin:
+def work(start: Callable[[], SparkSide | DuckSide], connection: Connection) -> None:
+    side = start()
+    while (path := connection.recv()) is not None:
         begin = time.perf_counter()
-        side.parse(line.strip())
+        side.parse(path)
         seconds = time.perf_counter() - begin
         records: dict[str, list[int]] = {}
         for kind, count, times in side.records():
             known = records.setdefault(ONE_IN_DUCKDB.get(kind, kind), [0, 0])
             known[:] = known[0] + count, known[1] + int(times)
         own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        answer = {"seconds": seconds, "records": records, "peak_mib": {"Python": own} | side.peak_mib()}
-        print(json.dumps(answer), flush=True)
+        connection.send({"seconds": seconds, "records": records, "peak_mib": {"Python": own} | side.peak_mib()})
     side.stop()
-    return 0
 
 
 class SparkSide:
     """The parsing of the ingest job, with its session."""
 
     def __init__(self) -> None:
-        from offsetguard.config.workspace import Workspace  # noqa: PLC0415 - DuckDB's Python need not have what Spark needs
-        from offsetguard_spark.session import make_session  # noqa: PLC0415
-
         self._folder = tempfile.TemporaryDirectory()
         home = Path(self._folder.name)
         workspace = Workspace(home, home / "offsetguard.yml", f"sqlite:///{home / 'offsetguard.db'}")
@@ -202,16 +188,12 @@ class SparkSide:
 
     def parse(self, path: str) -> None:
         """Parse a file and keep its events."""
-        from offsetguard_spark.ingest import LogBatch, parsed_counts, parsed_events  # noqa: PLC0415
-
         batch = LogBatch("benchmark", (path,), "broker-a", routine=True)
         self._parsed = parsed_events(self._spark, batch, [path], Path(path).stat().st_size)
         parsed_counts(self._parsed)
 
     def records(self) -> Iterable[Sequence[Any]]:
         """Return (kind, events, sum of their times in seconds) of what was parsed, and drop it."""
-        from pyspark.sql import functions as F  # noqa: PLC0415
-
         events = self._parsed.where("pattern IS NOT NULL")
         figures = ("count(*) AS events", "sum(unix_seconds(at)) AS seconds")
         rows = events.groupBy("pattern.kind").agg(*(F.expr(figure) for figure in figures)).collect()
@@ -220,7 +202,7 @@ class SparkSide:
 
     def peak_mib(self) -> dict[str, float]:
         """Return what the JVM's process has needed at most, as Linux counts it."""
-        process = self._spark.sparkContext._gateway.proc.pid  # type: ignore[attr-defined,union-attr]
+        process = self._spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
         status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
         return {"JVM": int(re.findall(r"VmHWM:\s*([0-9]+)", status)[0]) / 1024}
 
@@ -234,8 +216,6 @@ class DuckSide:
     """What a DuckDB user would write."""
 
     def __init__(self) -> None:
-        import duckdb  # noqa: PLC0415 - only this side has it
-
         self._folder = tempfile.TemporaryDirectory()  # tables beyond its memory go there, as Spark's do
         self._connection = duckdb.connect(f"{self._folder.name}/events.duckdb")
 

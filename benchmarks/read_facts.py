@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -79,7 +78,6 @@ def main() -> int:
             "one day as published": lambda group: small_reader.group_history(CLUSTER, group, *one_day, columns=COLUMNS),
         }
         seconds: dict[str, list[float]] = {name: [] for name in cases}
-        first: dict[str, float] = {}
         for number in range(parsed.rounds + 1):
             group = _group_name(int(next(names)))
             for name, read in cases.items():
@@ -88,21 +86,18 @@ def main() -> int:
                 took = (time.perf_counter() - began) * 1e3
                 expected = parsed.queues if name == "state" else DAY if "day" in name else intervals
                 assert rows.num_rows == expected, (name, rows.num_rows, expected)
-                if number:
+                if number:  # the first round warms
                     seconds[name].append(took)
-                else:
-                    first[name] = took
-        return _report(seconds, first, _cold(packed, span), [len(_data_files(one)) for one in workspaces])
+        return _report(seconds, [len(_data_files(one)) for one in workspaces])
 
 
-def _report(seconds: dict[str, list[float]], first: dict[str, float], cold_ms: float, files: list[int]) -> int:
+def _report(seconds: dict[str, list[float]], files: list[int]) -> int:
     week = statistics.median(seconds["week"])
     _say(f"data files: {files[0]} after housekeeping; {files[1]} of the day as published")
-    _say(f"{'':<24}{'median ms':>10}{'min ms':>10}{'first ms':>10}{'of week':>10}")
+    _say(f"{'':<24}{'median ms':>10}{'min ms':>10}{'of week':>10}")
     for name, times in seconds.items():
         median = statistics.median(times)
-        _say(f"{name:<24}{median:>10.1f}{min(times):>10.1f}{first[name]:>10.1f}{median / week:>9.1f}x")
-    _say(f"week in a new process, imports included: {cold_ms:,.0f} ms")
+        _say(f"{name:<24}{median:>10.1f}{min(times):>10.1f}{median / week:>9.1f}x")
     missed = week > WEEK_AIM_MS or statistics.median(seconds["state"]) > STATE_AIM_MS
     _say(f"aim: week {WEEK_AIM_MS:.0f} ms, state {STATE_AIM_MS:.0f} ms: {'MISSED' if missed else 'met'}")
     return 1 if missed else 0
@@ -220,24 +215,6 @@ def _scan(workspace: Workspace, group: str) -> pa.Table:
     )
     table = load_table(open_catalog(workspace), GROUP_FACTS)
     return table.scan(row_filter=condition, selected_fields=tuple(COLUMNS)).to_arrow()
-
-
-def _cold(workspace: Workspace, span: tuple[datetime, datetime]) -> float:
-    program = (
-        "import sys, pathlib, datetime\n"
-        "from offsetguard.lake.reading import FactReader\n"
-        "from offsetguard.store.database import open_database\n"
-        "from offsetguard.config.workspace import Workspace\n"
-        "home, url, since, until, *columns = sys.argv[1:]\n"
-        "workspace = Workspace(pathlib.Path(home), pathlib.Path(home), url)\n"
-        "times = [datetime.datetime.fromisoformat(text) for text in (since, until)]\n"
-        "reader = FactReader(workspace, open_database(url))\n"
-        "reader.group_history('main', 'consumer-group-00000', *times, columns=columns)\n"
-    )
-    told = [str(workspace.home), workspace.database_url, *(moment.isoformat() for moment in span), *COLUMNS]
-    began = time.perf_counter()
-    subprocess.run([sys.executable, "-c", program, *told], check=True)
-    return (time.perf_counter() - began) * 1e3
 
 
 def _data_files(workspace: Workspace) -> list[Path]:
