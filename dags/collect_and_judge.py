@@ -28,11 +28,11 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk import DAG, CronTriggerTimetable, Param, task, task_group
 
-from offsetguard_airflow.deadlines import deadline
 from offsetguard_airflow.defaults import INTERVAL_START, IS_BACKFILL, TAGS, TASK_DEFAULTS
+from offsetguard_airflow.hooks.heartbeat import deadline
 from offsetguard_airflow.operators.collect import CollectOffsetsOperator
 from offsetguard_airflow.operators.judge import JudgeOperator
-from offsetguard_airflow.operators.publish import PublishIntervalOperator
+from offsetguard_airflow.operators.spark_jobs import PublishIntervalOperator
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -84,7 +84,7 @@ with DAG(
     @task(retries=0)  # a wrong file does not get better by itself
     def choose_clusters(**context: Context) -> list[str]:
         """Read the configuration now, not when the DAG is parsed."""
-        from offsetguard_airflow.clusters import chosen_clusters
+        from offsetguard_airflow.task_inputs import chosen_clusters
 
         return chosen_clusters(context["params"]["cluster"])
 

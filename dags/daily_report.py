@@ -22,7 +22,7 @@ from datetime import timedelta
 from airflow.sdk import DAG, CronTriggerTimetable
 
 from offsetguard_airflow.defaults import TAGS, TASK_DEFAULTS
-from offsetguard_airflow.operators.daily_report import DailyReportOperator
+from offsetguard_airflow.operators.outbox import DailyReportOperator
 
 with DAG(
     "daily_report",

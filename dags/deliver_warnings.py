@@ -27,10 +27,9 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, AssetOrTimeSchedule, CronTriggerTimetable
 
-from offsetguard_airflow.assets import OUTBOX
-from offsetguard_airflow.deadlines import deadline
-from offsetguard_airflow.defaults import TAGS, TASK_DEFAULTS
-from offsetguard_airflow.operators.deliver import DeliverOperator
+from offsetguard_airflow.defaults import OUTBOX, TAGS, TASK_DEFAULTS
+from offsetguard_airflow.hooks.heartbeat import deadline
+from offsetguard_airflow.operators.outbox import DeliverOperator
 
 with DAG(
     "deliver_warnings",

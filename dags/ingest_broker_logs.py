@@ -24,7 +24,7 @@ from datetime import timedelta
 from airflow.sdk import DAG, Param
 
 from offsetguard_airflow.defaults import TAGS, TASK_DEFAULTS
-from offsetguard_airflow.operators.ingest import IngestBrokerLogsOperator
+from offsetguard_airflow.operators.spark_jobs import IngestBrokerLogsOperator
 
 with DAG(
     "ingest_broker_logs",

@@ -26,7 +26,7 @@ from datetime import timedelta
 from airflow.sdk import DAG, Param
 
 from offsetguard_airflow.defaults import TAGS, TASK_DEFAULTS
-from offsetguard_airflow.operators.recompute import RecomputeFactsOperator
+from offsetguard_airflow.operators.spark_jobs import RecomputeFactsOperator
 
 with DAG(
     "recompute_facts",

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.plugins_manager import AirflowPlugin
 
-from offsetguard.model.views import DATA_DOCS_PATH, INCIDENTS_PATH, URL_PREFIX
+from offsetguard.model.views import URL_PREFIX
+from offsetguard_airflow import page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,24 +19,18 @@ class OffsetGuardPlugin(AirflowPlugin):
     name = "offsetguard"
     external_views = [  # noqa: RUF012 - Airflow removes broken entries from this very list
         {
-            "name": "Incidents",
-            "href": f"{URL_PREFIX.removeprefix('/')}{INCIDENTS_PATH}/",
+            "name": page.title_of(name),
+            "href": f"{URL_PREFIX.removeprefix('/')}{page.path_of(name)}/",
             "destination": "nav",
             "category": "browse",
-            "url_route": "offsetguard-incidents",
-        },
-        {
-            "name": "Data Docs",
-            "href": f"{URL_PREFIX.removeprefix('/')}{DATA_DOCS_PATH}/",
-            "destination": "nav",
-            "category": "browse",
-            "url_route": "offsetguard-data-docs",
-        },
+            "url_route": f"offsetguard-{name.replace('_', '-')}",
+        }
+        for name in page.names()
     ]
 
     @property
     def fastapi_apps(self) -> list[Mapping[str, Any]]:
         """Built only when the API server asks for it."""
-        from offsetguard_airflow.page.app import create_app
+        from offsetguard_airflow.web.app import create_app
 
         return [{"name": "OffsetGuard", "app": create_app(), "url_prefix": URL_PREFIX}]

@@ -1,8 +1,10 @@
-"""What all our DAGs share, so that it is said once."""
+"""What all our DAGs share, so that it is said once; and what they announce to each other."""
 
 from __future__ import annotations
 
 from datetime import timedelta
+
+from airflow.sdk import Asset, AssetAlias
 
 OWNER = "offsetguard"
 TAGS = ["offsetguard", "rocketmq"]
@@ -20,3 +22,12 @@ TASK_DEFAULTS = {
     "retry_delay": timedelta(seconds=5),
     "execution_timeout": timedelta(minutes=5),
 }
+
+PUBLISHED_FACTS = Asset(name="offsetguard_published_facts", uri="x-offsetguard://published-facts")
+"""An interval of a cluster became readable as a whole."""
+
+OUTBOX = Asset(name="offsetguard_outbox", uri="x-offsetguard://outbox")
+"""There are messages to deliver. Starts `deliver_warnings` at once."""
+
+OUTBOX_CHANGES = AssetAlias(name="offsetguard_outbox_changes")
+"""Outlet of the judge: it adds OUTBOX only when it wrote a message, so quiet minutes start nothing."""

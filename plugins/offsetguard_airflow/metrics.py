@@ -42,7 +42,7 @@ def send_cycle(cluster: str, interval_start: str, *, since: datetime) -> None:
     from offsetguard.lake.cycle_metrics import of_cycle
     from offsetguard.store import cycles
     from offsetguard.store.database import open_database
-    from offsetguard_airflow.run_interval import interval_at
+    from offsetguard_airflow.task_inputs import interval_at
 
     engine = open_database(Workspace.from_environment().database_url)
     for cycle in cycles.newest(engine, cluster=cluster, interval=interval_at(interval_start), limit=1):

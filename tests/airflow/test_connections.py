@@ -12,11 +12,13 @@ from offsetguard.deliver.channels.receipt import Unavailable
 from offsetguard.deliver.channels.slack import SlackChannel
 from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
 from offsetguard.model.errors import ConfigError
-from offsetguard_airflow.hooks.channels import mail_channel, slack_channel, slack_webhook
-from offsetguard_airflow.hooks.rocketmq import rocketmq_credentials
-from offsetguard_airflow.hooks.spark_connect import spark_connect_server
-from offsetguard_airflow.operators.publish import PublishIntervalOperator
-from offsetguard_airflow.operators.spark_job import LocalByDefaultSparkSubmitHook, workspace_variables
+from offsetguard_airflow.hooks.connections import mail_channel, rocketmq_credentials, slack_channel, slack_webhook
+from offsetguard_airflow.operators.spark_job import (
+    LocalByDefaultSparkSubmitHook,
+    spark_connect_server,
+    workspace_variables,
+)
+from offsetguard_airflow.operators.spark_jobs import PublishIntervalOperator
 
 MAIL = {
     "smtp://mail.example.com/?disable_ssl=true&disable_tls=true": ("mail.example.com", 25, None, TlsMode.NONE),

@@ -14,7 +14,7 @@ from offsetguard.store import judged_intervals
 from offsetguard.store.database import open_database, writing
 from offsetguard.store.judged_intervals import JudgedInterval
 from offsetguard.store.models import Mode
-from offsetguard_airflow.deadlines import look_whether_all_is_well
+from offsetguard_airflow.hooks.heartbeat import look_whether_all_is_well
 from offsetguard_peers.demo.groups import ONE_TEAM
 from offsetguard_peers.http_server import HeartbeatListener
 

@@ -13,7 +13,7 @@ from offsetguard.model.views import MessageView
 from offsetguard.store import outbox
 from offsetguard.store.database import current_time, open_database, reading, writing
 from offsetguard.store.outbox import Lane
-from offsetguard_airflow.operators import deliver
+from offsetguard_airflow.operators import outbox as tasks
 from offsetguard_peers.databases import PostgresServer
 from offsetguard_peers.delivery.world import RESOLVED, VIEW
 from offsetguard_peers.demo.groups import ONE_TEAM
@@ -70,8 +70,8 @@ def _deliver_on_a_host_that_is_off(monkeypatch: pytest.MonkeyPatch, off_by: time
             return datetime.now(UTC) + off_by
 
     with monkeypatch.context() as patch:
-        patch.setattr(deliver, "datetime", HostTime)
-        deliver.DeliverOperator(task_id="deliver").execute({})
+        patch.setattr(tasks, "datetime", HostTime)
+        tasks.DeliverOperator(task_id="deliver").execute({})
 
 
 def _address(server: SmtpServer) -> str:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard_airflow.page.form_tokens import VALID_S, is_from_own_page, is_valid, new_token
+from offsetguard_airflow.web.forms import VALID_S, is_from_own_page, is_valid, new_token
 
 NOW_S = 1_795_000_000.5
 

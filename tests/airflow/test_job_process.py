@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from airflow.sdk.exceptions import AirflowException
 
-from offsetguard_airflow.operators.job_process import JobProcess
+from offsetguard_airflow.operators.spark_job import JobProcess
 
 LOG = logging.getLogger("task")
 SAYS_AND_FAILS = """

@@ -12,13 +12,12 @@ from offsetguard.config.workspace import Workspace
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.model.errors import ConfigError
 from offsetguard.model.intervals import Interval
-from offsetguard_airflow.clusters import chosen_clusters
-from offsetguard_airflow.configuration import configuration
-from offsetguard_airflow.facts import check_group_pattern
-from offsetguard_airflow.operators.ingest import IngestBrokerLogsOperator
-from offsetguard_airflow.operators.publish import PublishIntervalOperator
-from offsetguard_airflow.operators.recompute import RecomputeFactsOperator
-from offsetguard_airflow.run_interval import interval_at
+from offsetguard_airflow.operators.spark_jobs import (
+    IngestBrokerLogsOperator,
+    PublishIntervalOperator,
+    RecomputeFactsOperator,
+)
+from offsetguard_airflow.task_inputs import check_group_pattern, chosen_clusters, configuration, interval_at
 from offsetguard_peers.judging.records import a_group
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))

@@ -43,7 +43,7 @@ default_team: ops
 """
 RUN_TASK = """\
 import sys
-from offsetguard_airflow.operators.publish import PublishIntervalOperator
+from offsetguard_airflow.operators.spark_jobs import PublishIntervalOperator
 PublishIntervalOperator(task_id="publish", cluster="demo", interval_start=sys.argv[1]).execute({})
 """
 # No worker of a cluster ever starts a Python: one that tried would fail. Executors fit into the small workers; tasks go

@@ -1,14 +1,26 @@
-"""The place outside that hears whether all is well; see `channels.heartbeat`."""
+"""The place outside that hears whether all is well (`channels.heartbeat`), and a second path to it.
+
+Airflow's deadline alerts are that path: a run that hangs makes Airflow look whether OffsetGuard still works. Airflow
+counts every run as late that did not end well in time, also one that failed at once. So a missed deadline is only the
+occasion to look: what has stopped is told to the heartbeat, and nothing when all is well.
+The callback runs in the triggerer: without one nothing is told here, and the heartbeat's silence has to do.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from airflow.sdk import BaseHook
+from airflow.sdk.definitions.callback import AsyncCallback
+from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import timedelta
 
     from offsetguard.config import Delivery
     from offsetguard.deliver.channels.heartbeat import Heartbeat
@@ -18,6 +30,9 @@ if TYPE_CHECKING:
 
         def error(self, event: str, /, *values: Any) -> object:
             """Write a line."""
+
+
+_log = logging.getLogger(__name__)
 
 
 def open_heartbeat(delivery: Delivery) -> Heartbeat | None:
@@ -43,3 +58,30 @@ def tell_heartbeat(delivery: Delivery, reasons: Sequence[str], log: Log) -> None
         return
     if heartbeat is not None and (unheard := beat(heartbeat, reasons)):
         log.error("%s; whoever listens will raise the alarm", unheard)
+
+
+def deadline(after: timedelta) -> DeadlineAlert:
+    """Return an alert for runs that have not ended well so long after they were queued."""
+    return DeadlineAlert(
+        reference=DeadlineReference.DAGRUN_QUEUED_AT,
+        interval=after,
+        callback=AsyncCallback(f"{__name__}.{look_whether_all_is_well.__name__}"),
+    )
+
+
+async def look_whether_all_is_well() -> None:
+    """Tell the heartbeat what has stopped."""
+    await asyncio.to_thread(_look)
+
+
+def _look() -> None:
+    from offsetguard.decide.own_health import troubles_of
+    from offsetguard_airflow.task_inputs import open_workspace
+
+    ours = open_workspace(_log.error)
+    troubles = [one.text for one in troubles_of(ours.engine, ours.config, now=datetime.now(UTC))]
+    ours.engine.dispose()
+    for trouble in troubles:
+        _log.error("%s", trouble)
+    if troubles:
+        tell_heartbeat(ours.config.delivery, troubles, _log)

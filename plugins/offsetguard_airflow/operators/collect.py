@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
-from offsetguard_airflow.run_interval import interval_at
+from offsetguard_airflow.task_inputs import configuration, interval_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,8 +37,7 @@ class CollectOffsetsOperator(BaseOperator):
         from offsetguard.collect.collector import collect_cluster
         from offsetguard.config.workspace import Workspace
         from offsetguard.model.errors import IntervalHasPassed
-        from offsetguard_airflow.configuration import configuration
-        from offsetguard_airflow.hooks.rocketmq import rocketmq_credentials
+        from offsetguard_airflow.hooks.connections import rocketmq_credentials
 
         workspace = Workspace.from_environment()
         config = configuration(workspace, self.log.error).config

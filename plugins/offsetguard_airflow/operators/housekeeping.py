@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk import BaseOperator
 
+from offsetguard_airflow.task_inputs import open_workspace
+
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
 
@@ -18,17 +20,13 @@ class HousekeepingOperator(BaseOperator):
 
     def execute(self, context: Context) -> None:
         """Do everything that is due now."""
-        from offsetguard.config.workspace import Workspace
         from offsetguard.lake.cycle_metrics import of_housekeeping
         from offsetguard.lake.upkeep.clean import Housekeeper
-        from offsetguard.store.database import open_database
-        from offsetguard_airflow.configuration import configuration
         from offsetguard_airflow.metrics import send
 
-        workspace = Workspace.from_environment()
-        retention = configuration(workspace, self.log.error).config.retention
-        engine = open_database(workspace.database_url)
-        report = Housekeeper(workspace, retention, engine, self.log.info).clean(now=datetime.now(UTC))
+        ours = open_workspace(self.log.error)
+        housekeeper = Housekeeper(ours.workspace, ours.config.retention, ours.engine, self.log.info)
+        report = housekeeper.clean(now=datetime.now(UTC))
         send(of_housekeeping(report))
         self.log.info(
             "%d intervals settled; deleted: %d landed snapshots, %d intervals, %d cycles, %d judgements, %d incidents, "

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from offsetguard_airflow.assets import OUTBOX, OUTBOX_CHANGES
-from offsetguard_airflow.run_interval import interval_at
+from offsetguard_airflow.defaults import OUTBOX, OUTBOX_CHANGES
+from offsetguard_airflow.task_inputs import check_group_pattern, interval_at, open_workspace, read_facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -66,17 +66,11 @@ class JudgeOperator(BaseOperator):
 
     def execute(self, context: Context) -> None:
         """Judge, and announce the outbox when messages were written."""
-        from offsetguard.config.workspace import Workspace
         from offsetguard.decide.judge import judge_interval
         from offsetguard.model.errors import ConfigError
-        from offsetguard.store.database import open_database
-        from offsetguard_airflow.configuration import configuration
-        from offsetguard_airflow.facts import check_group_pattern, read_facts
 
-        workspace = Workspace.from_environment()
-        in_use = configuration(workspace, self.log.error)
-        engine = open_database(workspace.database_url)
-        facts = read_facts(workspace, engine, self.cluster, interval_at(self.interval_start))
+        ours = open_workspace(self.log.error)
+        facts = read_facts(ours.workspace, ours.engine, self.cluster, interval_at(self.interval_start))
         pattern = None if self.group_pattern == EVERY_GROUP else self.group_pattern
         if pattern is not None:
             try:
@@ -84,9 +78,9 @@ class JudgeOperator(BaseOperator):
             except ConfigError as error:
                 raise AirflowFailException(str(error)) from None  # trying again cannot help
         report = judge_interval(
-            engine,
-            replace(facts, config_problem=in_use.problem),
-            in_use.config,
+            ours.engine,
+            replace(facts, config_problem=ours.config_problem),
+            ours.config,
             now=datetime.now(UTC),
             dry_run=str(self.rehearsal) == "True",
             replay=str(self.replay) == "True",

@@ -5,32 +5,49 @@
     type spark_connect, or host sc://...   a plain Python process that is a client of a Spark Connect server
 
 `docs/engines.md` shows the connection of each.
+
+The provider has a hook for connections of type `spark_connect` (`SparkConnectHook`), whose type and form are used here.
+Its `get_connection_url` is not: it puts the token into the address, where PySpark shows it in errors, and where a token
+with a slash in it is cut. The token goes by Spark's own variable instead, which only the job's process has.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+from collections import deque
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
-from offsetguard_airflow.hooks.spark_connect import spark_connect_server
-from offsetguard_airflow.operators.job_process import JobProcess
-
 if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
+    from collections.abc import Mapping, Sequence
 
-    from offsetguard_airflow.hooks.spark_connect import SparkConnectServer
+    from airflow.sdk.definitions.context import Context
+    from airflow.sdk.types import Logger
 
 JOBS_FOLDER = Path(__file__).resolve().parents[3] / "spark" / "jobs"
+PATIENCE_S = 10.0  # Airflow gives a task that it kills a minute (`core.killed_task_cleanup_time`)
+_LAST_LINES = 5
+
+# A daemon that was started in the background of a shell ignores SIGINT, and so would all that it starts.
+_RUN_INTERRUPTIBLY = (
+    "import runpy, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+)
+CONNECT_TYPES = ("spark_connect", "sc")  # of the form, and of a URI `sc://...`
+SCHEME = "sc://"
 
 
 class LocalByDefaultSparkSubmitHook(SparkSubmitHook):
@@ -160,3 +177,86 @@ def _submit_settings() -> dict[str, Any]:
     command = [sys.executable, "-m", "offsetguard_spark.session"]
     settings: dict[str, Any] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
     return settings
+
+
+@dataclass(frozen=True, slots=True)
+class SparkConnectServer:
+    """Address (`sc://host:port/;...`, without the token) and token of a server."""
+
+    remote: str
+    token: str | None = field(repr=False)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables by which PySpark finds the server."""
+        token = {"SPARK_CONNECT_AUTHENTICATE_TOKEN": self.token} if self.token else {}
+        return {"SPARK_REMOTE": self.remote, **token}
+
+
+def spark_connect_server(conn_id: str) -> SparkConnectServer | None:
+    """Return the server that the connection names; None when it names another engine, or does not exist."""
+    try:
+        connection = BaseHook.get_connection(conn_id)
+    except AirflowNotFoundException:
+        return None
+    if connection.conn_type not in CONNECT_TYPES and not (connection.host or "").startswith(SCHEME):
+        return None
+    host = (connection.host or "localhost").removeprefix(SCHEME).rstrip("/")
+    address = f"{SCHEME}{host}:{connection.port}" if connection.port else f"{SCHEME}{host}"
+    extra = {name: str(value) for name, value in connection.extra_dejson.items()}
+    token = connection.password or extra.get("token")
+    return SparkConnectServer(f"{address}/{_parameters(connection.login, extra)}", token)
+
+
+def _parameters(user: str | None, extra: Mapping[str, str]) -> str:
+    """Return `;name=value` for the user's name and every extra that PySpark's client or a proxy may ask for."""
+    parameters = {name: value for name, value in extra.items() if name != "token"}
+    if user:
+        parameters["user_id"] = user
+    return "".join(f";{quote(name, safe='')}={quote(value, safe='')}" for name, value in parameters.items())
+
+
+class JobProcess:
+    """One job script, in a process group of its own."""
+
+    def __init__(self, script: Path, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+        """Start it at once; `environment` is added to our own."""
+        self._name = script.name
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", _RUN_INTERRUPTIBLY, str(script), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **environment},
+            start_new_session=True,
+            text=True,
+            errors="replace",
+        )
+
+    def follow(self, log: Logger) -> None:
+        """Log every line until the job ends; AirflowException with its last lines when it failed."""
+        last: deque[str] = deque(maxlen=_LAST_LINES)
+        try:
+            for line in self._process.stdout or ():
+                log.info("%s", line.rstrip())
+                last.append(line.rstrip())
+            self._process.wait()
+        except BaseException:
+            self.kill()
+            raise
+        if self._process.returncode:
+            said = "\n".join(last)
+            raise AirflowException(f"{self._name} ended with code {self._process.returncode}; it said last:\n{said}")
+
+    def kill(self) -> None:
+        """End it: interrupted, it takes its work on the server back; after ten seconds for sure."""
+        for signal_number in (signal.SIGINT, signal.SIGKILL):
+            if self._process.poll() is not None:
+                return
+            try:
+                os.killpg(self._process.pid, signal_number)
+                self._process.wait(PATIENCE_S)
+            except ProcessLookupError:
+                return
+            except subprocess.TimeoutExpired:
+                continue

@@ -27,9 +27,9 @@ from offsetguard.model.views import ACKNOWLEDGE, SILENCE
 from offsetguard.store import incidents, notifications, silences
 from offsetguard.store import incidents as store
 from offsetguard.store.database import open_migrated, reading, writing
-from offsetguard_airflow.page import form_tokens
-from offsetguard_airflow.page.headers import FORM_HEADERS
-from offsetguard_airflow.page.incident_views import IncidentList, incident_page, listed, silence_line
+from offsetguard_airflow.web import forms
+from offsetguard_airflow.web.forms import FORM_HEADERS
+from offsetguard_airflow.web.incident_views import IncidentList, incident_page, listed, silence_line
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -52,7 +52,7 @@ _TEMPLATES = Environment(
 
 async def form_of(request: Request) -> dict[str, str]:
     """Return the fields of a form; refuse one that did not come from a page of ours."""
-    if not form_tokens.is_from_own_page(request.headers):
+    if not forms.is_from_own_page(request.headers):
         raise HTTPException(status.HTTP_403_FORBIDDEN, "forms are taken from OffsetGuard's own pages only")
     body = b""
     async for chunk in request.stream():
@@ -69,9 +69,9 @@ async def form_of(request: Request) -> dict[str, str]:
 Form = Annotated[dict[str, str], Depends(form_of)]
 
 
-def incident_routes(prefix: str, may_write: list[object]) -> APIRouter:
-    """Return the routes below `prefix`; `may_write`: what those that change something depend on beside the login."""
-    router = APIRouter(prefix=prefix)
+def routes(may_write: list[object]) -> APIRouter:
+    """Return the routes; `may_write`: what those that change something depend on beside the login."""
+    router = APIRouter()
     router.get("")(lead_to_list)
     router.get("/")(show_list)
     router.get("/{incident_id}")(show_incident)
@@ -114,14 +114,14 @@ def show_incident(incident_id: str, user: GetUserDep) -> Response:
             incidents.events_of(session, incident_id),
             now=now,
         )
-    token = form_tokens.new_token(_secret(), user.get_id(), now_s=time.time())
-    forms = {"acknowledge": ACKNOWLEDGE, "silence": SILENCE, "token": token, "spans": SPANS}
-    return _html("incident.html.j2", page=harmless_view(page), forms=forms)
+    token = forms.new_token(_secret(), user.get_id(), now_s=time.time())
+    shown = {"acknowledge": ACKNOWLEDGE, "silence": SILENCE, "token": token, "spans": SPANS}
+    return _html("incident.html.j2", page=harmless_view(page), forms=shown)
 
 
 def take_form(incident_id: str, form: Form, user: GetUserDep) -> Response:
     """Acknowledge or silence an incident, or end a silence, in the name of the user; and show it again."""
-    if not form_tokens.is_valid(form.get("token", ""), _secret(), user.get_id(), now_s=time.time()):
+    if not forms.is_valid(form.get("token", ""), _secret(), user.get_id(), now_s=time.time()):
         raise HTTPException(status.HTTP_403_FORBIDDEN, "the form is too old: open the incident's page again")
     now, author, comment = datetime.now(UTC), user.get_name(), form.get("comment", "")[:_MAX_COMMENT]
     with writing(_engine()) as session:

@@ -1,12 +1,15 @@
-"""Task: send what is due in the outbox, and say outside that all is well."""
+"""Tasks about the outbox: write the daily reports whose hour has come; send what is due, and say that all is well."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowException
+
+from offsetguard_airflow.defaults import OUTBOX, OUTBOX_CHANGES
+from offsetguard_airflow.task_inputs import open_workspace
 
 if TYPE_CHECKING:
     from airflow.sdk.definitions.context import Context
@@ -19,17 +22,13 @@ class DeliverOperator(BaseOperator):
 
     def execute(self, context: Context) -> None:
         """Send everything that is due now, then tell the heartbeat."""
-        from offsetguard.config.workspace import Workspace
         from offsetguard.decide.own_health import troubles_of
         from offsetguard.deliver.deliver import deliver_due
-        from offsetguard.store.database import open_database
-        from offsetguard_airflow.configuration import configuration
-        from offsetguard_airflow.hooks.channels import open_channels
+        from offsetguard_airflow.hooks.connections import open_channels
         from offsetguard_airflow.hooks.heartbeat import tell_heartbeat
 
-        workspace = Workspace.from_environment()
-        config = configuration(workspace, self.log.error).config
-        engine = open_database(workspace.database_url)
+        ours = open_workspace(self.log.error)
+        config, engine = ours.config, ours.engine
         report = deliver_due(engine, open_channels(config.delivery))
         for remark in report.remarks:
             self.log.warning("%s", remark)
@@ -42,3 +41,27 @@ class DeliverOperator(BaseOperator):
         tell_heartbeat(config.delivery, [*troubles, *report.lasting_reasons], self.log)
         if report.reasons:
             raise AirflowException("not delivered, kept in the outbox: " + "; ".join(report.reasons))
+
+
+class DailyReportOperator(BaseOperator):
+    """Put each team's report about its last day into the outbox, once per team, day and receiver."""
+
+    ui_color = "#d6eaf8"
+
+    def __init__(self, **kwargs: Any) -> None:
+        """Announce the outbox only when something was written."""
+        kwargs.setdefault("outlets", [OUTBOX_CHANGES])
+        super().__init__(**kwargs)
+
+    def execute(self, context: Context) -> None:
+        """Write what is due now."""
+        from offsetguard.deliver.daily_reports import write_daily_reports
+
+        ours = open_workspace(self.log.error)
+        written = write_daily_reports(ours.engine, ours.config, now=datetime.now(UTC))
+        for one in written:
+            self.log.info("report of team %s about %s to %s was written", one.team, one.day, one.receiver)
+        if written:
+            context["outlet_events"][OUTBOX_CHANGES].add(OUTBOX)
+        else:
+            self.log.info("no report is due that was not written before")

@@ -1,7 +1,8 @@
-"""Mail and Slack channels from the Airflow connections that the configuration names.
+"""Mail and Slack channels, and logins of RocketMQ, from the Airflow connections that the configuration names.
 
-A connection that is missing, incomplete or malformed stops only its own channel: its messages wait in the outbox with
-the reason. Secrets are in no reason, so what others' code says of a connection that it cannot read is not in it either.
+A connection of a channel that is missing, incomplete or malformed stops only its own channel: its messages wait in the
+outbox with the reason. Secrets are in no reason, so what others' code says of a connection that it cannot read is not
+in it either.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException, AirflowRuntimeError
 
 from offsetguard.deliver.channels.receipt import Unavailable
+from offsetguard.model.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from offsetguard.deliver.channels.slack import SlackChannel
     from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
     from offsetguard.deliver.sending import Channels
-
+    from offsetguard.sources.rocketmq.header import Credentials
 
 _Channel = TypeVar("_Channel")
 
@@ -175,3 +177,21 @@ def _connection(conn_id: str) -> Connection | None:
 
 def _what_lacks(connection: Connection | None, part: str) -> str:
     return "does not exist" if connection is None else f"has not got {part}"
+
+
+def rocketmq_credentials(conn_id: str | None) -> Credentials | None:
+    """Read access key (login), secret key (password) and, if there is one, extra `security_token`.
+
+    None: the cluster has no connection configured and is asked without a signature. Raises ConfigError when the
+    connection lacks a key, AirflowNotFoundException when it does not exist.
+    """
+    if conn_id is None:
+        return None
+    from offsetguard.sources.rocketmq.header import Credentials
+
+    connection = BaseHook.get_connection(conn_id)
+    if not connection.login or not connection.password:
+        raise ConfigError(
+            f"Airflow connection {conn_id!r} needs the RocketMQ access key as login and the secret key as password"
+        )
+    return Credentials(connection.login, connection.password, connection.extra_dejson.get("security_token"))

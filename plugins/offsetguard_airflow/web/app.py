@@ -8,22 +8,20 @@ wants one who may start a run of it.
 from __future__ import annotations
 
 import html
+import importlib
 import logging
 from urllib.parse import urlencode
 
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from airflow.api_fastapi.core_api.security import requires_access_dag
 from fastapi import Depends, FastAPI, HTTPException, Request, status
-from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
-from offsetguard.config.workspace import Workspace
 from offsetguard.deliver.messages.wording import harmless
-from offsetguard.model.views import DATA_DOCS_PATH, INCIDENTS_PATH
-from offsetguard_airflow.page.files import CONTENT_TYPES, find_file, index_page
-from offsetguard_airflow.page.headers import PAGE_HEADERS
-from offsetguard_airflow.page.incidents import incident_routes
+from offsetguard_airflow import page
+from offsetguard_airflow.web.forms import PAGE_HEADERS
 
 DAG_THAT_MAKES_THEM = "collect_and_judge"
 _log = logging.getLogger(__name__)
@@ -39,21 +37,11 @@ def create_app() -> FastAPI:
         openapi_url=None,
         exception_handlers={StarletteHTTPException: answer_refusal, OperationalError: answer_busy},
     )
-    app.get(DATA_DOCS_PATH + "/{path:path}")(show_data_docs)
     may_start_a_run = requires_access_dag("POST", DagAccessEntity.RUN, param_dag_id=DAG_THAT_MAKES_THEM)
-    app.include_router(incident_routes(INCIDENTS_PATH, [Depends(may_start_a_run)]))
+    for name in page.names():
+        found = importlib.import_module(f"{page.__name__}.{name}")
+        app.include_router(found.routes([Depends(may_start_a_run)]), prefix=page.path_of(name))
     return app
-
-
-def show_data_docs(path: str) -> Response:
-    """Serve one file, or the list of clusters; 404 for everything that is not a file of the Data Docs."""
-    folder = Workspace.from_environment().data_docs_folder
-    if path == "":
-        return HTMLResponse(index_page(folder), headers=PAGE_HEADERS)
-    file = find_file(folder, path)
-    if file is None:
-        raise HTTPException(status.HTTP_404_NOT_FOUND, "there are no Data Docs of this name (any more)")
-    return FileResponse(file, headers=PAGE_HEADERS, media_type=CONTENT_TYPES[file.suffix])
 
 
 async def answer_refusal(request: Request, refusal: Exception) -> Response:

@@ -1,12 +1,15 @@
-"""Finding a file of the Data Docs: nothing outside of the folder can be named."""
+"""The Data Docs of the newest published interval of each cluster; nothing outside of their folder can be named."""
 
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from pathlib import Path
+from fastapi import APIRouter, HTTPException, status
+from fastapi.responses import FileResponse, HTMLResponse, Response
+
+from offsetguard.config.workspace import Workspace
+from offsetguard_airflow.web.forms import PAGE_HEADERS
 
 CONTENT_TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -20,6 +23,24 @@ CONTENT_TYPES = {
     ".woff2": "font/woff2",
     ".ttf": "font/ttf",
 }
+
+
+def routes(may_write: list[object]) -> APIRouter:
+    """Return the one route; nothing is changed here."""
+    router = APIRouter()
+    router.get("/{path:path}")(show_data_docs)
+    return router
+
+
+def show_data_docs(path: str) -> Response:
+    """Serve one file, or the list of clusters; 404 for everything that is not a file of the Data Docs."""
+    folder = Workspace.from_environment().data_docs_folder
+    if path == "":
+        return HTMLResponse(index_page(folder), headers=PAGE_HEADERS)
+    file = find_file(folder, path)
+    if file is None:
+        raise HTTPException(status.HTTP_404_NOT_FOUND, "there are no Data Docs of this name (any more)")
+    return FileResponse(file, headers=PAGE_HEADERS, media_type=CONTENT_TYPES[file.suffix])
 
 
 def find_file(folder: Path, path: str) -> Path | None:
