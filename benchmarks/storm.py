@@ -29,11 +29,11 @@ from offsetguard.decide.judge import judge_interval
 from offsetguard.deliver.channels.mail import MailChannel
 from offsetguard.deliver.channels.slack import SlackChannel
 from offsetguard.deliver.deliver import deliver_due
-from offsetguard.deliver.sending import Channels
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.model.intervals import Interval
 from offsetguard.store.database import open_database
 from offsetguard.tables.group_facts import GroupFacts
+from offsetguard_peers.delivery.world import Channels
 from offsetguard_peers.judging.records import a_group
 from offsetguard_peers.slack.limits import RateLimits
 from offsetguard_peers.slack.server import SlackServer
@@ -75,9 +75,8 @@ def main() -> int:
         slack = stack.enter_context(SlackServer(channels=rooms))
         slack.workspace.limits = RateLimits(time.monotonic)
         channels = Channels(
-            MailChannel(smtp.host, smtp.port, timeout_s=60),
+            MailChannel(smtp.host, smtp.port, timeout_s=60, sender="offsetguard@example.org"),
             SlackChannel.with_token(slack.token, base_url=slack.api_url, timeout_s=60),
-            "offsetguard@example.org",
         )
         config = config_of(parsed.teams)
         world = World(engine, config, channels)

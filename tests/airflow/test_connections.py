@@ -1,18 +1,19 @@
 """What our channels and Spark make of Airflow connections."""
 
 import sys
-from collections.abc import Callable
 
 import pytest
 from airflow.sdk._shared.secrets_masker import redact
 from airflow.sdk.exceptions import AirflowFailException
 
+from offsetguard.config.routes import Delivery
+from offsetguard.deliver.channels.channel import Unavailable
 from offsetguard.deliver.channels.mail import MailChannel, TlsMode
-from offsetguard.deliver.channels.receipt import Unavailable
 from offsetguard.deliver.channels.slack import SlackChannel
 from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
 from offsetguard.model.errors import ConfigError
-from offsetguard_airflow.hooks.connections import mail_channel, rocketmq_credentials, slack_channel, slack_webhook
+from offsetguard.model.notification import Channel
+from offsetguard_airflow.hooks.connections import rocketmq_credentials, way_of
 from offsetguard_airflow.operators.spark_job import (
     LocalByDefaultSparkSubmitHook,
     spark_connect_server,
@@ -31,14 +32,14 @@ MAIL = {
 @pytest.mark.parametrize("uri", MAIL)
 def test_a_mail_connection_means_what_the_smtp_provider_says(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_MAIL", uri)
-    channel = mail_channel("mail")
+    channel = way_of(Channel.MAIL, "mail", Delivery())
     assert isinstance(channel, MailChannel)
     assert (channel.host, channel.port, channel.user, channel.tls_mode) == MAIL[uri]
 
 
 def test_a_slack_connection_gives_token_and_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SLACK", "slack://:xoxb-1@/?base_url=http%3A%2F%2F127.0.0.1%3A1%2Fapi%2F&timeout=3")
-    channel = slack_channel("slack")
+    channel = way_of(Channel.SLACK, "slack", Delivery())
     assert isinstance(channel, SlackChannel)
     assert (channel.client.token, channel.client.base_url, channel.client.timeout) == (
         "xoxb-1",
@@ -68,7 +69,7 @@ def test_a_webhook_connection_means_what_the_slack_provider_says(
     connection: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_HOOK", connection)
-    channel = slack_webhook("hook")
+    channel = way_of(Channel.SLACK_WEBHOOK, "hook", Delivery())
     assert isinstance(channel, SlackWebhookChannel)
     assert (channel.name, channel.url, channel.timeout_s) == ("hook", *WEBHOOKS[connection])
     assert "T/B/x" not in repr(channel)
@@ -76,7 +77,7 @@ def test_a_webhook_connection_means_what_the_slack_provider_says(
 
 def test_a_webhook_connection_without_an_address_says_what_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_HOOK", '{"conn_type": "slackwebhook"}')
-    channel = slack_webhook("hook")
+    channel = way_of(Channel.SLACK_WEBHOOK, "hook", Delivery())
     assert isinstance(channel, Unavailable)
     assert "has not got a password; create one of type slackwebhook" in channel.reason
 
@@ -84,29 +85,33 @@ def test_a_webhook_connection_without_an_address_says_what_lacks(monkeypatch: py
 @pytest.mark.parametrize("uri", ["slack://", "smtp://"])
 def test_an_incomplete_connection_stops_only_its_own_channel(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_HALF", uri)
-    channel = slack_channel("half") if uri.startswith("slack") else mail_channel("half")
+    channel = way_of(Channel.SLACK if uri.startswith("slack") else Channel.MAIL, "half", Delivery())
     assert isinstance(channel, Unavailable)
     assert "'half'" in channel.reason
     assert "create one of type" in channel.reason
 
 
 MALFORMED = [
-    (mail_channel, '{"conn_type": "smtp", "host": "h", "password": "hunter2", "extra": {"timeout": "10s"}}', "'10s'"),
-    (mail_channel, '{"conn_type": "smtp", "host": "h", "password": "hunter2", "extra": {"timeout": "nan"}}', "'nan'"),
-    (slack_channel, '{"conn_type": "slack", "password": "hunter2", "extra": {"timeout": -1}}', "not -1"),
-    (slack_channel, '{"conn_type": "slack", "password": "hunter2", "extra": {"timeout": null}}', "not None"),
-    (slack_channel, '{"conn_type": "slack", "password": "hunter2", "extra": "[1]"}', "is malformed"),
-    (slack_webhook, '{"conn_type": "slackwebhook", "password": "hunter2", "extra": {"timeout": "1e9"}}', "'1e9'"),
-    (slack_webhook, '{"conn_type": "slackwebhook", "password": "hunter2", "nonsense": ', "'half'"),
+    (Channel.MAIL, '{"conn_type": "smtp", "host": "h", "password": "hunter2", "extra": {"timeout": "10s"}}', "'10s'"),
+    (Channel.MAIL, '{"conn_type": "smtp", "host": "h", "password": "hunter2", "extra": {"timeout": "nan"}}', "'nan'"),
+    (Channel.SLACK, '{"conn_type": "slack", "password": "hunter2", "extra": {"timeout": -1}}', "not -1"),
+    (Channel.SLACK, '{"conn_type": "slack", "password": "hunter2", "extra": {"timeout": null}}', "not None"),
+    (Channel.SLACK, '{"conn_type": "slack", "password": "hunter2", "extra": "[1]"}', "is malformed"),
+    (
+        Channel.SLACK_WEBHOOK,
+        '{"conn_type": "slackwebhook", "password": "hunter2", "extra": {"timeout": "1e9"}}',
+        "'1e9'",
+    ),
+    (Channel.SLACK_WEBHOOK, '{"conn_type": "slackwebhook", "password": "hunter2", "nonsense": ', "'half'"),
 ]
 
 
-@pytest.mark.parametrize(("open_one", "connection", "said"), MALFORMED)
+@pytest.mark.parametrize(("kind", "connection", "said"), MALFORMED)
 def test_a_malformed_connection_stops_only_its_own_channel_and_shows_no_secret(
-    open_one: Callable[[str], object], connection: str, said: str, monkeypatch: pytest.MonkeyPatch
+    kind: Channel, connection: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_HALF", connection)
-    channel = open_one("half")
+    channel = way_of(kind, "half", Delivery())
     assert isinstance(channel, Unavailable)
     assert "Airflow connection 'half'" in channel.reason
     assert said in channel.reason

@@ -23,7 +23,7 @@ from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import Moment, format_option
 from offsetguard.config import yaml_lines
 from offsetguard.config.file import ConfigFile, did_you_mean, read_config_file
-from offsetguard.config.routes import Route
+from offsetguard.config.routes import RECEIVER_LISTS, Route
 from offsetguard.config.workspace import Workspace
 from offsetguard.decide.audience import Audience, Circumstances
 from offsetguard.decide.incidents.timing import steps
@@ -37,7 +37,6 @@ from offsetguard.model.verdicts import Severity
 from offsetguard.store import silences as silence_store
 from offsetguard.store.database import open_database, reading
 
-_CHANNEL_WORDS = {"mail": "mail", "slack": "Slack", "slack_webhook": "Slack webhook"}
 _TEXT_LIMIT = 1_000
 _RULES_SHOWN = 5
 
@@ -155,7 +154,7 @@ def _rows(answer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     told = _receivers(answer["receivers"])
     if answer["heard_by"] != answer["team"]:
         told += f" (team {answer['heard_by']}: team {answer['team']} has nobody to tell)"
-    yield "told", told + _by(lines, "mail", "slack", "slack_webhooks")
+    yield "told", told + _by(lines, *RECEIVER_LISTS)
     if not answer["told"]:
         yield "but not now", answer["muted"]["text"] if answer["muted"] else "info is never told, only shown in pages"
     yield "language", f"{answer['language']}, times in {answer['time_zone']}" + _by(lines, "language", "time_zone")
@@ -176,7 +175,7 @@ def _rows(answer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _receivers(found: Iterable[Mapping[str, str]]) -> str:
-    return ", ".join(f"{_CHANNEL_WORDS[one['channel']]} {one['receiver']}" for one in found)
+    return ", ".join(f"{one['channel'].replace('slack', 'Slack').replace('_', ' ')} {one['receiver']}" for one in found)
 
 
 def _when(answer: Mapping[str, Any]) -> str:

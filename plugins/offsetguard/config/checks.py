@@ -177,7 +177,7 @@ def limits_of_receivers(file: ConfigFile) -> Iterator[Problem]:
     """Yield notes: where webhooks stand, and teams that leave hearing to the default team."""
     config = file.config
     for name, team in config.teams.items():
-        if not (team.mail or team.slack or team.slack_webhooks):
+        if not any(getattr(team, name) for name in RECEIVER_LISTS):
             what = f"has nobody to tell: the default team ({config.default_team}) hears what is its own"
             yield file.problem(("teams", name), what)
     for where, names in _lists(file):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from offsetguard.config.configuration import Config
 from offsetguard.config.fields import matches
 from offsetguard.config.file import ConfigFile, Problem
-from offsetguard.config.routes import RouteChoice, fields_set
+from offsetguard.config.routes import RECEIVER_LISTS, RouteChoice, fields_set
 from offsetguard.config.yaml_lines import Path
 from offsetguard.model.verdicts import Severity
 
@@ -53,8 +53,8 @@ def _of_choice(file: ConfigFile, sample: Sample) -> Iterator[tuple[Path, str]]:
         what = "never happens: say when, by escalate_after_repeats or escalate_after_ms"
         yield _where(choice, "escalate_to"), what
     team = file.config.teams[sample.team]
-    if route.heard_by != sample.team and (team.mail or team.slack or team.slack_webhooks):
-        emptied = next(name for name in ("mail", "slack", "slack_webhooks") if name in choice.decided_by)
+    if route.heard_by != sample.team and any(getattr(team, name) for name in RECEIVER_LISTS):
+        emptied = next(name for name in RECEIVER_LISTS if name in choice.decided_by)
         what = f"leaves nobody of team {sample.team!r} to tell: the default team ({route.heard_by}) would hear it"
         yield _where(choice, emptied), what
 

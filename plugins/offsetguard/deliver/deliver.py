@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from datetime import datetime
@@ -17,32 +18,35 @@ from datetime import datetime
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from offsetguard.deliver.channels.channel import Unavailable, Way
 from offsetguard.deliver.in_doubt import InDoubt
 from offsetguard.deliver.lane_service import Clock, Delivery, DeliveryReport, LaneService, Result
-from offsetguard.deliver.sending import Channels
+from offsetguard.deliver.registry import CHANNELS
 from offsetguard.model.notification import Channel
 from offsetguard.store import outbox
 from offsetguard.store.database import current_time, reading
 from offsetguard.store.outbox import Lane
 
-# receivers served at the same time: mail goes through one server, webhooks lead to as many places as there are
-LANES = {Channel.MAIL: 8, Channel.SLACK: 8, Channel.SLACK_WEBHOOK: 16}
 SWEEP_S = 180.0  # no message is begun later: the task has five minutes
 LOOK_EVERY_S = 0.5
 _PAUSE_S = 0.05
+
+OpenWay = Callable[[Lane], Way | Unavailable]
 
 _log = logging.getLogger(__name__)
 
 
 def deliver_due(
     engine: Engine,
-    channels: Channels,
+    open_way: OpenWay,
     *,
     now: datetime | None = None,
     claim_ms: int = outbox.CLAIM_MS,
     sweep_s: float = SWEEP_S,
 ) -> DeliveryReport:
     """Claim and send everything that is due from now on; several deliverers may run at once, on several hosts.
+
+    `open_way`: opens the way to a receiver; called in this thread, each time that there is something for the receiver.
 
     What is due, and which claims have ended, is told by the database's clock, unless a replay says what time it is.
     Never raises for a failure of a receiver or of the database: that is in the report, the log and the outbox.
@@ -51,21 +55,21 @@ def deliver_due(
         clock = Clock(now or _database_time(engine))
     except SQLAlchemyError as error:
         return DeliveryReport(troubles=(_trouble(error),))
-    service = LaneService(engine, channels.mail_from, clock, InDoubt(), sweep_s, claim_ms)
+    service = LaneService(engine, clock, InDoubt(), sweep_s, claim_ms)
     with ExitStack() as stack:
         pools = {
-            channel: stack.enter_context(ThreadPoolExecutor(lanes, f"deliver-{channel}"))
-            for channel, lanes in LANES.items()
+            channel: stack.enter_context(ThreadPoolExecutor(kind.LANES, f"deliver-{channel}"))
+            for channel, kind in CHANNELS.items()
         }
-        return _Sweep(service, channels, pools).run()
+        return _Sweep(service, open_way, pools).run()
 
 
 class _Sweep:
     """Starts lanes until nothing is due and none is busy."""
 
-    def __init__(self, service: LaneService, channels: Channels, pools: dict[Channel, ThreadPoolExecutor]) -> None:
+    def __init__(self, service: LaneService, open_way: OpenWay, pools: dict[Channel, ThreadPoolExecutor]) -> None:
         self._service = service
-        self._channels = channels
+        self._open_way = open_way
         self._pools = pools
         self._busy: dict[Future[list[Delivery]], Lane] = {}
         self._deliveries: dict[int, Delivery] = {}
@@ -97,8 +101,15 @@ class _Sweep:
         for lane in lanes:
             if lane not in self._busy.values():
                 # opened here and not in the lane: connections are Airflow's, which may want its own thread
-                way = self._channels.way(lane)
-                self._busy[self._pools[lane.channel].submit(service.serve, lane, way)] = lane
+                self._busy[self._pools[lane.channel].submit(service.serve, lane, self._way(lane))] = lane
+
+    def _way(self, lane: Lane) -> Way | Unavailable:
+        """Return the way to a receiver; whatever keeps it from being opened concerns that receiver alone."""
+        try:
+            return self._open_way(lane)
+        except Exception as error:  # noqa: BLE001 the code of others; its text may have the address
+            what = lane.channel.value.rpartition("_")[2]
+            return Unavailable(f"{what} {lane.receiver!r} could not be opened: {type(error).__name__}")
 
     def _collect(self, lane: Future[list[Delivery]]) -> None:
         try:

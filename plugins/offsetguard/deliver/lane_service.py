@@ -1,4 +1,4 @@
-"""Serves one receiver: its messages one after the other; what became of each, in the outbox and for the log.
+"""Serves one receiver: its messages one after the other; what became of each, and when to try again.
 
 After a failure that may pass, everything else for the receiver waits, untried, so that it costs one time-out. What was
 accepted is logged for as long as the claim lasts, however often the database has to be asked.
@@ -6,6 +6,7 @@ accepted is logged for as long as the claim lasts, however often the database ha
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import time
 from collections.abc import Callable
@@ -17,10 +18,9 @@ from typing import TypeVar
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from offsetguard.deliver.channels.receipt import Receipt
+from offsetguard.deliver.channels.channel import Handover, Receipt, Unavailable, Way
 from offsetguard.deliver.in_doubt import InDoubt, Slot
 from offsetguard.deliver.messages.wording import harmless
-from offsetguard.deliver.sending import LONGEST_HASTE_S, CannotRender, Way, send, wait_before_retry
 from offsetguard.model.errors import DeliveryError
 from offsetguard.model.notification import Channel
 from offsetguard.store import outbox
@@ -104,6 +104,27 @@ def _behind(delivery: Delivery) -> str:
     return f"; {delivery.waiting_behind} more wait behind it" if delivery.waiting_behind else ""
 
 
+FIRST_WAIT_S = 30.0
+LONGEST_BACKOFF_S = 1_800.0  # a mended connection is noticed within half an hour at the latest
+WISHES_HEEDED = 20  # a receiver that wishes for one short pause after the other gets a long one
+LONGEST_HASTE_S = 10.0  # heeded within the sweep
+
+
+def wait_before_retry(attempts: int, key: str, retry_after_s: float | None = None) -> timedelta:
+    """Return 30 s, 1 min, 2 min ... 30 min, plus up to a quarter; or what the receiver wished, and never less.
+
+    `attempts`: those already made. A short wish is heeded at first, and a second later each time, so that many
+    messages to a receiver that allows few a minute do not all ask again and again. The jitter comes from `key` and
+    attempts, so that the same input gives the same wait and messages that failed together do not come back together.
+    """
+    if retry_after_s is not None and attempts <= WISHES_HEEDED:
+        return timedelta(seconds=max(retry_after_s, min(float(attempts), LONGEST_HASTE_S)))
+    doubled = FIRST_WAIT_S * 2.0 ** min(max(attempts - 1, 0), 16)
+    digest = hashlib.sha256(f"{key} {attempts}".encode()).digest()
+    jittered = min(doubled, LONGEST_BACKOFF_S) * (1 + digest[0] / 255 / 4)
+    return timedelta(seconds=max(jittered, retry_after_s or 0.0))
+
+
 WAITED_FOR = timedelta(seconds=LONGEST_HASTE_S)  # a receiver that wishes for so short a pause gets it within the sweep
 GIVING_BACK_S = 15.0  # a row that cannot be given back is free when its claim ends
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
@@ -133,13 +154,12 @@ class LaneService:
     """What serving any lane takes; used by several threads at once, changes nothing but the database."""
 
     engine: Engine
-    mail_from: str
     clock: Clock
     in_doubt: InDoubt
     sweep_s: float  # no message is begun later than this
     claim_ms: int
 
-    def serve(self, lane: Lane, way: Way) -> list[Delivery]:
+    def serve(self, lane: Lane, way: Way | Unavailable) -> list[Delivery]:
         """Send what is due to one receiver, in order.
 
         Raises SQLAlchemyError only when nothing could be claimed: then nothing was sent that is not reported.
@@ -175,18 +195,11 @@ class LaneService:
             return None  # the sweep asks again, and tells when the database is still gone
 
     def _deliver(
-        self, message: OutboxMessage, way: Way, slot: Slot, claim_ends_at: float
+        self, message: OutboxMessage, way: Way | Unavailable, slot: Slot, claim_ends_at: float
     ) -> tuple[Delivery, datetime | None]:
         """Try one message; the time is when the lane may go on, None for at once."""
         try:
-            receipt = send(
-                message,
-                way,
-                mail_from=self.mail_from,
-                engine=self.engine,
-                slot=slot,
-                now=self.clock.now(),
-            )
+            receipt = way.deliver(message, Handover(self.engine, slot, self.clock.now()))
         except DeliveryError as error:
             if error.permanent:
                 return self._keep_as_failed(message, str(error)), None
@@ -194,8 +207,6 @@ class LaneService:
                 message.attempts, message.idempotency_key, error.retry_after_s
             )
             return self._give_back(message, str(error), again_at), again_at
-        except CannotRender as error:
-            return self._keep_as_failed(message, str(error)), None
         except SQLAlchemyError as error:
             reason = f"not tried: the notification log could not be read: {_short(error)}"
             again_at = self.clock.now() + wait_before_retry(message.attempts, message.idempotency_key)

@@ -1,4 +1,4 @@
-"""The place outside that hears whether all is well (`channels.heartbeat`), and a second path to it.
+"""The place outside that hears whether all is well (`deliver.heartbeat`), and a second path to it.
 
 Airflow's deadline alerts are that path: a run that hangs makes Airflow look whether OffsetGuard still works. Airflow
 counts every run as late that did not end well in time, also one that failed at once. So a missed deadline is only the
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from offsetguard.config import Delivery
-    from offsetguard.deliver.channels.heartbeat import Heartbeat
+    from offsetguard.deliver.heartbeat import Heartbeat
 
     class Log(Protocol):
         """A logger of the standard library or of a task."""
@@ -40,7 +40,7 @@ def open_heartbeat(delivery: Delivery) -> Heartbeat | None:
 
     Raises AirflowNotFoundException when the connection that is named does not exist.
     """
-    from offsetguard.deliver.channels.heartbeat import Heartbeat
+    from offsetguard.deliver.heartbeat import Heartbeat
 
     if delivery.heartbeat_connection is not None:
         return Heartbeat(BaseHook.get_connection(delivery.heartbeat_connection).password or "")
@@ -49,7 +49,7 @@ def open_heartbeat(delivery: Delivery) -> Heartbeat | None:
 
 def tell_heartbeat(delivery: Delivery, reasons: Sequence[str], log: Log) -> None:
     """Say well, or what is not, and log why that was not heard; nothing when the configuration names no heartbeat."""
-    from offsetguard.deliver.channels.heartbeat import beat
+    from offsetguard.deliver.heartbeat import beat
 
     try:
         heartbeat = open_heartbeat(delivery)

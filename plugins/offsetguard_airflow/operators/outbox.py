@@ -24,12 +24,12 @@ class DeliverOperator(BaseOperator):
         """Send everything that is due now, then tell the heartbeat."""
         from offsetguard.decide.own_health import troubles_of
         from offsetguard.deliver.deliver import deliver_due
-        from offsetguard_airflow.hooks.connections import open_channels
+        from offsetguard_airflow.hooks.connections import ways
         from offsetguard_airflow.hooks.heartbeat import tell_heartbeat
 
         ours = open_workspace(self.log.error)
         config, engine = ours.config, ours.engine
-        report = deliver_due(engine, open_channels(config.delivery))
+        report = deliver_due(engine, ways(config.delivery))
         for remark in report.remarks:
             self.log.warning("%s", remark)
         self.log.info("%d sent, %d to be tried again, %d refused for good", report.sent, report.retried, report.failed)

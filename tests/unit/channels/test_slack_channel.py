@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from offsetguard.deliver.channels.receipt import Receipt, slack_parent
-from offsetguard.deliver.channels.slack import SlackChannel
+from offsetguard.deliver.channels.channel import Receipt
+from offsetguard.deliver.channels.slack import SlackChannel, SlackParent, slack_parent
 from offsetguard.deliver.messages.slack import SlackMessage
 from offsetguard.model.errors import DeliveryError
 from offsetguard_peers.slack.server import Failure, SlackServer
@@ -49,7 +49,7 @@ def tell(
     how = {"tried_before": False, **how}
     opened = channel(server, how.pop("token", None), how.pop("patience_s", PATIENCE_S))
     opened = replace(opened, limit_s=how.pop("limit_s", opened.limit_s))
-    return opened.tell(message, channel=str(parts[0]), parent_ts=parts[-1], idempotency_key=key, **how)
+    return opened.send(message, channel=str(parts[0]), parent_ts=parts[-1], idempotency_key=key, **how)
 
 
 def thread(server: SlackServer) -> list[tuple[str, str | None, bool]]:
@@ -108,7 +108,7 @@ def test_a_deleted_parent_is_replaced_by_a_new_one_that_later_updates_find(slack
     receipts = [first.text, again.text]
     parent = slack_parent(receipts)
     assert parent is not None
-    later = channel(slack).tell(
+    later = channel(slack).send(
         saying("three", "key 4"),
         channel=parent.channel,
         parent_ts=parent.ts,
@@ -325,3 +325,18 @@ def test_nobody_at_the_address_is_a_matter_of_time() -> None:
     with pytest.raises(DeliveryError, match="Slack cannot be reached at http://127") as caught:
         tell(gone)
     assert not caught.value.permanent
+
+
+THREADS = [
+    ([], None, "nothing was accepted"),
+    (["C1 1.1"], "1.1", "the first message"),
+    (["C1 1.1", "C1 2.2 1.1"], "1.1", "a reply names its parent"),
+    (["C1 1.1", "C1 2.2", "C1 3.3"], "1.1", "replies of the release before name none"),
+    (["C1 1.1", "C1 2.2 1.1", "C1 3.3 3.3"], "3.3", "a parent in place of one that was deleted"),
+    (["C1 1.1", "C1 3.3 3.3", "C1 4.4 3.3"], "3.3", "replies to it"),
+]
+
+
+@pytest.mark.parametrize(("receipts", "ts", "why"), THREADS, ids=[case[2] for case in THREADS])
+def test_the_newest_receipt_that_names_a_parent_decides(receipts: list[str], ts: str | None, why: str) -> None:
+    assert slack_parent(receipts) == (None if ts is None else SlackParent("C1", ts)), why

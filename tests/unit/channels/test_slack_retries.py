@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsetguard.deliver.channels.receipt import slack_parent
-from offsetguard.deliver.channels.slack import SlackChannel
+from offsetguard.deliver.channels.slack import SlackChannel, slack_parent
 from offsetguard.deliver.messages.slack import SlackMessage
 from offsetguard.model.errors import DeliveryError
 from offsetguard_peers.cases.running import examples
@@ -51,7 +50,7 @@ def _tell_until_accepted(
     parent = slack_parent(receipts)
     for attempt in range(most_attempts):
         try:
-            receipt = channel.tell(
+            receipt = channel.send(
                 message,
                 channel=parent.channel if parent else receiver,
                 parent_ts=parent.ts if parent else None,

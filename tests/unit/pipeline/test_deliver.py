@@ -11,15 +11,21 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Engine
 
-from offsetguard.deliver.channels.receipt import Unavailable
+from offsetguard.deliver.channels.channel import Unavailable
 from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
 from offsetguard.deliver.deliver import deliver_due
-from offsetguard.deliver.lane_service import DeliveryReport, Result
-from offsetguard.deliver.sending import Channels, wait_before_retry
+from offsetguard.deliver.lane_service import DeliveryReport, Result, wait_before_retry
 from offsetguard.store import notifications, outbox
 from offsetguard.store.models import Status
 from offsetguard.store.outbox import WAITS_FOR_EARLIER
-from offsetguard_peers.delivery.world import LATER, MAIL_FROM, NOW, RESOLVED, VIEW, DeliveryWorld, delivery_world
+from offsetguard_peers.delivery.world import (
+    LATER,
+    NOW,
+    RESOLVED,
+    VIEW,
+    DeliveryWorld,
+    delivery_world,
+)
 from offsetguard_peers.slack.server import Failure
 from offsetguard_peers.smtp.server import Conduct
 from offsetguard_peers.waiting import wait_until
@@ -232,7 +238,7 @@ def test_what_slack_has_already_is_not_posted_again(world: World) -> None:
 def test_a_missing_connection_keeps_messages_with_the_reason(world: World) -> None:
     world.put("s", "#alerts")
     reason = "there is no Airflow connection offsetguard_slack: create it under Admin > Connections"
-    without = Channels(world.channels.mail, Unavailable(reason), MAIL_FROM)
+    without = replace(world.channels, slack=Unavailable(reason))
     assert reason in deliver_due(world.engine, without, now=NOW).reasons[0]
     assert world.rows()["s"].last_error == reason
     assert deliver_due(world.engine, world.channels, now=LATER).sent == 1

@@ -19,10 +19,9 @@ from sqlalchemy import Engine
 
 from offsetguard.deliver.channels.mail import MailChannel
 from offsetguard.deliver.deliver import deliver_due
-from offsetguard.deliver.sending import Channels
 from offsetguard.store import notifications, outbox
 from offsetguard.store.models import Status
-from offsetguard_peers.delivery.world import DeliveryWorld, delivery_world
+from offsetguard_peers.delivery.world import Channels, DeliveryWorld, delivery_world
 from offsetguard_peers.judging.timelines import Course
 from offsetguard_peers.slack.server import Failure
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import time
 
+from offsetguard.deliver.channels.channel import LIMIT_S
 from offsetguard.deliver.channels.mail import MailChannel
-from offsetguard.deliver.channels.receipt import LIMIT_S
 from offsetguard.deliver.in_doubt import LONGEST_WAIT_S, InDoubt, Slot
 from offsetguard.model.notification import Channel
 from offsetguard.store.outbox import CLAIM_MS

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine
 
 from offsetguard.decide.own_health import troubles_of
-from offsetguard.deliver.channels.heartbeat import Heartbeat, beat
+from offsetguard.deliver.heartbeat import Heartbeat, beat
 from offsetguard.model.errors import DeliveryError
 from offsetguard.model.intervals import Interval
 from offsetguard.model.notification import Channel

@@ -21,10 +21,15 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from email.message import EmailMessage
-from typing import Any
+from typing import Any, ClassVar
 
-from offsetguard.deliver.channels.receipt import LIMIT_S, Receipt, TookTooLong, bounded
+from offsetguard.config.routes import Delivery
+from offsetguard.deliver.channels.channel import LIMIT_S, Connection, Handover, Receipt, TookTooLong, Way, bounded
+from offsetguard.deliver.in_doubt import LONGEST_WAIT_S
+from offsetguard.deliver.messages.mail import render_mail
 from offsetguard.model.errors import DeliveryError
+from offsetguard.model.notification import Channel
+from offsetguard.store.outbox import OutboxMessage
 
 _CONVERSATION_STEPS = 3  # a whole conversation may last this many time-outs
 
@@ -72,8 +77,11 @@ class TlsMode(enum.StrEnum):
     TLS = "tls"  # from the first byte, usually port 465
 
 
+_USUAL_PORT = {TlsMode.NONE: 25, TlsMode.STARTTLS: 587, TlsMode.TLS: 465}
+
+
 @dataclass(frozen=True, slots=True)
-class MailChannel:
+class MailChannel(Way):
     """An SMTP server; `timeout_s` bounds each step of a conversation, `limit_s` the whole of it, greeting included."""
 
     host: str
@@ -82,6 +90,51 @@ class MailChannel:
     password: str | None = field(default=None, repr=False)
     tls_mode: TlsMode = TlsMode.NONE
     timeout_s: float = 10.0
+    sender: str = "offsetguard@localhost"  # the address of `From`
+
+    CHANNEL: ClassVar = Channel.MAIL
+    LANES: ClassVar = 8  # all of them go through one server
+    CONNECTION_NEEDS: ClassVar = "host"
+    CONNECTION_ADVICE: ClassVar = (
+        "create one of type smtp with host, port, login and password (delivery.mail_connection names it)"
+    )
+
+    @classmethod
+    def connection_id(cls, delivery: Delivery, receiver: str) -> str:
+        """Return the one of the configuration."""
+        del receiver
+        return delivery.mail_connection
+
+    @classmethod
+    def opened(cls, connection: Connection, delivery: Delivery) -> MailChannel:
+        """Open SMTP as the provider's connection type `smtp` describes it.
+
+        Host, port, login, password; extra `disable_ssl` (TLS from the first byte unless it is true), `disable_tls`
+        (STARTTLS unless it is true), `timeout` in seconds.
+        """
+        mode = TlsMode.TLS
+        if connection.is_set("disable_ssl"):
+            mode = TlsMode.NONE if connection.is_set("disable_tls") else TlsMode.STARTTLS
+        return cls(
+            connection.host or "",
+            connection.port or _USUAL_PORT[mode],
+            connection.login or None,
+            connection.password or None,
+            mode,
+            connection.timeout_s,
+            delivery.mail_from,
+        )
+
+    def deliver(self, message: OutboxMessage, handover: Handover) -> Receipt:
+        """Send a message as a mail."""
+        mail = render_mail(
+            message.view,
+            sender=self.sender,
+            receiver=message.receiver,
+            idempotency_key=message.idempotency_key,
+            sent_at=handover.now,
+        )
+        return self.send(mail, before_data=handover.slot.enter, waiting_s=LONGEST_WAIT_S)
 
     @property
     def limit_s(self) -> float:

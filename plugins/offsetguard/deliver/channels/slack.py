@@ -1,41 +1,133 @@
 """Slack over its Web API: a thread of trouble has one parent, edited in place, and its updates below it.
 
-Each step is bounded by the client's time-out, all of them together by `limit_s`, and every failure is classified
-(`slack_failures`). The parent is edited before the reply is posted, because an edit may be repeated and a post may not:
-nothing can fail after an acceptance, and an attempt that comes after a crash looks for its message (`slack_search`)
-before it posts.
+Each step is bounded by the client's time-out, all of them together by `limit_s`, and every failure is classified. The
+parent is edited before the reply is posted, because an edit may be repeated and a post may not: nothing can fail after
+an acceptance, and an attempt that comes after a crash looks for its message, by the idempotency key in its metadata,
+before it posts. That needs the scope `channels:history` (private channels: `groups:history`), and `channels:read`
+(`groups:read`) where only the channel's name is known. Without them nothing can be looked up: the answer says so, and a
+duplicate is possible.
+
+What a failed call means; Slack answers most faults with HTTP 200 and `{"ok": false, "error": ...}`:
+
+| what happened                             | permanent | why |
+|-------------------------------------------|-----|-----|
+| the message or its channel is wrong       | yes | the same message will be refused again |
+| the token is wrong, or lacks a scope      | no  | an operator mends the connection, then all that waited goes out |
+| 429, or Slack says that it is busy        | no  | after Retry-After, when Slack names it |
+| 5xx, no answer in time, closed connection | no  | whether the message was posted is unknown |
+| nobody listens, name unknown, TLS failed  | no  | the connection can be mended |
+
+Source: https://docs.slack.dev/reference/methods/chat.postMessage#errors, conversations.history (and .replies,
+users.conversations)
 """
 
 from __future__ import annotations
 
+import contextlib
+import http
+import http.client
+import itertools
+import math
+import re
 import threading
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, ClassVar
 
 from slack_sdk import WebClient
-from slack_sdk.errors import SlackApiError
+from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web import SlackResponse
 
-from offsetguard.deliver.channels.receipt import LIMIT_S, Receipt, bounded
-from offsetguard.deliver.channels.slack_failures import failures_classified, kind_of
-from offsetguard.deliver.channels.slack_search import CannotTellError, Found, find_posted
-from offsetguard.deliver.messages.slack import SlackMessage
+from offsetguard.config.routes import Delivery
+from offsetguard.deliver.channels.channel import LIMIT_S, Connection, Handover, Receipt, TookTooLong, Way, bounded
+from offsetguard.deliver.messages.slack import EVENT_TYPE, SlackMessage, render_slack
 from offsetguard.deliver.messages.slack_blocks import Block
+from offsetguard.model.errors import DeliveryError
+from offsetguard.model.notification import Channel
+from offsetguard.model.views import MessageView
+from offsetguard.store import notifications
+from offsetguard.store.outbox import OutboxMessage
 
 _PARENT_IS_GONE = {"thread_not_found", "message_not_found"}
 _NOT_TO_BE_EDITED = {
     "edit_window_closed": "the workspace does not let messages be edited any more after a while",
     "cant_update_message": "the parent was posted by another app or token",
 }
+_TOKEN_IS_WRONG = {
+    "not_authed",
+    "invalid_auth",
+    "account_inactive",
+    "token_revoked",
+    "token_expired",
+    "missing_scope",
+    "no_permission",
+    "access_denied",
+    "ekm_access_denied",
+    "org_login_required",
+    "team_access_not_granted",
+    "enterprise_is_restricted",
+}
+_LATER = {
+    "ratelimited",
+    "rate_limited",
+    "message_limit_exceeded",
+    "internal_error",
+    "fatal_error",
+    "service_unavailable",
+    "request_timeout",
+    "team_added_to_org",
+}
+_DO_NEXT = {
+    "channel_not_found": "correct the channel in config/offsetguard.yml, or invite the app if it is private",
+    "not_in_channel": "invite the app to the channel: /invite @OffsetGuard",
+    "is_archived": "name another channel in config/offsetguard.yml",
+    "invalid_blocks": "this is a defect of OffsetGuard, please report it",
+    "msg_blocks_too_long": "this is a defect of OffsetGuard, please report it",
+    "msg_too_long": "this is a defect of OffsetGuard, please report it",
+}
+USUAL_WAIT_S = 30.0  # when Slack limits without saying for how long
+_PAGE = 200  # what Slack recommends
+_MAX_PAGES = 10
+_CLOCK_SKEW = timedelta(minutes=5)  # between our clock and Slack's
+_CONSEQUENCE = "a message that is sent again after a crash or a time-out may stand in Slack twice"
+_CHANNEL_ID = re.compile(r"[CGD][A-Z0-9]{5,}")  # names have no capital letters
+_CANNOT_READ = {
+    "not_in_channel": "the app is not a member of the channel",
+    "channel_not_found": "the app cannot see the channel",
+    "no_permission": "the token may not read the channel",
+    "access_denied": "the token may not read the channel",
+    "not_allowed_token_type": "the token is of a type that may not read channels",
+}
 
 
 @dataclass(frozen=True, slots=True)
-class SlackChannel:
+class SlackChannel(Way):
     """A Slack workspace; the client has a time-out (seconds) and no retry handlers: the outbox retries."""
 
     client: WebClient
     limit_s: float = LIMIT_S  # for all that one message takes
+
+    CHANNEL: ClassVar = Channel.SLACK
+    LANES: ClassVar = 8
+    CONNECTION_NEEDS: ClassVar = "password"
+    CONNECTION_ADVICE: ClassVar = (
+        "create one of type slack with the bot token (xoxb-..., scopes chat:write and channels:history) as password "
+        "(delivery.slack_connection names it)"
+    )
+
+    @classmethod
+    def connection_id(cls, delivery: Delivery, receiver: str) -> str:
+        """Return the one of the configuration."""
+        del receiver
+        return delivery.slack_connection
+
+    @classmethod
+    def opened(cls, connection: Connection, delivery: Delivery) -> SlackChannel:
+        """Open Slack by the provider's type `slack`: password = bot token; extra `base_url`, `timeout`, `proxy`."""
+        del delivery
+        options = {name: connection.extra[name] for name in ("base_url", "proxy") if connection.extra.get(name)}
+        return cls.with_token(connection.password or "", timeout_s=math.ceil(connection.timeout_s), **options)
 
     @classmethod
     def with_token(
@@ -51,7 +143,28 @@ class SlackChannel:
         client = WebClient(token=token, base_url=base_url, timeout=timeout_s, retry_handlers=[], **options)
         return cls(client, limit_s)
 
-    def tell(
+    def deliver(self, message: OutboxMessage, handover: Handover) -> Receipt:
+        """Post the parent of a thread, or edit it and reply below it: the log knows the parent."""
+        rendered = rendered_for_slack(message)
+        engine, channel, receiver = handover.engine, message.channel, message.receiver
+        accepted = notifications.thread(engine, thread_key=message.thread_key, channel=channel, receiver=receiver)
+        parent = slack_parent([entry.receipt for entry in accepted])
+        tried_before = message.attempts > 1
+        known = None
+        if tried_before and parent is None:
+            known = notifications.newest_receipt(engine, channel=channel, receiver=receiver)
+        return self.send(
+            rendered,
+            channel=receiver if parent is None else parent.channel,
+            parent_ts=None if parent is None else parent.ts,
+            idempotency_key=message.idempotency_key,
+            tried_before=tried_before,
+            not_before=message.created_at,
+            known_channel_id=known.split()[0] if known else None,  # for the look-up, which wants an id
+            edit_parent=all(entry.outbox_id < message.id for entry in accepted),  # not by a message that was re-driven
+        )
+
+    def send(
         self,
         message: SlackMessage,
         *,
@@ -65,12 +178,12 @@ class SlackChannel:
     ) -> Receipt:
         """Bring a thread to its newest state: post its parent, or edit the parent in place and reply below it.
 
-        `channel`: the receiver, or, with a parent, the channel id of its receipt (`receipt.slack_parent`).
+        `channel`: the receiver, or, with a parent, the channel id of its receipt (`slack_parent`).
         `tried_before`: an earlier attempt may have been accepted, so look the message up by its idempotency key, from
         `not_before` (when it was put into the outbox) on, before posting it again; in `known_channel_id`, when the id
         of a channel that is configured by name is known.
         `edit_parent`: False when the parent shows a newer state already (a message that was re-driven).
-        Raises DeliveryError, classified as `slack_failures` says.
+        Raises DeliveryError, classified as in the table above.
         """
 
         def attempt(given_up: threading.Event) -> Receipt:
@@ -80,11 +193,11 @@ class SlackChannel:
             try:
                 return one.update(channel, parent_ts, edit_parent=edit_parent)
             except SlackApiError as error:
-                if kind_of(error) not in _PARENT_IS_GONE:
+                if _kind_of(error) not in _PARENT_IS_GONE:
                     raise
             return one.post(channel, channel, in_place_of=parent_ts)
 
-        with failures_classified(self.client, channel):
+        with _failures_classified(self.client, channel):
             return bounded(self.limit_s, attempt, f"slack {channel}")
 
 
@@ -123,14 +236,14 @@ class _Attempt:
     def _receipt(self, *parts: str) -> Receipt:
         return Receipt(" ".join(parts), self.remark)
 
-    def _found(self, channel: str, thread_ts: str | None) -> Found | None:
+    def _found(self, channel: str, thread_ts: str | None) -> _Found | None:
         if not self.tried_before:
             return None
         try:
-            return find_posted(
+            return _find_posted(
                 self.client, channel, self.idempotency_key, thread_ts=thread_ts, not_before=self.not_before
             )
-        except CannotTellError as error:
+        except _CannotTellError as error:
             self.remark = str(error)
             return None
 
@@ -142,7 +255,7 @@ class _Attempt:
                 channel=channel, ts=parent_ts, text=self.message.text, blocks=self.message.blocks, link_names=False
             )
         except SlackApiError as error:
-            reason = _NOT_TO_BE_EDITED.get(kind_of(error))
+            reason = _NOT_TO_BE_EDITED.get(_kind_of(error))
             if reason is None:
                 raise
             self.remark = f"{reason}, so it keeps showing an older state; updates stand in the channel instead"
@@ -166,3 +279,159 @@ class _Attempt:
     def _stop_if_given_up(self) -> None:
         if self.given_up.is_set():
             raise TimeoutError  # nobody waits for it
+
+
+def rendered_for_slack(message: OutboxMessage) -> SlackMessage:
+    """Return what a message says in Slack; raises TypeError for a digest or a report, which are for mail only."""
+    view = message.view
+    if not isinstance(view, MessageView):
+        raise TypeError(f"a {type(view).__name__} is for mail only")
+    return render_slack(view, idempotency_key=message.idempotency_key)
+
+
+@dataclass(frozen=True, slots=True)
+class SlackParent:
+    """The message of a thread that is edited in place and has the updates below it."""
+
+    channel: str  # the channel's id, as Slack gave it
+    ts: str
+
+
+def slack_parent(receipts: Sequence[str]) -> SlackParent | None:
+    """Return the parent of a thread from the receipts of what was accepted in it, oldest first.
+
+    The newest receipt that names a parent decides, since a deleted parent is replaced by a new one.
+    """
+    for receipt in reversed(receipts):
+        parts = receipt.split()
+        if len(parts) == 3:
+            return SlackParent(parts[0], parts[2])
+    return SlackParent(*receipts[0].split()) if receipts else None
+
+
+@contextlib.contextmanager
+def _failures_classified(client: WebClient, channel: str) -> Iterator[None]:
+    """Raise DeliveryError for whatever goes wrong in calls about a channel, classified as in the table above."""
+    try:
+        yield
+    except SlackApiError as error:
+        raise _refused(channel, error) from error
+    except TimeoutError as error:
+        limit_s = error.limit_s if isinstance(error, TookTooLong) else client.timeout
+        reason = f"Slack did not answer within {limit_s:g} s; whether {channel} has the message is unknown"
+        raise DeliveryError(reason, permanent=False) from error
+    except (SlackClientError, OSError, http.client.HTTPException) as error:
+        raise DeliveryError(f"Slack cannot be reached at {client.base_url}: {error}", permanent=False) from error
+
+
+def _kind_of(error: SlackApiError) -> str:
+    """Return Slack's error code, or nothing when it answered with something else."""
+    answer: Any = error.response.data
+    return str(answer.get("error", "")) if isinstance(answer, dict) else ""
+
+
+def retry_after_s(headers: Mapping[str, Any]) -> float | None:
+    """Read Retry-After (whole seconds); None when it is absent or not a number."""
+    value = next((value for name, value in headers.items() if name.lower() == "retry-after"), None)
+    first = str(value[0] if isinstance(value, list) and value else value)
+    return float(first) if first.isdecimal() else None
+
+
+def _refused(channel: str, error: SlackApiError) -> DeliveryError:
+    response: Any = error.response
+    status, kind = response.status_code, _kind_of(error)
+    if status == http.HTTPStatus.TOO_MANY_REQUESTS:
+        wait_s = retry_after_s(response.headers) or USUAL_WAIT_S
+        reason = f"Slack allows no more messages to {channel} for {wait_s:g} s"
+        return DeliveryError(reason, permanent=False, retry_after_s=wait_s)
+    if status >= http.HTTPStatus.INTERNAL_SERVER_ERROR or not kind:
+        reason = f"Slack failed with HTTP {status}; whether {channel} has the message is unknown"
+        return DeliveryError(reason, permanent=False)
+    details = "; ".join(str(line) for line in (response.data.get("response_metadata") or {}).get("messages", []))
+    reason = f"Slack refused the message to {channel}: {kind}{f' ({details})' if details else ''}"
+    if kind in _TOKEN_IS_WRONG:
+        return DeliveryError(f"{reason}; correct the Airflow connection (bot token, scope chat:write)", permanent=False)
+    if kind in _LATER:
+        return DeliveryError(reason, permanent=False, retry_after_s=retry_after_s(response.headers))
+    return DeliveryError(f"{reason}; {_DO_NEXT.get(kind, 'see the Slack API reference')}", permanent=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A message that Slack accepted."""
+
+    channel: str  # id
+    ts: str
+
+
+class _CannotTellError(Exception):
+    """Slack cannot be asked; the text says why and what follows, equal for all messages that it concerns."""
+
+
+def _find_posted(
+    client: WebClient, channel: str, idempotency_key: str, *, thread_ts: str | None, not_before: datetime | None
+) -> _Found | None:
+    """Return the message with this key, in the channel or in a thread of it, or None.
+
+    `not_before`: when the first attempt may have been; None reads the newest `_MAX_PAGES * _PAGE` messages.
+    Raises _CannotTellError when the token may not look, and slack_sdk's errors for all other failures.
+    """
+    oldest = None if not_before is None else f"{(not_before - _CLOCK_SKEW).timestamp():.6f}"
+    arguments: dict[str, Any] = {"oldest": oldest, "limit": _PAGE, "include_all_metadata": True}
+    try:
+        channel_id = _channel_id(client, channel)
+        if thread_ts is None:
+            pages = client.conversations_history(channel=channel_id, **arguments)
+        else:
+            pages = client.conversations_replies(channel=channel_id, ts=thread_ts, **arguments)
+        for message in _each(pages, "messages"):
+            if _key_of(message) == idempotency_key:
+                return _Found(channel_id, str(message["ts"]))
+    except SlackApiError as error:
+        if _kind_of(error) == "thread_not_found":
+            return None
+        if reason := _why_not(error):
+            raise _CannotTellError(f"{reason}, so {_CONSEQUENCE}") from error
+        raise
+    return None
+
+
+def _key_of(message: dict[str, Any]) -> str | None:
+    metadata = message.get("metadata") or {}
+    if metadata.get("event_type") != EVENT_TYPE:
+        return None
+    key = (metadata.get("event_payload") or {}).get("idempotency_key")
+    return key if isinstance(key, str) else None
+
+
+def _channel_id(client: WebClient, channel: str) -> str:
+    """Return the id of a channel that the app is in; reading wants ids where posting takes names."""
+    if _CHANNEL_ID.fullmatch(channel):
+        return channel
+    lacking: SlackApiError | None = None
+    for kind in ("public_channel", "private_channel"):
+        try:
+            listed = client.users_conversations(types=kind, exclude_archived=True, limit=_PAGE)
+            for each in _each(listed, "channels"):
+                if each["name"] == channel.removeprefix("#"):
+                    return str(each["id"])
+        except SlackApiError as error:
+            if _kind_of(error) != "missing_scope":
+                raise
+            lacking = lacking or error
+    if lacking is not None:
+        raise lacking
+    raise _CannotTellError(f"{_CANNOT_READ['not_in_channel']}, so {_CONSEQUENCE}")
+
+
+def _each(pages: SlackResponse, name: str) -> Iterator[dict[str, Any]]:
+    for page in itertools.islice(pages, _MAX_PAGES):
+        yield from page[name]
+
+
+def _why_not(error: SlackApiError) -> str | None:
+    kind = _kind_of(error)
+    if kind == "missing_scope":
+        answer: Any = error.response
+        return f"the Slack token lacks the scope {str(answer.get('needed', ''))[:80]}"
+    return _CANNOT_READ.get(kind)

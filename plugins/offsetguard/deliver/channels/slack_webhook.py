@@ -22,15 +22,20 @@ from __future__ import annotations
 import http
 import http.client
 import logging
+import math
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from slack_sdk.errors import SlackClientError
 from slack_sdk.webhook import WebhookClient, WebhookResponse
 
-from offsetguard.deliver.channels.receipt import LIMIT_S, Receipt, TookTooLong, bounded
-from offsetguard.deliver.channels.slack_failures import USUAL_WAIT_S, retry_after_s
+from offsetguard.config.routes import Delivery
+from offsetguard.deliver.channels.channel import LIMIT_S, Connection, Handover, Receipt, TookTooLong, Way, bounded
+from offsetguard.deliver.channels.slack import USUAL_WAIT_S, rendered_for_slack, retry_after_s
 from offsetguard.deliver.messages.slack import SlackMessage
 from offsetguard.model.errors import DeliveryError
+from offsetguard.model.notification import Channel
+from offsetguard.store.outbox import OutboxMessage
 
 _WEBHOOK_IS_GONE = {"no_service", "no_service_id", "no_active_hooks", "no_team", "team_disabled", "invalid_token"}
 _DO_NEXT = {
@@ -48,7 +53,7 @@ _silent.propagate = False
 
 
 @dataclass(frozen=True, slots=True)
-class SlackWebhookChannel:
+class SlackWebhookChannel(Way):
     """An incoming webhook; `name` is what errors call it: the Airflow connection id.
 
     `timeout_s` bounds each step of a call, `limit_s` the whole of it.
@@ -59,6 +64,42 @@ class SlackWebhookChannel:
     timeout_s: int = 10
     proxy: str | None = field(default=None, repr=False)
     limit_s: float = LIMIT_S
+
+    CHANNEL: ClassVar = Channel.SLACK_WEBHOOK
+    LANES: ClassVar = 16  # webhooks lead to as many places as there are
+    CONNECTION_NEEDS: ClassVar = "password"
+    CONNECTION_ADVICE: ClassVar = (
+        "create one of type slackwebhook with the webhook's address as password "
+        "(slack_webhooks in the configuration names it)"
+    )
+
+    @classmethod
+    def connection_id(cls, delivery: Delivery, receiver: str) -> str:
+        """Return the receiver: each webhook has a connection of its own."""
+        del delivery
+        return receiver
+
+    @classmethod
+    def opened(cls, connection: Connection, delivery: Delivery) -> SlackWebhookChannel:
+        """Open an incoming webhook by the provider's type `slackwebhook`.
+
+        Password: the whole address, or what comes after the host's `https://hooks.slack.com/services`; extra `timeout`,
+        `proxy`.
+        """
+        del delivery
+        url = connection.password or ""
+        if not url.startswith(("http://", "https://")):  # put together as the provider does
+            host = connection.host or "hooks.slack.com/services"
+            base = host if "://" in host else f"{connection.schema or 'https'}://{host}"
+            url = f"{base.rstrip('/')}/{url.lstrip('/')}"
+        proxy = connection.extra.get("proxy") or None
+        return cls(connection.conn_id, url, math.ceil(connection.timeout_s), proxy)
+
+    def deliver(self, message: OutboxMessage, handover: Handover) -> Receipt:
+        """Post a message."""
+        rendered = rendered_for_slack(message)
+        handover.slot.enter()
+        return self.send(rendered)
 
     def send(self, message: SlackMessage) -> Receipt:
         """Post a message; the receipt only says through which webhook.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -11,11 +11,11 @@ from multiprocessing.process import BaseProcess
 
 from sqlalchemy import Engine
 
+from offsetguard.deliver.channels.channel import Unavailable, Way
 from offsetguard.deliver.channels.mail import MailChannel
 from offsetguard.deliver.channels.slack import SlackChannel
 from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
 from offsetguard.deliver.deliver import deliver_due
-from offsetguard.deliver.sending import Channels
 from offsetguard.model.notification import Channel
 from offsetguard.model.views import IncidentView, MessageView, NotificationReason
 from offsetguard.store import notifications, outbox
@@ -54,6 +54,24 @@ RESOLVED = VIEW.model_copy(
 MAIL_FROM = "offsetguard@example.com"
 
 
+NOT_HERE = Unavailable("nothing here leads there")
+
+
+@dataclass(frozen=True)
+class Channels:
+    """The ways out: one mail server, one Slack, webhooks by name."""
+
+    mail: Way | Unavailable
+    slack: Way | Unavailable = NOT_HERE
+    webhook: Callable[[str], Way | Unavailable] = lambda _: NOT_HERE
+
+    def __call__(self, lane: outbox.Lane) -> Way | Unavailable:
+        """Return the way to a receiver."""
+        if lane.channel is Channel.SLACK_WEBHOOK:
+            return self.webhook(lane.receiver)
+        return self.mail if lane.channel is Channel.MAIL else self.slack
+
+
 @dataclass(slots=True)
 class DeliveryWorld:
     """Receivers are told by their form: `a@b` mail, `#name` Slack, all else the name of a webhook."""
@@ -75,11 +93,10 @@ class DeliveryWorld:
     def channels(self) -> Channels:
         """Ways to these servers."""
         return Channels(
-            mail=MailChannel(self.smtp.host, self.smtp.port, timeout_s=self.patience_s),
+            mail=MailChannel(self.smtp.host, self.smtp.port, timeout_s=self.patience_s, sender=MAIL_FROM),
             slack=SlackChannel.with_token(
                 self.slack.token, base_url=self.slack.api_url, timeout_s=int(self.patience_s)
             ),
-            mail_from=MAIL_FROM,
             webhook=lambda name: SlackWebhookChannel(
                 name, self.dead_webhooks.get(name, self.slack.webhook_url), int(self.patience_s)
             ),
@@ -121,7 +138,6 @@ class Addresses:
     slack_url: str
     slack_token: str
     webhook_url: str
-    mail_from: str
 
     @classmethod
     def of(cls, world: DeliveryWorld) -> Addresses:
@@ -132,7 +148,6 @@ class Addresses:
             world.slack.api_url,
             world.slack.token,
             world.slack.webhook_url,
-            world.channels.mail_from,
         )
 
 
@@ -154,9 +169,8 @@ def running_deliverer(addresses: Addresses, now: datetime) -> Iterator[BaseProce
 
 def _sweep(addresses: Addresses, now: datetime) -> None:
     channels = Channels(
-        mail=MailChannel("127.0.0.1", addresses.smtp_port, timeout_s=30),
+        mail=MailChannel("127.0.0.1", addresses.smtp_port, timeout_s=30, sender=MAIL_FROM),
         slack=SlackChannel.with_token(addresses.slack_token, base_url=addresses.slack_url, timeout_s=30),
-        mail_from=addresses.mail_from,
         webhook=lambda name: SlackWebhookChannel(name, addresses.webhook_url, 30),
     )
     deliver_due(connect(addresses.database_url), channels, now=now)

@@ -23,10 +23,8 @@ from sqlalchemy import Engine
 from offsetguard.config import Config
 from offsetguard.decide.judge import judge_interval
 from offsetguard.deliver.channels.mail import MailChannel
-from offsetguard.deliver.channels.receipt import Unavailable
 from offsetguard.deliver.daily_reports import write_daily_reports
 from offsetguard.deliver.deliver import deliver_due
-from offsetguard.deliver.sending import Channels
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.facts.queue_fold import windows_of
 from offsetguard.model.intervals import Interval
@@ -34,6 +32,7 @@ from offsetguard.model.offsets import MessageQueue
 from offsetguard.store.database import open_database
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.queue_state import Sample
+from offsetguard_peers.delivery.world import Channels
 from offsetguard_peers.judging.records import a_group
 from offsetguard_peers.pictures.chromium import open_page
 from offsetguard_peers.smtp.inbox import InboxPage
@@ -128,9 +127,8 @@ class Stage:
 
     def deliver(self, now: datetime) -> None:
         """Send what is due."""
-        mail = MailChannel(self.smtp.host, self.smtp.port, timeout_s=60)
-        none = Unavailable("there is no Slack here")
-        deliver_due(self._engine, Channels(mail, none, self.config.delivery.mail_from), now=now)
+        mail = MailChannel(self.smtp.host, self.smtp.port, timeout_s=60, sender=self.config.delivery.mail_from)
+        deliver_due(self._engine, Channels(mail), now=now)
 
     def _facts(self, minute: int) -> IntervalFacts:
         interval = Interval(START + minute * MINUTE)
