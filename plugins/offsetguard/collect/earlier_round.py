@@ -143,7 +143,9 @@ class EarlierRound:
 
     def figures(self) -> EarlierFigures:
         """Return what its tables say of offsets and groups."""
-        return EarlierFigures.of(self)
+        figures = EarlierFigures.of(self)
+        pa.default_memory_pool().release_unused()
+        return figures
 
 
 @dataclass(frozen=True, slots=True)

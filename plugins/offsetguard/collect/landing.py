@@ -18,14 +18,13 @@ import uuid
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from offsetguard.collect.columns import DoesNotFit, arrow_array
+from offsetguard.collect.columns import arrow_array
 from offsetguard.collect.manifest import GAPS_FILE_NAME, Gap, Manifest, as_json
 from offsetguard.config.workspace import MANIFEST_FILE_NAME
 from offsetguard.model.errors import SnapshotError
@@ -118,8 +117,8 @@ def table_of(table: Table, rows: Sequence[Row]) -> pa.Table:
     columns = []
     for column in table.columns:
         try:
-            columns.append(arrow_array(column.type, list(map(dict.get, rows, repeat(column.name)))))
-        except DoesNotFit as error:
+            columns.append(arrow_array(column.type, [row.get(column.name) for row in rows]))
+        except (ValueError, TypeError, OverflowError) as error:
             raise SnapshotError(f"{table.name}.parquet: column {column.name}: {error}") from error
     return pa.Table.from_arrays(columns, schema=arrow_schema(table))
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import pyarrow as pa
 
 from offsetguard.collect.broker_reading import BrokerReading, PairReading, QueueEnds
-from offsetguard.collect.columns import IntegerColumn, MostlyAlike, NameColumn, constant_text, microseconds
+from offsetguard.collect.columns import MostlyAlike, NameColumn, NumberColumn, constant_text, microseconds
 from offsetguard.collect.earlier_round import EarlierFigures
 from offsetguard.collect.group_members import GroupMembers
 from offsetguard.collect.queue_reading import known_pull_offset, topic_readings
@@ -94,20 +94,21 @@ class _Columns:
         self._other: dict[str, dict[int, int | None]] = {}  # column -> row -> value
         self.names = {column.name: NameColumn() for column in table.columns if column.type is ColumnType.STRING}
         self.numbers = {
-            column.name: IntegerColumn(column.type) for column in table.columns if column.type is not ColumnType.STRING
+            column.name: NumberColumn(column.type) for column in table.columns if column.type is not ColumnType.STRING
         }
 
     def add_pairs(self, ends: QueueEnds, pairs: Sequence[PairReading]) -> None:
         """Add pairs of one topic that have its queues, with nothing known of them beyond their offsets."""
         count, times = len(ends.queue_ids), len(pairs)
         self.names["topic"].add(pairs[0].topic, count * times)
-        self.names["consumer_group"].add_each([pair.consumer_group for pair in pairs], count)
         numbers = self.numbers
         numbers["queue_id"].extend(ends.queue_ids * times)
         numbers["min_offset"].extend(ends.min_offsets * times)
         numbers["max_offset"].extend(ends.max_offsets * times)
         numbers["max_offset_read_at"].add(ends.at_us, count * times)
-        numbers["consumer_offset"].extend_each([pair.consumer_offsets for pair in pairs])
+        for pair in pairs:
+            self.names["consumer_group"].add(pair.consumer_group, count)
+            numbers["consumer_offset"].extend(pair.consumer_offsets)
 
     def set_all(self, name: str, value: str | int | None) -> None:
         """Give all rows that get no other value this one; a column that nobody fills is NULL."""

@@ -29,7 +29,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from offsetguard.collect.broker_reading import BrokerReading
-from offsetguard.collect.columns import text_array
 from offsetguard.collect.earlier_round import EarlierRound
 from offsetguard.collect.group_members import GroupMembers
 from offsetguard.collect.landing import Row, with_plain_texts
@@ -170,7 +169,7 @@ def reset_moves(
 
 
 def _of_groups(parts: Iterable[pa.Table], groups: Iterable[str]) -> Iterator[Row]:
-    wanted = text_array(sorted(set(groups)))
+    wanted = pa.array(sorted(set(groups)), pa.string())
     for part in map(with_plain_texts, parts):
         yield from part.filter(pc.is_in(part["consumer_group"], wanted)).to_pylist()
 
