@@ -72,14 +72,12 @@ class Outlooks:
         return found
 
 
-def _course(window: QueueState | None) -> _Course:
+def _course(window: QueueState) -> _Course:
     """Return what is known of a queue's lag, oldest first.
 
     Its samples, the last time that nothing waited, and the last commit: as much had been written by then as lies
     between the samples around it.
     """
-    if window is None:
-        return []
     points = [*reversed(window.points), *([window.seen] if window.seen is not None else [])]
     written = [(one.at, one.max_offset) for one in points]
     lags = {one.at: max(0, one.max_offset - one.committed_offset) for one in points if one.committed_offset is not None}

@@ -33,7 +33,7 @@ class QueueFacts(QueueFigures):
 
     message_queue: MessageQueue
     offsets: QueueOffsets
-    window: QueueState | None = None  # None: published by an earlier release
+    window: QueueState
     verdict: QueueVerdict | None = None  # given by `windows.judge_queues`; None: not judged yet
 
 
@@ -103,7 +103,7 @@ def queue_facts_of(row: Row) -> QueueFacts:
     queue = {
         "message_queue": MessageQueue(row["topic"], row["broker_name"], row["queue_id"]),
         "offsets": QueueOffsets(row["min_offset"], row["max_offset"], row["consumer_offset"], row["pull_offset"]),
-        "window": None if row.get("sample_count") is None else QueueState.from_row(row),
+        "window": QueueState.from_row(row),
     }
     return QueueFacts(**(_known_columns(QueueFacts, row) | queue))
 

@@ -13,7 +13,7 @@ from offsetguard.decide.outlooks import Outlooks
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.facts.queue_fold import windows_of
 from offsetguard.model.intervals import Interval
-from offsetguard.model.offsets import MessageQueue
+from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.model.views import LAG_POINTS
 from offsetguard.tables.queue_state import Sample
 from offsetguard_peers.cases.running import together
@@ -78,7 +78,7 @@ def test_there_is_no_curve_where_nothing_waits_or_nobody_knows() -> None:
     assert shown(queue(0, [(100 * n, 100 * n) for n in range(31)])) == []
     assert outlooks().lag_curve("billing", "orders") == ()
     assert outlooks(queue(0, [(100, 0)])).lag_curve(None, "orders") == ()
-    unknown = a_queue("billing", MessageQueue("orders", "broker-a", 0), queue(0, [(1, 0)]).offsets)
+    unknown = a_queue("billing", MessageQueue("orders", "broker-a", 0), QueueOffsets(0, 1, None))
     assert shown(unknown) == []
 
 

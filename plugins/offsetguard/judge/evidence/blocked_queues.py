@@ -79,7 +79,7 @@ def _waits(queue: QueueFacts) -> bool:
 def _stands_ms(queue: QueueFacts, now: datetime) -> float:
     """Return for how long it is certain that nothing was committed; 0 = not known."""
     window = queue.window
-    if window is None or queue.consume_tps:
+    if queue.consume_tps:
         return 0
     rewound_at = window.rewind.rewound_at if window.rewind else None  # since then it stands before another message
     since = max(_known(window.advanced_at, window.end_reached_at, window.first_seen_at, rewound_at), default=now)
@@ -97,7 +97,7 @@ def _is_consumed(queue: QueueFacts) -> bool:
 def _blocked_ms(queue: QueueFacts, suspects: Sequence[QueueFacts], now: datetime) -> int:
     """Return how long it has stood still: as long as was seen; or, if only this queue is late, as its message waits."""
     seen_ms = int(_stands_ms(queue, now))
-    if queue.window is not None and queue.window.rewind is not None:
+    if queue.window.rewind is not None:
         return seen_ms  # its message was consumed before, and is as old as it is
     others = [one.lag_ms for one in suspects if one is not queue and not one.holder_count and one.lag_ms is not None]
     late = [one.lag_ms for one in suspects if one.consume_tps and one.lag_ms is not None] + others

@@ -96,8 +96,8 @@ class JudgedGroup:
             return False
         waited_then = 0
         for window, lag in waiting:
-            known_since = _known_since(window) if window is not None else None
-            if window is None or known_since is None:
+            known_since = _known_since(window)
+            if known_since is None:
                 return False
             before = unseen_at if unseen_at and known_since - WINDOW <= unseen_at <= known_since else None
             looked_at = before or known_since
@@ -135,7 +135,7 @@ def is_little(queues: Iterable[QueueFacts]) -> bool:
 def more_came(queue: QueueFacts) -> bool:
     """Whether messages were written after the last movement of the committed offset."""
     window = queue.window
-    if window is None or window.max_unchanged_since is None:
+    if window.max_unchanged_since is None:
         return False
     moments = [window.advanced_at, window.end_reached_at, window.first_seen_at]
     return all(moment is None or moment < window.max_unchanged_since for moment in moments)
@@ -205,8 +205,8 @@ def lag_trend(queues: Iterable[QueueFacts], since: datetime | None = None) -> La
     """
     growth, longest = 0, timedelta()
     for queue in queues:
-        newest = queue.window.seen if queue.window else None
-        if queue.window is None or newest is None or newest.committed_offset is None:
+        newest = queue.window.seen
+        if newest is None or newest.committed_offset is None:
             continue
         known = [point for point in queue.window.points if point.committed_offset is not None]
         later = [point for point in known if since is None or point.at >= since]
@@ -234,11 +234,11 @@ def moves(queue: QueueFacts, now: datetime, group: GroupFacts | None) -> bool | 
     window = queue.window
     finishes = group is not None and finishes_messages(group)
     moments = [queue.last_consume_at if finishes else None]
-    if window is not None and (window.committed_offset or 0) > (window.seen_min_offset or 0):
+    if (window.committed_offset or 0) > (window.seen_min_offset or 0):
         moments.append(window.advanced_at)
     if any(moment is not None and now - moment <= RECENTLY for moment in moments):
         return True
-    if window is None or window.seen_at is None or window.first_seen_at is None:
+    if window.seen_at is None or window.first_seen_at is None:
         return None
     return False if window.seen_at - window.first_seen_at >= RECENTLY else None
 
@@ -318,6 +318,6 @@ def _growth(queue: QueueFacts) -> int:
 
 def _span(queue: QueueFacts) -> timedelta:
     window = queue.window
-    if window is None or window.seen_at is None or window.first_seen_at is None:
+    if window.seen_at is None or window.first_seen_at is None:
         return timedelta(0)
     return window.seen_at - window.first_seen_at

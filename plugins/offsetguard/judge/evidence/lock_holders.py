@@ -65,7 +65,7 @@ def waits_for_messages(facts: IntervalFacts) -> Mapping[Subject, list[LockWaitFa
     A wait whose end no log tells is over with the queue's next commit: somebody consumes it.
     """
     pop = {group.consumer_group for group in facts.groups if group.consumption == POP}
-    windows = {(one.consumer_group, one.message_queue): one.window for one in facts.queues if one.window is not None}
+    windows = {(one.consumer_group, one.message_queue): one.window for one in facts.queues}
     found: defaultdict[Subject, list[LockWaitFacts]] = defaultdict(list)
     for wait in facts.lock_waits:
         if not wait.topic.startswith(RETRY_PREFIX) and wait.consumer_group not in pop:

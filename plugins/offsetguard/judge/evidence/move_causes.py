@@ -158,7 +158,7 @@ def _sort_queues(
         return
     for queue in queues:
         window, broker_name = queue.window, queue.message_queue.broker_name
-        if window is not None and window.recreated_at is not None and window.recreated_at >= since:
+        if window.recreated_at is not None and window.recreated_at >= since:
             with_switch = came_with_switch(broker_name, window.recreated_at, switches)
             (one.cut_queues if with_switch else one.recreated).append(queue)
         elif _is_beyond(queue) and came_with_switch(broker_name, now, switches) and not one.reset_lines:
@@ -226,8 +226,10 @@ def _is_beyond(queue: QueueFacts) -> bool:
 
 def _was_within(queue: QueueFacts) -> bool:
     """Whether an earlier sample of the same queue was in order: then the offset was set, the end did not fall."""
-    earlier = queue.window.points if queue.window else ()
-    return any(point.committed_offset is not None and point.committed_offset <= point.max_offset for point in earlier)
+    return any(
+        point.committed_offset is not None and point.committed_offset <= point.max_offset
+        for point in queue.window.points
+    )
 
 
 def membership_changes(facts: IntervalFacts) -> Mapping[str, Sequence[datetime]]:
@@ -245,7 +247,7 @@ def membership_changes(facts: IntervalFacts) -> Mapping[str, Sequence[datetime]]
 def _windows_of(move: OffsetMoveFacts, queues: Iterable[QueueFacts]) -> list[QueueState]:
     """Return the window of the move's queue, if it is known: one at most."""
     queue = MessageQueue(move.topic, move.broker_name, move.queue_id) if move.queue_id is not None else None
-    return [one.window for one in queues if one.window and one.message_queue == queue]
+    return [one.window for one in queues if one.message_queue == queue]
 
 
 def _goes_on_at_its_pace(move: OffsetMoveFacts, windows: Iterable[QueueState]) -> bool:

@@ -149,7 +149,7 @@ def beyond(queue: QueueFacts) -> int:
 def was_beyond(queue: QueueFacts) -> bool:
     """Whether the committed offset lies beyond the end, or did since the end fell."""
     window = queue.window
-    if beyond(queue) or window is None or window.recreated_at is None:
+    if beyond(queue) or window.recreated_at is None:
         return beyond(queue) > 0
     return window.disordered_at is not None and window.disordered_at >= window.recreated_at
 
@@ -161,7 +161,7 @@ def fallen_end(queues: Sequence[QueueFacts]) -> dict[str, Figure]:
     return {
         "queue_count": len(queues),
         "worst_queue": queue_name(worst.message_queue),
-        "recreated_from": worst.window.recreated_from if worst.window else None,
+        "recreated_from": worst.window.recreated_from,
         "max_offset": _fallen_to(worst),
         "consumer_offset": worst.offsets.consumer_offset,
         "beyond": sum(beyond(queue) for queue in queues),
@@ -180,7 +180,7 @@ def beyond_evidence(queues: Iterable[QueueFacts]) -> tuple[QueueEvidence, ...]:
                 "beyond": beyond(queue),
                 "consumer_offset": queue.offsets.consumer_offset,
                 "max_offset": queue.offsets.max_offset,
-                "recreated_from": queue.window.recreated_from if queue.window else None,
+                "recreated_from": queue.window.recreated_from,
             },
         )
         for queue in sorted(queues, key=_furthest_first)
@@ -195,11 +195,11 @@ def _furthest_first(queue: QueueFacts) -> tuple[int, object]:
 def _fallen_to(queue: QueueFacts) -> int | None:
     """Return the end as it was first seen after it had fallen: it has grown since; else the present one."""
     window = queue.window
-    if window is None or window.recreated_at is None or window.seen is None:
+    if window.recreated_at is None or window.seen is None:
         return queue.offsets.max_offset
     return min(one.max_offset for one in (window.seen, *window.points) if one.at >= window.recreated_at)
 
 
 def _fell_at(queue: QueueFacts) -> datetime | None:
     """When the end was seen to have fallen, else when the queue was last read."""
-    return None if queue.window is None else queue.window.recreated_at or queue.window.seen_at
+    return queue.window.recreated_at or queue.window.seen_at

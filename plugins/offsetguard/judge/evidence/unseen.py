@@ -157,5 +157,5 @@ def unread_events(facts: IntervalFacts) -> frozenset[str]:
 def is_first_look(facts: IntervalFacts) -> bool:
     """Whether no queue of any group was seen before: then nobody knows what moved."""
     written = [group.produce_tps for group in facts.groups if group.unknown_queue_count < group.queue_count]
-    seen_before = any(queue.window is not None and queue.window.sample_count > 1 for queue in facts.queues)
+    seen_before = any(queue.window.sample_count > 1 for queue in facts.queues)
     return bool(written) and all(tps is None for tps in written) and not seen_before

@@ -36,7 +36,7 @@ def retentions(facts: IntervalFacts, config: Config) -> Mapping[str, BrokerReten
         marks[mark.broker_name].append(mark)
     moved: defaultdict[str, list[datetime]] = defaultdict(list)
     for queue in facts.queues:
-        if queue.window is not None and queue.window.min_moved_at is not None:
+        if queue.window.min_moved_at is not None:
             moved[queue.message_queue.broker_name].append(queue.window.min_moved_at)
     masters = (broker for broker in facts.brokers if broker.broker_id == MASTER_ID)
     found = ((one.broker_name, retention(one, marks[one.broker_name], moved[one.broker_name], zone)) for one in masters)

@@ -185,7 +185,7 @@ class Seen:
 
 def seen(group: GroupFacts, queues: Sequence[QueueFacts], moves: Iterable[OffsetMoveFacts], now: datetime) -> Seen:
     """Return what an interval shows of a group; `queues`: its suspect ones, with verdicts; `moves`: of its offsets."""
-    lost = [queue.window.lost_at for queue in queues if queue.window is not None and queue.window.lost_at is not None]
+    lost = [queue.window.lost_at for queue in queues if queue.window.lost_at is not None]
     lost += [move.last_moved_at for move in moves if move.corrected_offset > move.requested_offset]
     if group.lost:
         lost.append(now)

@@ -172,7 +172,7 @@ def _rank(severity: Severity) -> int:
 def _is_above_at_one_look(judged: JudgedGroup) -> bool:
     """Whether a limit is exceeded, and no queue was seen to move since the first look, however short ago that was."""
     windows = [queue.window for queue in judged.queues if queue.verdict is not None and queue.verdict.samples_used > 1]
-    return judged.above_limit and all(window is not None and window.advanced_at is None for window in windows)
+    return judged.above_limit and all(window.advanced_at is None for window in windows)
 
 
 def _is_not_told_yet(judged: JudgedGroup, silence_ms: int | None, facts: IntervalFacts) -> bool:

@@ -254,7 +254,7 @@ def _skipped(queues: Iterable[QueueFacts], changed: Mapping[str, datetime]) -> l
     looks: defaultdict[tuple[str, datetime], list[_Jump]] = defaultdict(list)
     for queue in queues:
         broker_name = queue.message_queue.broker_name
-        if queue.window is not None and broker_name in changed:
+        if broker_name in changed:
             for jump in _steps(queue, queue.window):
                 looks[broker_name, jump.until].append(jump)
     paces = {place: sum(max(0, one.committed) for one in some) / _ms_of(some[0]) for place, some in looks.items()}

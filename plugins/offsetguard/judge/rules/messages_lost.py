@@ -149,7 +149,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 
 def _first_start(queue: QueueFacts) -> bool:
     """Whether a new group begins at offset 0 of a queue whose first messages were gone long before."""
-    was_kept = queue.window is not None and queue.window.min_moved_from == 0
+    was_kept = queue.window.min_moved_from == 0
     return queue.offsets.consumer_offset == 0 and not was_kept
 
 
@@ -163,7 +163,7 @@ def _variant(judged: JudgedGroup, *, lost: bool, in_process: bool) -> str:
 
 def _is_late(queue: QueueFacts) -> bool:
     """Whether the commit that was seen is only some seconds old news of a group that goes on."""
-    return queue.window is not None and (queue.offsets.lost or 0) <= most_committed(queue.window, REGAINED_WITHIN)
+    return (queue.offsets.lost or 0) <= most_committed(queue.window, REGAINED_WITHIN)
 
 
 def _not_handed_out(queue: QueueFacts, *, online: bool) -> int:

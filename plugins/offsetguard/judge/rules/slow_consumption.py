@@ -96,7 +96,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         if held is None and not (goes_on and 2 * in_process > (group.effective_lag or 0)):
             continue
         worst = held or min(own, key=lambda one: (-(one.lag_ms or 0), -(one.offsets.effective_lag or 0)))
-        advanced_at = worst.window.advanced_at or worst.window.first_seen_at if worst.window else None
+        advanced_at = worst.window.advanced_at or worst.window.first_seen_at
         yield RULE.finding(
             facts,
             about=(group.consumer_group, group.topic),
@@ -140,8 +140,7 @@ def _held_back(queues: Sequence[QueueFacts], now: datetime, group: GroupFacts) -
         return None
     stuck = []
     for queue in queues:
-        window = queue.window
-        since = (window.advanced_at or window.first_seen_at) if window else None
+        since = queue.window.advanced_at or queue.window.first_seen_at
         if since is not None and now - since > RECENTLY and _only_the_first_is_unfinished(queue, now, group):
             stuck.append((since, queue.message_queue, queue))
     return min(stuck)[2] if stuck else None

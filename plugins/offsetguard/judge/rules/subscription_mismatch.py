@@ -203,8 +203,8 @@ def _passed_by(
     """
     passed: dict[MessageQueue, int] = {}
     for queue in queues:
-        newest = queue.window.seen if queue.window else None
-        if queue.window is None or newest is None or since is None or queue.holder_client_id not in client_ids:
+        newest = queue.window.seen
+        if newest is None or since is None or queue.holder_client_id not in client_ids:
             continue
         known = [point for point in queue.window.points if point.committed_offset is not None]
         earlier = next((point for point in known if point.at <= since), known[-1] if known else None)

@@ -94,7 +94,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 
 
 def _last_advance(queues: Sequence[QueueFacts]) -> datetime | None:
-    moments = (queue.window.advanced_at for queue in queues if queue.window is not None)
+    moments = (queue.window.advanced_at for queue in queues)
     return max((moment for moment in moments if moment is not None), default=None)
 
 

@@ -22,26 +22,22 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
-from datetime import UTC, datetime
-from functools import lru_cache
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import NamedTuple
 
 from offsetguard.catalogue.text import render_text
 from offsetguard.config import Config, EffectivePolicy, WindowPolicy
-from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.facts.queue_fold import windows_of
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.forecasts import broker_retentions, forecasts
 from offsetguard.judge.forecasts.broker_retentions import tiered_broker_names
 from offsetguard.judge.windows.figures import WindowFigures, with_ages
 from offsetguard.judge.windows.rules import POP, WINDOW_RULES, QueueContext, first_rule
 from offsetguard.model.forecast import Forecast
-from offsetguard.model.offsets import QueueOffsets
 from offsetguard.model.verdicts import Figure, QueueVerdict, State
 from offsetguard.tables.group_facts import GroupFacts
-from offsetguard.tables.queue_state import QueueState, Sample
+from offsetguard.tables.queue_state import QueueState
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _AT_ONCE = 10_000  # windows in memory with all their figures; a query costs as much for them as for one
 
 
@@ -90,8 +86,7 @@ def judge_queues(facts: IntervalFacts, config: Config) -> IntervalFacts:
             retention=retentions.get(queue.message_queue.broker_name),
             tiered=queue.message_queue.broker_name in tiered,
         )
-        window = queue.window or _own_window(queue, facts)
-        given.append(GivenWindow(window, context, policies[queue.consumer_group], facts.now))
+        given.append(GivenWindow(queue.window, context, policies[queue.consumer_group], facts.now))
     judged = []
     for queue, verdict in zip(facts.queues, judge_windows(given), strict=True):
         states[queue.consumer_group, queue.message_queue.topic][verdict.state] += 1
@@ -141,32 +136,6 @@ def _context(group: GroupFacts) -> QueueContext:
         consumption=group.consumption,
         group_committed=group.never_committed_queue_count < group.queue_count - group.unknown_queue_count,
     )
-
-
-def _own_window(queue: QueueFacts, facts: IntervalFacts) -> QueueState:
-    """Return the window that facts without one are: a single sample, read now; release 0.1 kept no windows."""
-    known = queue.offsets.max_offset is not None and queue.offsets.consumer_offset is not None
-    state = _window_of_one(queue.offsets, known=known)
-    moments: dict[str, Any] = {one.name: facts.now for one in fields(QueueState) if getattr(state, one.name) == _EPOCH}
-    sample = replace(state.sample, last_timestamp=queue.last_timestamp)
-    if known:
-        sample = replace(sample, consumer_offset_read_at=facts.now, max_offset_read_at=facts.now)
-    return replace(state, sample=sample, **(moments | {"interval_start": facts.interval.start}))
-
-
-@lru_cache(maxsize=10_000)
-def _window_of_one(offsets: QueueOffsets, *, known: bool) -> QueueState:
-    """Return the window of one sample, read in 1970; whether a commit is missing or unknown is not told."""
-    read_at = _EPOCH if known else None
-    sample = Sample(
-        min_offset=offsets.min_offset,
-        max_offset=offsets.max_offset,
-        consumer_offset=offsets.consumer_offset,
-        pull_offset=offsets.pull_offset,
-        consumer_offset_read_at=read_at,
-        max_offset_read_at=read_at,
-    )
-    return windows_of({offsets: [(_EPOCH, sample)]})[offsets]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from offsetguard.tables.facts import OffsetMoveFacts, TopicFacts
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.log_facts import LockWaitFacts, LogLineFacts, SubscriptionFacts
 from offsetguard.tables.queue_state import QueueState, Sample
-from offsetguard_peers.configs import one_team
+from offsetguard_peers.judging.records import one_sample
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 END = Interval(START).end
@@ -42,8 +42,7 @@ UNSAID: dict[type, dict[str, Any]] = {
 }
 
 
-Samples = tuple[tuple[Any, ...], ...]
-"""What a case gives of a queue: (seconds ago, min, consumer, pull, max) of each."""
+History = tuple[tuple[datetime, Sample], ...]
 
 _AS_GIVEN = ("cluster_unseen", "config_problem", "logs_read")
 
@@ -119,32 +118,41 @@ def log_line(entry: dict[str, Any]) -> LogLineFacts:
 
 def _queue(entry: dict[str, Any]) -> QueueFacts:
     """Build a suspect queue; `samples` are [seconds ago, min, consumer, pull, max], which its window is folded of."""
-    if entry.get("samples"):
-        fold_ahead([{"queues": [entry]}])
-        entry = {"offsets": entry["samples"][-1][1:], **entry, "window": _WINDOWS[_samples(entry)]}
-        del entry["samples"]
-    min_offset, consumer_offset, pull_offset, max_offset = entry["offsets"]
-    offsets = QueueOffsets(min_offset, max_offset, consumer_offset, pull_offset)
-    violations = tuple(violation.value for violation in offsets.order_violations())
-    said = {name: value for name, value in entry.items() if name not in ("offsets", "queue", "topic")}
-    fixed = {"message_queue": _message_queue(entry), "offsets": offsets, "violated_invariants": violations}
+    fold_ahead([{"queues": [entry]}])
+    said = {name: value for name, value in entry.items() if name not in ("offsets", "queue", "samples", "topic")}
+    offsets = _offsets(entry)
+    fixed = {
+        "message_queue": _message_queue(entry),
+        "offsets": offsets,
+        "violated_invariants": tuple(violation.value for violation in offsets.order_violations()),
+        "window": _WINDOWS[_history(entry)],
+    }
     return QueueFacts(
         **{"last_timestamp": None, "lag_ms": None, **fixed, **dict(_field(*item) for item in said.items())}
     )
 
 
-_WINDOWS: dict[Samples, QueueState] = {}
+_WINDOWS: dict[History, QueueState] = {}
 
 
 def fold_ahead(given: Iterable[dict[str, Any]]) -> None:
     """Fold the windows of the facts of many cases in one query: it costs as much as one for a single queue."""
-    queues = [entry for facts in given for entry in facts.get("queues", ()) if entry.get("samples")]
-    wanted = {_samples(entry) for entry in queues} - _WINDOWS.keys()
-    _WINDOWS.update(windows_of({samples: [_sample(*one) for one in samples] for samples in wanted}))
+    wanted = {_history(entry) for facts in given for entry in facts.get("queues", ())} - _WINDOWS.keys()
+    if wanted:
+        _WINDOWS.update(windows_of({history: list(history) for history in wanted}))
 
 
-def _samples(entry: dict[str, Any]) -> Samples:
-    return tuple(map(tuple, entry["samples"]))
+def _history(entry: dict[str, Any]) -> History:
+    """Return a queue's samples; where none are given, one of its offsets, read now."""
+    if entry.get("samples"):
+        return tuple(_sample(*one) for one in entry["samples"])
+    return ((END, one_sample(_offsets(entry), END)),)
+
+
+def _offsets(entry: dict[str, Any]) -> QueueOffsets:
+    given = entry["offsets"] if "offsets" in entry else entry["samples"][-1][1:]
+    min_offset, consumer_offset, pull_offset, max_offset = given
+    return QueueOffsets(min_offset, max_offset, consumer_offset, pull_offset)
 
 
 def _sample(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from string import Formatter
 from typing import Any
 
@@ -13,6 +14,7 @@ from offsetguard.config import Config
 from offsetguard.decide.incidents.lifecycle import Changes, advance
 from offsetguard.decide.judge import JudgeReport, judge_interval
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
+from offsetguard.facts.queue_fold import windows_of
 from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import Finding, Texts
 from offsetguard.model.incident import Evidence, Incident, Subject
@@ -21,6 +23,7 @@ from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.model.verdicts import QueueEvidence, Severity
 from offsetguard.model.views import MessageView, NotificationReason
 from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.tables.queue_state import QueueState, Sample
 
 
 def a_group(name: str, lag: int | None = 0, **more: Any) -> GroupFacts:
@@ -46,8 +49,28 @@ def a_group(name: str, lag: int | None = 0, **more: Any) -> GroupFacts:
 
 
 def a_queue(consumer_group: str, queue: MessageQueue, offsets: QueueOffsets, **more: Any) -> QueueFacts:
-    """Return a suspect queue of a group; `more`: further fields."""
-    return QueueFacts(consumer_group=consumer_group, message_queue=queue, offsets=offsets, **more)
+    """Return a suspect queue of a group, seen once, at the end of minute 0; `more`: further fields."""
+    window = more.pop("window", None) or window_of_one(offsets, START + timedelta(minutes=1))
+    return QueueFacts(consumer_group=consumer_group, message_queue=queue, offsets=offsets, window=window, **more)
+
+
+@cache
+def window_of_one(offsets: QueueOffsets, at: datetime) -> QueueState:
+    """Return the window of a single sample, read at a moment."""
+    return windows_of({offsets: [(at, one_sample(offsets, at))]})[offsets]
+
+
+def one_sample(offsets: QueueOffsets, at: datetime) -> Sample:
+    """Return a sample of a queue; without max or consumer offset it was not seen."""
+    read_at = None if offsets.max_offset is None or offsets.consumer_offset is None else at
+    return Sample(
+        min_offset=offsets.min_offset,
+        max_offset=offsets.max_offset,
+        consumer_offset=offsets.consumer_offset,
+        pull_offset=offsets.pull_offset,
+        consumer_offset_read_at=read_at,
+        max_offset_read_at=read_at,
+    )
 
 
 OPENED_AT = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
