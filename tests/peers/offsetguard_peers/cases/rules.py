@@ -18,6 +18,7 @@ from offsetguard.tables.facts import OffsetMoveFacts, TopicFacts
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.log_facts import LockWaitFacts, LogLineFacts, SubscriptionFacts
 from offsetguard.tables.queue_state import QueueState, Sample
+from offsetguard_peers.configs import one_team
 from offsetguard_peers.judging.records import one_sample
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
