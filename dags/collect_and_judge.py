@@ -24,18 +24,15 @@ Clearing a task or a run is always safe: an interval that has landed is not aske
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from airflow.sdk import DAG, CronTriggerTimetable, Param, task, task_group
+from airflow.sdk.definitions.context import Context
 
 from offsetguard_airflow.defaults import INTERVAL_START, IS_BACKFILL, TAGS, TASK_DEFAULTS
 from offsetguard_airflow.hooks.heartbeat import deadline
 from offsetguard_airflow.operators.collect import CollectOffsetsOperator
 from offsetguard_airflow.operators.judge import JudgeOperator
 from offsetguard_airflow.operators.spark_jobs import PublishIntervalOperator
-
-if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
 
 with DAG(
     "collect_and_judge",

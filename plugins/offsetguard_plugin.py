@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
 from offsetguard.model.views import URL_PREFIX
 from offsetguard_airflow import page
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class OffsetGuardPlugin(AirflowPlugin):

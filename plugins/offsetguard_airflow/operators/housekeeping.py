@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from airflow.sdk import BaseOperator
+from airflow.sdk.definitions.context import Context
 
 from offsetguard_airflow.task_inputs import open_workspace
-
-if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
 
 
 class HousekeepingOperator(BaseOperator):

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow.sdk import BaseOperator
+from airflow.sdk.definitions.context import Context
 from airflow.sdk.exceptions import AirflowException
 
 from offsetguard_airflow.defaults import OUTBOX, OUTBOX_CHANGES
 from offsetguard_airflow.task_inputs import open_workspace
-
-if TYPE_CHECKING:
-    from airflow.sdk.definitions.context import Context
 
 
 class DeliverOperator(BaseOperator):

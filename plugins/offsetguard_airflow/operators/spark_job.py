@@ -19,23 +19,20 @@ import signal
 import subprocess
 import sys
 from collections import deque
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseHook
+from airflow.sdk.definitions.context import Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 from airflow.sdk.log import mask_secret
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from airflow.sdk.definitions.context import Context
-    from airflow.sdk.types import Logger
+from airflow.sdk.types import Logger
 
 JOBS_FOLDER = Path(__file__).resolve().parents[3] / "spark" / "jobs"
 PATIENCE_S = 10.0  # Airflow gives a task that it kills a minute (`core.killed_task_cleanup_time`)

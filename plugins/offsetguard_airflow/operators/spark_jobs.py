@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from airflow.sdk.definitions.context import Context
 
 from offsetguard_airflow.defaults import PUBLISHED_FACTS
 from offsetguard_airflow.operators.spark_job import SparkJobOperator
 from offsetguard_airflow.task_inputs import interval_at
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from airflow.sdk.definitions.context import Context
 
 
 class PublishIntervalOperator(SparkJobOperator):

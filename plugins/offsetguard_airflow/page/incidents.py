@@ -10,7 +10,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 from urllib.parse import parse_qsl
 
 from airflow.api_fastapi.core_api.security import GetUserDep
@@ -18,10 +18,13 @@ from airflow.configuration import conf
 from fastapi import APIRouter, Depends, HTTPException, Request, status
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
 
 from offsetguard.config.workspace import Workspace
 from offsetguard.deliver.messages.wording import harmless_view
 from offsetguard.model.errors import SilenceError, StoreError
+from offsetguard.model.incident import Incident, Subject
 from offsetguard.model.silence import Matchers, Silence, literal
 from offsetguard.model.views import ACKNOWLEDGE, SILENCE
 from offsetguard.store import incidents, notifications, silences
@@ -30,12 +33,6 @@ from offsetguard.store.database import open_migrated, reading, writing
 from offsetguard_airflow.web import forms
 from offsetguard_airflow.web.forms import FORM_HEADERS
 from offsetguard_airflow.web.incident_views import IncidentList, incident_page, listed, silence_line
-
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
-    from sqlalchemy.orm import Session
-
-    from offsetguard.model.incident import Incident, Subject
 
 OPEN_SHOWN, RESOLVED_SHOWN = 500, 50
 SPANS = {"30 min": 30, "1 h": 60, "2 h": 120, "8 h": 480, "24 h": 1440, "3 d": 4320, "7 d": 10_080}  # minutes

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from offsetguard.catalogue import catalogue
 from offsetguard.catalogue.text import format_duration, format_moment
+from offsetguard.model.incident import Incident, IncidentEvent
+from offsetguard.model.silence import Acknowledgement, Silence
+from offsetguard.model.verdicts import Figure
 from offsetguard.model.views import FigureView, QueueView, Record
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
-
-    from offsetguard.model.incident import Incident, IncidentEvent
-    from offsetguard.model.silence import Acknowledgement, Silence
-    from offsetguard.model.verdicts import Figure
-    from offsetguard.store.notifications import Recipient
+from offsetguard.store.notifications import Recipient
 
 
 class SilenceLine(Record):
