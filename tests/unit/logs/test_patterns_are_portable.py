@@ -146,7 +146,8 @@ def test_the_bound_finds_what_it_is_for():
 def test_a_pattern_names_each_group(pattern):
     assert pattern.regex.startswith("^")
     assert re.compile(pattern.regex).groups == len(pattern.fields)
-    assert len(set(pattern.field_names)) == len(pattern.field_names)
+    names = [field.name for field in (*pattern.fields, *pattern.parts)]
+    assert len(set(names)) == len(names)
     texts = {field.name for field in pattern.fields if field.type is FieldType.TEXT}
     assert all(part.of in texts and re.compile(part.regex).groups == 1 for part in pattern.parts)
 

@@ -18,7 +18,7 @@ from offsetguard.sources.rocketmq.header import (
     signed_ext_fields,
 )
 from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset, GetMaxOffset, PullMessage
-from offsetguard_peers.scripted.peer import QUICK_MS, Conversation, ask, closes_in_mid_frame, failure, hangs
+from offsetguard_peers.scripted.peer import QUICK_MS, Conversation, ask, failure, hangs
 
 
 async def echo_queue_id(conversation: Conversation) -> None:
@@ -94,41 +94,6 @@ def test_a_late_answer_to_a_timed_out_request_is_dropped_and_the_connection_goes
     assert peer.connection_count == 1
 
 
-def test_a_cancelled_caller_leaves_the_connection_usable() -> None:
-    async def client_does(client: RocketMQClient, address: str) -> object:
-        await client.call(address, GetMaxOffset("t", 5))
-        cancelled = asyncio.create_task(client.call(address, GetMaxOffset("t", 6)))
-        await asyncio.sleep(0)  # it has been sent, or is about to be
-        cancelled.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await cancelled
-        return await asyncio.gather(*(client.call(address, GetMaxOffset("t", n)) for n in range(20)))
-
-    offsets, peer = ask(echo_queue_id, client_does)
-    assert offsets == list(range(20))
-    assert peer.connection_count == 1
-
-
-def test_after_a_loss_the_next_call_connects_again() -> None:
-    async def first_dies_second_serves(conversation: Conversation) -> None:
-        if conversation.number == 1:
-            await closes_in_mid_frame(conversation)
-        else:
-            await echo_queue_id(conversation)
-
-    async def client_does(client: RocketMQClient, address: str) -> tuple[RocketMQError, int]:
-        return await failure(client.call(address, GetMaxOffset("t", 1))), await client.call(
-            address, GetMaxOffset("t", 2)
-        )
-
-    result, peer = ask(first_dies_second_serves, client_does)
-    assert isinstance(result, tuple)
-    error, offset = result
-    assert type(error) is ConnectionLost
-    assert offset == 2
-    assert peer.connection_count == 2
-
-
 def test_a_hanging_peer_costs_one_time_out_and_not_one_for_each_queued_caller() -> None:
     async def client_does(client: RocketMQClient, address: str) -> tuple[list[RocketMQError], float]:
         started = asyncio.get_running_loop().time()
@@ -195,17 +160,6 @@ def test_while_a_large_body_is_decoded_other_answers_are_heard() -> None:
     assert isinstance(result, tuple)
     assert result[0] == 100_000
     assert result[1] > 3
-
-
-def test_closing_the_client_wakes_who_waits() -> None:
-    async def client_does(client: RocketMQClient, address: str) -> RocketMQError:
-        waiting = asyncio.create_task(failure(client.call(address, GetMaxOffset("t", 1))))
-        await asyncio.sleep(0.05)
-        await client.close()
-        return await waiting
-
-    error, _ = ask(hangs, client_does)
-    assert type(error) is ConnectionLost
 
 
 def test_what_a_broker_asks_of_us_is_answered_with_not_supported_or_ignored() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from typing import Any
 
@@ -166,14 +165,6 @@ def test_a_pull_neither_commits_nor_waits_nor_touches_a_group_of_the_users() -> 
 )
 def test_requests_have_the_fields_of_rocketmqs_headers(request_: Request[Any], fields: dict[str, str]) -> None:
     assert request_.ext_fields() == fields
-
-
-@for_each("declared", ALL_REQUESTS)
-def test_every_request_is_a_record_decodes_and_is_documented(declared: type[Request[Any]]) -> None:
-    assert dataclasses.is_dataclass(declared)
-    assert "__slots__" in vars(declared)
-    assert "decode" in vars(declared)
-    assert declared.__doc__
 
 
 @for_each(

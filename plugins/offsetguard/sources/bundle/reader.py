@@ -194,11 +194,7 @@ def _read_labels(bundle: Bundle) -> None:
             continue
         read.add(one.file)
         try:
-            brokers = cluster_info(read_body(bundle.folder, one)).brokers
+            bundle.labels |= cluster_info(read_body(bundle.folder, one)).labels()
         except (MalformedBytes, BundleError) as error:
             bundle.notes.append(f"{bundle.folder / INDEX}:{one.line}: the list of brokers cannot be read: {error}")
-            continue
-        for broker in brokers:
-            for broker_id, address in broker.addresses.items():
-                bundle.labels[address] = f"{broker.broker_name}-{broker_id}"
     bundle.other_peers = {one.broker for one in bundle.exchanges} - {NAME_SERVER, *bundle.labels.values()}

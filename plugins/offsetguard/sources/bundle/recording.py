@@ -241,9 +241,7 @@ class RecordingTransport(ExchangeTransport):
 
     def _learn_labels(self, response: RemotingCommand) -> None:
         try:
-            brokers = cluster_info(response.body).brokers
+            labels = cluster_info(response.body).labels()
         except MalformedBytes:
             return  # whoever asked gets the error; the body is kept
-        for broker in brokers:
-            for broker_id, address in broker.addresses.items():
-                self._labels[self._address_map.get(address, address)] = f"{broker.broker_name}-{broker_id}"
+        self._labels |= {self._address_map.get(address, address): label for address, label in labels.items()}

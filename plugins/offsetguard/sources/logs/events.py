@@ -71,22 +71,6 @@ class Skipped:
     line_count: int
 
 
-def parse_records(
-    pieces: Iterable[bytes] | bytes,
-    zone: tzinfo,
-    *,
-    origin: LogOrigin | None = None,
-    patterns: Sequence[Pattern] = PATTERNS,
-) -> Iterator[LogEvent | Unreadable]:
-    """Read a whole log, given in pieces of any size; a last line without line feed counts. Linear, bounded memory.
-
-    `zone`: of the times in the log, see `time_zones.zone_of`. `patterns`: other records are skipped.
-    """
-    for outcome in read_records(pieces, zone, origin=origin, patterns=patterns):
-        if not isinstance(outcome, Skipped):
-            yield outcome
-
-
 def read_records(
     pieces: Iterable[bytes] | bytes,
     zone: tzinfo,
@@ -94,7 +78,10 @@ def read_records(
     origin: LogOrigin | None = None,
     patterns: Sequence[Pattern] = PATTERNS,
 ) -> Iterator[LogEvent | Unreadable | Skipped]:
-    """Do the same and say of every other record that it was skipped."""
+    """Read a whole log, given in pieces of any size; a last line without line feed counts. Linear, bounded memory.
+
+    `zone`: of the times in the log, see `zone_of`. `patterns`: other records are skipped.
+    """
     reader = RecordReader()
     known_origin = origin or LogOrigin()
     matcher = ALL if patterns is PATTERNS else Matcher(patterns)

@@ -70,11 +70,6 @@ class Pattern:
     spans_lines: bool = False  # the regex reads continuation lines, too
     routine: bool = False  # written for ever, also where nothing happens: landed only on demand
 
-    @property
-    def field_names(self) -> tuple[str, ...]:
-        """Return the names of all fields, in the order of their groups, then the parts."""
-        return (*(field.name for field in self.fields), *(part.name for part in self.parts))
-
 
 END = r"(?![^\n])"  # here the line ends
 _NAME = r"[^ ,\n]{1,512}"  # a topic, group, broker name or address: no space, no comma

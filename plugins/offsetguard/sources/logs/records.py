@@ -5,7 +5,7 @@ Goal: every record exactly once, in linear time and bounded memory, whatever the
   with `finish`). Every other line continues it: stack traces, and remarks of brokers with a line break in them. Its
   message is what follows the head of its layout, the continuation lines included.
 - Only whole lines count. What has no line feed yet is not consumed.
-- A record keeps at most MAX_RECORD_BYTES of its text, and a line no more; the rest is counted, not kept. A record that
+- A record keeps at most MAX_RECORD_BYTES of its text, and a line no more; the rest is left out. A record that
   is longer is handed out at once, so that an endless stack trace holds nothing back.
 - Lines at the very beginning of a file that belong to no record make one record without a head. Where reading goes on
   in the middle of a file they continue a record that was handed out before, and are left out.
@@ -74,7 +74,6 @@ class Record:
     line: int  # number of its first line, from 1 where reading began
     line_count: int
     text: str  # without the last line feed
-    dropped_bytes: int = 0  # beyond MAX_RECORD_BYTES
     has_head: bool = True  # False: lines before the first time stamp of a file
 
 
@@ -88,7 +87,7 @@ class RecordReader:
         self._line_number = 1
         self._half_line = bytearray()
         self._hole = 0  # zero bytes before it: what a truncated file begins with when its writer goes on where it was
-        self._dropped = 0  # of it, beyond MAX_RECORD_BYTES
+        self._dropped = 0  # of it, bytes beyond MAX_RECORD_BYTES
         self._record: _OpenRecord | None = None
 
     @property
@@ -116,7 +115,7 @@ class RecordReader:
                 self._extend_half_line(end)
                 yield from self._take_half_line(line_feed=1)
             else:
-                yield from self._take_line(end, self._line_start, len(end) + 1, 0)
+                yield from self._take_line(end, self._line_start, len(end) + 1)
         self._extend_half_line(rest)
 
     def finish(self, *, with_half_line: bool = False) -> Iterator[Record]:
@@ -137,12 +136,12 @@ class RecordReader:
         self._dropped += len(piece) - len(kept)
 
     def _take_half_line(self, *, line_feed: int) -> Iterator[Record]:
-        line, start, dropped = bytes(self._half_line), self._line_start + self._hole, self._dropped
-        length = self._hole + len(line) + dropped + line_feed
+        line, start = bytes(self._half_line), self._line_start + self._hole
+        length = self._hole + len(line) + self._dropped + line_feed
         self._half_line, self._hole, self._dropped = bytearray(), 0, 0
-        yield from self._take_line(line, start, length, dropped)
+        yield from self._take_line(line, start, length)
 
-    def _take_line(self, line: bytes, start: int, length: int, dropped: int) -> Iterator[Record]:
+    def _take_line(self, line: bytes, start: int, length: int) -> Iterator[Record]:
         is_first = self._is_file_start and self._line_number == 1
         if STARTS_RECORD.match(line):
             if self._record is not None:
@@ -153,7 +152,7 @@ class RecordReader:
         self._line_start += length
         self._line_number += 1
         if self._record is not None:
-            self._record.add(line, dropped)
+            self._record.add(line)
             if self._record.is_full:
                 yield self._record.closed()
                 self._record = None
@@ -168,21 +167,18 @@ class _OpenRecord:
         self._has_head = has_head
         self._lines: list[bytes] = []
         self._size = 0
-        self._dropped = 0
 
     @property
     def is_full(self) -> bool:
         return self._size >= MAX_RECORD_BYTES
 
-    def add(self, line: bytes, dropped: int) -> None:
-        line = line.removesuffix(b"\r")
-        kept = line[: MAX_RECORD_BYTES - self._size]
+    def add(self, line: bytes) -> None:
+        kept = line.removesuffix(b"\r")[: MAX_RECORD_BYTES - self._size]
         self._lines.append(kept)
         self._size += len(kept) + 1
-        self._dropped += dropped + len(line) - len(kept)
 
     def text(self) -> str:
         return b"\n".join(self._lines).decode("utf-8", "backslashreplace")
 
     def closed(self) -> Record:
-        return Record(self.position, self._line, len(self._lines), self.text(), self._dropped, self._has_head)
+        return Record(self.position, self._line, len(self._lines), self.text(), self._has_head)

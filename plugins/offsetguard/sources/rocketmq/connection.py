@@ -154,15 +154,10 @@ class Connection:
         self._last_opaque = 0
         self._ended = False
 
-    @property
-    def waiting_count(self) -> int:
-        """How many requests have no answer yet."""
-        return len(self._waiting)
-
-    def request(self, code: int, ext_fields: Mapping[str, str], body: bytes = b"") -> tuple[int, bytes]:
+    def request(self, code: int, ext_fields: Mapping[str, str]) -> tuple[int, bytes]:
         """Give a request its number; return its opaque and the bytes to send. Raises ValueError if too large."""
         opaque = self._last_opaque % _MAX_OPAQUE + 1
-        data = _encode(RemotingCommand(code=code, opaque=opaque, ext_fields=ext_fields, body=body))
+        data = _encode(RemotingCommand(code=code, opaque=opaque, ext_fields=ext_fields))
         self._last_opaque = opaque
         self._waiting.add(opaque)
         return opaque, data

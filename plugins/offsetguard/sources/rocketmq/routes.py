@@ -55,6 +55,14 @@ class ClusterInfo:
     brokers: tuple[BrokerData, ...]
     broker_names_by_cluster: Mapping[str, tuple[str, ...]]
 
+    def labels(self) -> dict[str, str]:
+        """Return `ip:port` -> `<broker name>-<broker id>` of every replica."""
+        return {
+            address: f"{broker.broker_name}-{broker_id}"
+            for broker in self.brokers
+            for broker_id, address in broker.addresses.items()
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class QueueData:

@@ -108,39 +108,32 @@ class StateFolderTransport(ExchangeTransport):
 
 def _stats_body(broker_name: str, topic: str, count: int, queues: Mapping[int, QueueEnd]) -> bytes:
     """Return a body of 202; a queue without files has never held a message, which the broker tells as 0 and 0."""
-    entries = []
+    ends = {}
     for queue_id in range(count):
         end = queues.get(queue_id)
-        key = json.dumps({"brokerName": broker_name, "queueId": queue_id, "topic": topic})
-        value = {
+        ends[json.dumps({"brokerName": broker_name, "queueId": queue_id, "topic": topic})] = {
             "lastUpdateTimestamp": 0,  # unknown: it stands in the commit log
             "maxOffset": end.max_offset if end else 0,
             "minOffset": end.min_offset if end else 0,
         }
-        entries.append(f"{key}:{json.dumps(value)}")
-    return f'{{"offsetTable":{{{",".join(entries)}}}}}'.encode()
+    return json.dumps({"offsetTable": ends}).encode()
 
 
 def _cluster_info(cluster: str, brokers: Mapping[str, BrokerFiles]) -> bytes:
+    """Return a body of 106."""
     by_name: dict[str, dict[int, str]] = {}
     for address, broker in brokers.items():
         by_name.setdefault(broker.broker_name, {})[broker.broker_id] = address
-    entries = ",".join(
-        f'{json.dumps(name)}:{{"brokerAddrs":{{{_addresses(addresses)}}},"brokerName":{json.dumps(name)},'
-        f'"cluster":{json.dumps(cluster)}}}'
-        for name, addresses in by_name.items()
-    )
-    clusters = json.dumps({cluster: list(by_name), **{name: [] for name in _own_clusters(brokers.values())}})
-    return f'{{"brokerAddrTable":{{{entries}}},"clusterAddrTable":{clusters}}}'.encode()
+    entries = {
+        name: {"brokerAddrs": addresses, "brokerName": name, "cluster": cluster} for name, addresses in by_name.items()
+    }
+    clusters = {cluster: list(by_name), **{name: [] for name in _own_clusters(brokers.values())}}
+    return json.dumps({"brokerAddrTable": entries, "clusterAddrTable": clusters}).encode()
 
 
 def _own_clusters(brokers: Iterable[BrokerFiles]) -> set[str]:
     """Return the names of RocketMQ clusters that topics.json tells: their topics are no topics of users."""
     return {broker.own_cluster for broker in brokers if broker.own_cluster is not None}
-
-
-def _addresses(addresses: Mapping[int, str]) -> str:
-    return ",".join(f"{broker_id}:{json.dumps(address)}" for broker_id, address in addresses.items())
 
 
 def _response(body: bytes, code: int = ResponseCode.SUCCESS, remark: str | None = None) -> RemotingCommand:
