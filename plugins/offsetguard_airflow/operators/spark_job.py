@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
@@ -32,7 +32,9 @@ from airflow.sdk import BaseHook
 from airflow.sdk.definitions.context import Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 from airflow.sdk.log import mask_secret
-from airflow.sdk.types import Logger
+
+if TYPE_CHECKING:
+    from airflow.sdk.types import Logger  # Airflow has it for type checkers only
 
 JOBS_FOLDER = Path(__file__).resolve().parents[3] / "spark" / "jobs"
 PATIENCE_S = 10.0  # Airflow gives a task that it kills a minute (`core.killed_task_cleanup_time`)
