@@ -4,7 +4,6 @@ English and Chinese stand side by side: in `sentences.yml` (reasons and endings)
 figures of a mail or Slack message), `figures.yml` (what figures are called); a rule's texts stand in the rule's file.
 """
 
-from offsetguard.catalogue.catalogue import Catalogue, catalogue
-from offsetguard.catalogue.sentence import Sentence
+from offsetguard.catalogue.catalogue import Catalogue, Sentence, catalogue
 
 __all__ = ["Catalogue", "Sentence", "catalogue"]

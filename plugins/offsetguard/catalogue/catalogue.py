@@ -1,4 +1,8 @@
-"""What is said to one kind of reader: sentences, names of figures, and figures."""
+"""What is said to one kind of reader: sentences, names of figures, and figures; and sentences that can be said again.
+
+The texts stand in YAML files beside this one. They lie inside of the package, so that they are read from a zip archive,
+too.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from importlib.resources import files
 from typing import Any
 
-from offsetguard.catalogue.entries import FIGURES, entries, text_of
+import yaml
+
 from offsetguard.catalogue.text import (
     ENGLISH_UTC,
+    Language,
     Locale,
     Readable,
     format_bytes,
@@ -19,6 +26,50 @@ from offsetguard.catalogue.text import (
     format_moment,
     render_text,
 )
+
+FIGURES = "figures.yml"
+_FILES = files("offsetguard.catalogue")
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where libyaml is there
+
+
+@cache
+def entries(file_name: str) -> Mapping[str, Mapping[Language, str]]:
+    """Return a file's texts by key and language."""
+    found: dict[str, dict[str, str]] = yaml.load(_FILES.joinpath(file_name).read_text("utf-8"), _Loader)  # noqa: S506 a safe loader
+    return {key: {Language(language): text for language, text in texts.items()} for key, texts in found.items()}
+
+
+@cache
+def _said() -> Mapping[str, Mapping[Language, str]]:
+    """Return the texts of all files; a key stands in one of them."""
+    names = (file.name for file in _FILES.iterdir() if file.name.endswith(".yml") and file.name != FIGURES)
+    return {key: texts for name in names for key, texts in entries(name).items()}
+
+
+class Sentence(Readable):
+    """An English text that remembers its key and figures: a `str` wherever nobody asks for another language.
+
+    So records, JSON and comparisons know texts only, and texts of earlier releases, which have no key, stay readable.
+    """
+
+    __slots__ = ("figures", "key")
+
+    key: str
+    figures: Mapping[str, Any]
+
+    def __new__(cls, key: str, /, **figures: Any) -> Sentence:
+        """Say the sentence `key` of the catalogue; raises KeyError when it has none, or names other figures."""
+        sentence = super().__new__(cls, render_text(_said()[key][ENGLISH_UTC.language], figures))
+        sentence.key, sentence.figures = key, figures
+        return sentence
+
+    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, Any]]:
+        """Let copies and pickles be sentences, too."""
+        return (self.key,), dict(self.figures)
+
+    def read_by(self, locale: Locale) -> str:
+        """Return it in the reader's language; figures that are sentences, too."""
+        return render_text(_said()[self.key][locale.language], self.figures, locale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +80,7 @@ class Catalogue:
 
     def say(self, key: str, /, **figures: Any) -> str:
         """Return a sentence of the catalogue; raises KeyError when it has none, or names other figures."""
-        return render_text(text_of(key, self.locale.language), figures, self.locale)
+        return render_text(_said()[key][self.locale.language], figures, self.locale)
 
     def read(self, text: str) -> str:
         """Return a `Sentence` in the reader's language; any other text as it is."""

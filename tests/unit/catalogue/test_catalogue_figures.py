@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offsetguard.catalogue import Sentence, catalogue
-from offsetguard.catalogue.entries import FIGURES, entries
+from offsetguard.catalogue.catalogue import FIGURES, entries
 from offsetguard.catalogue.text import Language, Locale, format_from_to, render_text
 from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import Rule

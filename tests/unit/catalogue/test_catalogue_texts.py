@@ -13,8 +13,7 @@ import pytest
 import yaml
 
 import offsetguard
-from offsetguard.catalogue import entries as catalogue_files
-from offsetguard.catalogue.entries import entries
+from offsetguard.catalogue.catalogue import FIGURES, entries
 from offsetguard.catalogue.text import FIGURE_WORDS, Language, named_figures
 from offsetguard.collect.manifest import Outcome
 from offsetguard.judge.registry import RULES
@@ -26,7 +25,7 @@ from offsetguard_peers.cases.texts import english_words
 
 PACKAGE = Path(offsetguard.__file__).parent
 FILES = sorted(path.name for path in (PACKAGE / "catalogue").glob("*.yml"))
-SAID = [name for name in FILES if name != catalogue_files.FIGURES]
+SAID = [name for name in FILES if name != FIGURES]
 KEYS = {key: texts for name in SAID for key, texts in entries(name).items()}
 OTHERS = [language for language in Language if language is not Language.EN]
 CHINESE = re.compile("[\u4e00-\u9fff]")
@@ -100,7 +99,7 @@ def test_what_the_code_says_stands_in_the_catalogue_and_what_stands_there_is_sai
 
 
 def test_chinese_texts_are_chinese() -> None:
-    for key, texts in {**KEYS, **entries(catalogue_files.FIGURES)}.items():
+    for key, texts in {**KEYS, **entries(FIGURES)}.items():
         english, said = (re.sub(r"\{[^}]*\}", "0", texts[one]) for one in (Language.EN, Language.ZH))
         assert CHINESE.search(said) or key in WITHOUT_CHINESE or not re.search("[A-Za-z]", english), key
         assert not english_words(said), key

@@ -13,9 +13,7 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge.rule import Finding, Rule, Severity, Texts
-
-_SHOWN_LENGTH = 500  # of the first mistake
+from offsetguard.judge.rule import Figure, Finding, Rule, Severity, Texts
 
 RULE = Rule(
     id="config_broken",
@@ -49,11 +47,7 @@ RULE = Rule(
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """At most one finding for the cluster; `config` is the one from before."""
-    if facts.config_problem is None:
-        return
-    problems = facts.config_problem.splitlines()
-    yield RULE.finding(
-        facts,
-        state="UNKNOWN",
-        figures={"first_problem": problems[0][:_SHOWN_LENGTH], "problem_count": len(problems)},
-    )
+    if facts.config_problem is not None:
+        problems = facts.config_problem.splitlines()
+        figures: dict[str, Figure] = {"first_problem": problems[0][:500], "problem_count": len(problems)}
+        yield RULE.finding(facts, figures, state="UNKNOWN")
