@@ -85,7 +85,6 @@ class PostgresServer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop, and leave nothing behind."""
         if self._process is not None:
             self._process.stop(hard=True)  # nothing in it is worth a clean shutdown
         shutil.rmtree(self._folder, ignore_errors=True)

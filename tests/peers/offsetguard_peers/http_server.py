@@ -37,12 +37,10 @@ class HttpPeer:
         return f"http://127.0.0.1:{self._http.server_address[1]}/"
 
     def __enter__(self) -> Self:
-        """Serve."""
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop, and close the port."""
         self._http.shutdown()
         self._http.server_close()
         self._thread.join()

@@ -20,7 +20,6 @@ from offsetguard_peers.delivery.world import (
     LATER,
     NOW,
     RESOLVED,
-    Addresses,
     DeliveryWorld,
     delivery_world,
     running_deliverer,
@@ -64,7 +63,7 @@ def test_killed_at_a_step_the_message_still_arrives(
     world.put("resolved", receiver, RESOLVED)
     victims: SimpleQueue[BaseProcess] = SimpleQueue()
     set_trap(world, lambda: victims.get(timeout=ENDS_WITHIN_S).kill())
-    with running_deliverer(Addresses.of(world), NOW) as process:
+    with running_deliverer(world.addresses, NOW) as process:
         victims.put(process)
         ended(process)
         assert process.exitcode == -9, "the trap did not close"
@@ -85,7 +84,7 @@ def test_killed_amidst_the_transaction_of_the_log_nothing_of_it_stays(
     world.put("warning", "a@example.com")
     with writing(world.engine) as session:
         session.execute(text("LOCK TABLE notification_log IN SHARE MODE"))
-        with running_deliverer(Addresses.of(world), NOW) as process:
+        with running_deliverer(world.addresses, NOW) as process:
             wait_until(lambda: waits_for_a_lock(world.engine), "the deliverer to wait for the log")
             process.kill()
     assert world.rows()["warning"].status is Status.PENDING

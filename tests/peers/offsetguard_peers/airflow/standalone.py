@@ -128,12 +128,10 @@ class AirflowStandalone:
             self._reserved.release()
 
     def __enter__(self) -> AirflowStandalone:
-        """Start."""
         self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop."""
         self.stop()
 
     def _make_database(self, timeout_s: float) -> None:

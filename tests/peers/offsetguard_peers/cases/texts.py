@@ -33,7 +33,6 @@ class Outline(HTMLParser):
     """What a browser would make of the HTML: tags with their attributes' names, links, and the text."""
 
     def __init__(self, html: str) -> None:
-        """Read a whole page."""
         super().__init__()
         self.tags: set[tuple[str, str]] = set()
         self.links: set[str] = set()

@@ -29,7 +29,6 @@ from offsetguard_peers.delivery.world import (
     NOW,
     RESOLVED,
     VIEW,
-    Addresses,
     DeliveryWorld,
     delivery_world,
     running_deliverer,
@@ -56,7 +55,7 @@ class KillTrials:
         self._random = Random(seed)  # noqa: S311 moments, no secrets
         self._number = 0
         self._whole_s: float | None = None
-        self._addresses = Addresses.of(world)
+        self._addresses = world.addresses
 
     def kill_once(self) -> None:
         """Do one trial; the first time also measure how long a deliverer takes that nobody kills."""

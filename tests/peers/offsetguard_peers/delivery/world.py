@@ -90,17 +90,16 @@ class DeliveryWorld:
             )
 
     @property
+    def addresses(self) -> Addresses:
+        """Where these servers are, for another process."""
+        url = self.engine.url.render_as_string(hide_password=False)
+        slack = self.slack
+        return Addresses(url, self.smtp.port, slack.api_url, slack.token, {**self.dead_webhooks}, slack.webhook_url)
+
+    @property
     def channels(self) -> Channels:
         """Ways to these servers."""
-        return Channels(
-            mail=MailChannel(self.smtp.host, self.smtp.port, timeout_s=self.patience_s, sender=MAIL_FROM),
-            slack=SlackChannel.with_token(
-                self.slack.token, base_url=self.slack.api_url, timeout_s=int(self.patience_s)
-            ),
-            webhook=lambda name: SlackWebhookChannel(
-                name, self.dead_webhooks.get(name, self.slack.webhook_url), int(self.patience_s)
-            ),
-        )
+        return self.addresses.channels(self.patience_s)
 
     def accepted(self) -> list[str]:
         """Who accepted a message; the servers agree with the log."""
@@ -131,23 +130,23 @@ def channel_of(receiver: str) -> Channel:
 
 @dataclass(frozen=True)
 class Addresses:
-    """What a deliverer is to talk to."""
+    """What a deliverer talks to."""
 
     database_url: str
     smtp_port: int
     slack_url: str
     slack_token: str
-    webhook_url: str
+    dead_webhooks: dict[str, str]
+    webhook_url: str  # of all others
 
-    @classmethod
-    def of(cls, world: DeliveryWorld) -> Addresses:
-        """Return those of a world."""
-        return cls(
-            world.engine.url.render_as_string(hide_password=False),
-            world.smtp.port,
-            world.slack.api_url,
-            world.slack.token,
-            world.slack.webhook_url,
+    def channels(self, patience_s: float = 30.0) -> Channels:
+        """Ways to the servers."""
+        return Channels(
+            mail=MailChannel("127.0.0.1", self.smtp_port, timeout_s=patience_s, sender=MAIL_FROM),
+            slack=SlackChannel.with_token(self.slack_token, base_url=self.slack_url, timeout_s=int(patience_s)),
+            webhook=lambda name: SlackWebhookChannel(
+                name, self.dead_webhooks.get(name, self.webhook_url), int(patience_s)
+            ),
         )
 
 
@@ -168,9 +167,4 @@ def running_deliverer(addresses: Addresses, now: datetime) -> Iterator[BaseProce
 
 
 def _sweep(addresses: Addresses, now: datetime) -> None:
-    channels = Channels(
-        mail=MailChannel("127.0.0.1", addresses.smtp_port, timeout_s=30, sender=MAIL_FROM),
-        slack=SlackChannel.with_token(addresses.slack_token, base_url=addresses.slack_url, timeout_s=30),
-        webhook=lambda name: SlackWebhookChannel(name, addresses.webhook_url, 30),
-    )
-    deliver_due(connect(addresses.database_url), channels, now=now)
+    deliver_due(connect(addresses.database_url), addresses.channels(), now=now)

@@ -189,7 +189,6 @@ class WarningFeed:
     """Polled by the demo; `count` is the number of messages that people have received so far."""
 
     def __init__(self, world: World, tell: Callable[[str], None]) -> None:
-        """Start with nothing told."""
         self._world = world
         self._tell = tell
         self._mail_count = 0

@@ -69,7 +69,6 @@ class FactsWarehouse:
     tables: Sequence[Table]
 
     def __post_init__(self) -> None:
-        """Create the catalog, the tables and the database."""
         self.workspace.home.mkdir(parents=True, exist_ok=True)
         self.engine = fresh_database(self.workspace.database_url)
         properties = sql_properties(self.workspace) | {"init_catalog_tables": "true"}

@@ -25,7 +25,6 @@ class Admin:
     """Changes one cluster and reads back what was changed; `signed` signs as the ACL administrator."""
 
     def __init__(self, cluster: RocketMQCluster, *, signed: bool = False) -> None:
-        """Nothing is connected until a request is sent."""
         self._cluster = cluster
         self._credentials = security.ADMIN if signed else None
         self._tls = cluster.tls_context

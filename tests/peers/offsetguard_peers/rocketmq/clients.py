@@ -172,7 +172,34 @@ class ProducerRefused(Exception):
     """The producer could not send; the text is the Java client's."""
 
 
-class Producer:
+class OrderedProgram:
+    """A program of ours that takes orders, one line of JSON each, and answers each of them."""
+
+    def __init__(self, process: ChildProcess) -> None:
+        self.process = process
+        self._ids = itertools.count(1)
+
+    def give(self, **order: Any) -> int:
+        """Give an order without waiting; returns its id."""
+        order_id = next(self._ids)
+        self.process.write_line(json.dumps({"id": order_id, **order}))
+        return order_id
+
+    def answer_to(self, order_id: int, *, timeout_s: float = DONE_WITHIN_S) -> dict[str, Any]:
+        """Wait for the answer to an order; TimeoutError when the program ended, or is too slow."""
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline and self.process.alive:
+            for line in self.process.printed().splitlines():
+                if line.startswith('{"event":"answer"'):
+                    answer: dict[str, Any] = json.loads(line)
+                    if answer["id"] == order_id:
+                        return answer
+            time.sleep(0.02)
+        msg = f"{self.process.name}: no answer to order {order_id} within {timeout_s:.0f} s"
+        raise TimeoutError(msg)
+
+
+class Producer(OrderedProgram):
     """A JVM with one producer that takes orders; starts at once (about a second)."""
 
     def __init__(self, cluster: RocketMQCluster, *, signed: bool = False) -> None:
@@ -180,16 +207,12 @@ class Producer:
         number = next(_client_numbers)
         home = cluster.folder / "clients" / f"producer-{number}"
         command = _command(cluster, "Producer", home, _connection(cluster, signed=signed), {})
-        self.process = cluster.launch(f"producer {number}", command, home)
+        super().__init__(cluster.launch(f"producer {number}", command, home))
         self.process.wait_for('{"event":"started"', timeout_s=STARTED_WITHIN_S)
-        self._ids = itertools.count(1)
 
     def order(self, topic: str, count: int, **options: Any) -> int:
         """Begin to send without waiting; `answer(id)` collects the result."""
-        order_id = next(self._ids)
-        order = {"id": order_id, "topic": topic, "count": count, "key_prefix": "key-", "body_bytes": 64, **options}
-        self.process.write_line(json.dumps(order))
-        return order_id
+        return self.give(**{"topic": topic, "count": count, "key_prefix": "key-", "body_bytes": 64, **options})
 
     def answer(self, order_id: int, *, timeout_s: float = DONE_WITHIN_S) -> dict[str, int]:
         """Wait for an order; messages sent per `broker_name/queue_id`. Raises ProducerRefused."""
@@ -198,19 +221,10 @@ class Producer:
 
     def whole_answer(self, order_id: int, *, timeout_s: float = DONE_WITHIN_S) -> dict[str, Any]:
         """Wait for an order: `sent` counts per `broker_name/queue_id`, `ends` are the offsets behind what was sent."""
-        deadline = time.monotonic() + timeout_s
-        while time.monotonic() < deadline and self.process.alive:
-            for line in self.process.printed().splitlines():
-                if not line.startswith('{"event":"answer"'):
-                    continue
-                answer: dict[str, Any] = json.loads(line)
-                if answer["id"] == order_id:
-                    if "error" in answer:
-                        raise ProducerRefused(answer["error"])
-                    return answer
-            time.sleep(0.02)
-        msg = f"{self.process.name}: no answer within {timeout_s:.0f} s"
-        raise TimeoutError(msg)
+        answer = self.answer_to(order_id, timeout_s=timeout_s)
+        if "error" in answer:
+            raise ProducerRefused(answer["error"])
+        return answer
 
 
 _producers: weakref.WeakKeyDictionary[RocketMQCluster, dict[bool, Producer]] = weakref.WeakKeyDictionary()

@@ -359,7 +359,6 @@ class RocketMQCluster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop everything."""
         self.stop()
 
     def start(self) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -18,7 +17,7 @@ from typing import Any, Self
 
 from offsetguard_peers.processes import ChildProcess, ReservedPort
 from offsetguard_peers.rocketmq.admin import Admin
-from offsetguard_peers.rocketmq.clients import CLIENT_MEMORY, DONE_WITHIN_S, STARTED_WITHIN_S
+from offsetguard_peers.rocketmq.clients import CLIENT_MEMORY, STARTED_WITHIN_S, OrderedProgram
 from offsetguard_peers.rocketmq.cluster import RocketMQCluster
 from offsetguard_peers.rocketmq.jvm import class_path, grpc_programs_class_path, java_command
 
@@ -107,13 +106,8 @@ class GrpcSpec:
     lite_topics: Sequence[str] = ()
 
 
-class GrpcConsumers:
+class GrpcConsumers(OrderedProgram):
     """A JVM with gRPC consumers in it."""
-
-    def __init__(self, process: ChildProcess) -> None:
-        """Drive a program that was started."""
-        self.process = process
-        self._ids = itertools.count(1)
 
     def receive(self, group: str, count: int, *, invisible_s: int = INVISIBLE_S) -> None:
         """Receive until `count` more messages are held, without acknowledging any."""
@@ -135,18 +129,9 @@ class GrpcConsumers:
         """SIGKILL: nothing is acknowledged or given back."""
         self.process.stop(hard=True)
 
-    def _order(self, group: str, order: str, count: int, *, timeout_s: float = DONE_WITHIN_S, **options: Any) -> None:
-        order_id = next(self._ids)
-        self.process.write_line(json.dumps({"id": order_id, "order": order, "group": group, "count": count, **options}))
-        deadline = time.monotonic() + timeout_s
-        while time.monotonic() < deadline and self.process.alive:
-            for answer in self._events():
-                if answer["event"] == "answer" and answer["id"] == order_id:
-                    assert "error" not in answer, answer["error"]
-                    return
-            time.sleep(0.05)
-        msg = f"{self.process.name}: {order} of {count} messages was not done within {timeout_s:.0f} s"
-        raise TimeoutError(msg)
+    def _order(self, group: str, order: str, count: int, **options: Any) -> None:
+        answer = self.answer_to(self.give(order=order, group=group, count=count, **options))
+        assert "error" not in answer, answer["error"]
 
     def _events(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.process.printed().splitlines() if line.startswith('{"event"')]

@@ -26,7 +26,6 @@ class BlockProblem:
     pointer: str
 
     def __str__(self) -> str:
-        """Slack's own form."""
         return f"{self.message} [json-pointer:{self.pointer}]"
 
 

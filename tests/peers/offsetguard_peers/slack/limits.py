@@ -35,7 +35,6 @@ class RateLimitedError(Exception):
     """HTTP 429; the client may come again after `retry_after_s` whole seconds."""
 
     def __init__(self, retry_after_s: int) -> None:
-        """Keep what stands in Retry-After."""
         super().__init__(f"ratelimited for {retry_after_s} s")
         self.retry_after_s = retry_after_s
 

@@ -129,7 +129,6 @@ class SmtpServer:
         self._call(self._open())
 
     def __enter__(self) -> Self:
-        """Start the thread and listen."""
         self._thread.start()
         self.open_port()
         return self

@@ -50,7 +50,6 @@ class StandaloneSpark:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop all of them."""
         stop_all(self._processes)
         self._port.release()
 

@@ -60,7 +60,6 @@ class LiveRounds:
     """Collects rounds of a live cluster with the logs of its brokers; every round is judged at once."""
 
     def __init__(self, cluster: RocketMQCluster) -> None:
-        """Nothing is asked yet."""
         self._config: Config = asking_everything(default_config({CLUSTER: [cluster.namesrv]}), CLUSTER)
         self._logs = tuple(
             LogSource(

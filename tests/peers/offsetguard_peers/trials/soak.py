@@ -99,7 +99,6 @@ class Soak:
     def __init__(
         self, version: str, folder: Path, *, seed: int = 0, outages: bool = True, tell: Callable[[str], None] = print
     ) -> None:
-        """Describe it; nothing runs yet."""
         self._cluster = RocketMQCluster(version, slaves=1, folder=folder)
         self._admin = Admin(self._cluster)
         self._random = random.Random(seed)  # noqa: S311 what happens is no secret
