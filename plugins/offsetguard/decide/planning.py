@@ -27,8 +27,7 @@ from offsetguard.decide.incidents.timing import (
     decide_in_time,
     steps,
 )
-from offsetguard.decide.message_views import digest
-from offsetguard.decide.notifications import KnownIncidents, Notification, Writer
+from offsetguard.decide.message_views import KnownIncidents, Notification, Writer, digest
 from offsetguard.decide.outlooks import Outlooks
 from offsetguard.model.incident import Incident, IncidentEvent, digest_of
 from offsetguard.model.intervals import Interval

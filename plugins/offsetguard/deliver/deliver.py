@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from datetime import datetime
+from importlib import import_module
+from pkgutil import iter_modules
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from offsetguard.deliver import channels
 from offsetguard.deliver.channels.channel import Unavailable, Way
 from offsetguard.deliver.in_doubt import InDoubt
 from offsetguard.deliver.lane_service import Clock, Delivery, DeliveryReport, LaneService, Result
-from offsetguard.deliver.registry import CHANNELS
 from offsetguard.model.notification import Channel
 from offsetguard.store import outbox
 from offsetguard.store.database import current_time, reading
@@ -31,6 +33,17 @@ SWEEP_S = 180.0  # no message is begun later: the task has five minutes
 LOOK_EVERY_S = 0.5
 _PAUSE_S = 0.05
 
+
+def _found() -> Iterator[type[Way]]:
+    """Give the channels: one class of the shape of `channels/channel.py` in each file of that folder."""
+    for one in iter_modules(channels.__path__, f"{channels.__name__}."):
+        module = import_module(one.name)
+        for name in vars(module).values():
+            if isinstance(name, type) and issubclass(name, Way) and name.__module__ == one.name and name is not Way:
+                yield name
+
+
+CHANNELS = {channel.CHANNEL: channel for channel in _found()}
 OpenWay = Callable[[Lane], Way | Unavailable]
 
 _log = logging.getLogger(__name__)
@@ -47,7 +60,6 @@ def deliver_due(
     """Claim and send everything that is due from now on; several deliverers may run at once, on several hosts.
 
     `open_way`: opens the way to a receiver; called in this thread, each time that there is something for the receiver.
-
     What is due, and which claims have ended, is told by the database's clock, unless a replay says what time it is.
     Never raises for a failure of a receiver or of the database: that is in the report, the log and the outbox.
     """

@@ -1,8 +1,8 @@
 """What a message says, before it is mail or Slack blocks: plain, serialisable, kept in the outbox as JSON.
 
 A message about the incidents of one rule; a digest, which takes the place of several of them; a daily report. Figures
-and names only; what renders them puts them into words. Every field that came after the first release has a default:
-rows that an older release wrote are still read.
+and names only; what renders them puts them into words. A field that comes after the first release needs a default: rows
+that an older release wrote are still read.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Tag, TypeAdapter, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Tag, TypeAdapter
 
 LAG_POINTS = 120  # of one curve: more cannot be told apart in the picture
 LEAST_LAG_POINTS = 3  # fewer show no course
@@ -135,22 +135,7 @@ class IncidentView(Record):
     silence_url: str | None = None
 
 
-class Saying(Record):
-    """What a message says of one cause, by itself or within a digest."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _drop_what_is_no_more(cls, given: Any) -> Any:
-        """Rows that were written before a field was taken out are still read."""
-        if isinstance(given, dict):
-            return {name: value for name, value in given.items() if name not in _NO_MORE}
-        return given
-
-
-_NO_MORE = frozenset({"muted_by"})  # fields of older rows
-
-
-class MessageView(Saying):
+class MessageView(Record):
     """One message: (team, cluster, rule), worst incident first."""
 
     team: str
@@ -176,7 +161,7 @@ class MessageView(Saying):
     late: bool = False  # about an interval that is long gone (replay or backfill, when asked for)
 
 
-class DigestSection(Saying):
+class DigestSection(Record):
     """One cause: what one message would have said, shortened."""
 
     rule_id: str

@@ -173,11 +173,11 @@ def _from_row(row: IncidentRow) -> Incident:
         unknown_since=row.unknown_since,
         unknown_because=figure_from_json(record["unknown_because"]),
         resolved_at=row.resolved_at,
-        resolution=figure_from_json(record.get("resolution", row.resolution)),
+        resolution=figure_from_json(record["resolution"]),
         is_pending=row.is_pending,
-        good_count=record.get("good_count", 0),  # earlier releases kept neither this nor the next ones
-        counted_at=datetime.fromisoformat(record["counted_at"]) if record.get("counted_at") else None,
-        escalation_level=record.get("escalation_level", 0),
+        good_count=record["good_count"],
+        counted_at=datetime.fromisoformat(record["counted_at"]) if record["counted_at"] else None,
+        escalation_level=record["escalation_level"],
     )
 
 
@@ -242,18 +242,15 @@ def _evidence(record: dict[str, Any], severity: Severity) -> Evidence:
         ),
         queue_count=record["queue_count"],
         broker_names=frozenset(record["broker_names"]),
-        explains=tuple(_explained(one) for one in record.get("explains", ())),  # earlier releases kept none
-        explained_count=record.get("explained_count", 0),
+        explains=tuple(
+            Explained(rule_id, group, topic, summary, variant, figures_from_json(figures))
+            for rule_id, group, topic, summary, variant, figures in record["explains"]
+        ),
+        explained_count=record["explained_count"],
         cannot_tell=tuple(
             CannotTell(rule_id, group, frozenset(brokers), figure_from_json(because))
-            for rule_id, group, brokers, because in record.get("cannot_tell", ())
+            for rule_id, group, brokers, because in record["cannot_tell"]
         ),
-        cannot_tell_count=record.get("cannot_tell_count", 0),
-        text_figures=figures_from_json(record.get("text_figures", [])),
+        cannot_tell_count=record["cannot_tell_count"],
+        text_figures=figures_from_json(record["text_figures"]),
     )
-
-
-def _explained(kept: list[Any]) -> Explained:
-    rule_id, group, topic, summary, *more = kept
-    variant, figures = more or ("default", ())  # earlier releases kept neither
-    return Explained(rule_id, group, topic, summary, variant, figures_from_json(figures))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def ways(delivery: Delivery) -> OpenWay:
     """Return what opens the ways out for one sweep: each connection is read once, when there is a message for it."""
-    from offsetguard.deliver.registry import CHANNELS
+    from offsetguard.deliver.deliver import CHANNELS
 
     @cache
     def opened(channel: Channel, conn_id: str) -> Way | Unavailable:
@@ -37,7 +37,7 @@ def ways(delivery: Delivery) -> OpenWay:
 def way_of(channel: Channel, conn_id: str, delivery: Delivery) -> Way | Unavailable:
     """Open a channel by a connection; one that cannot be read counts as one that is not there."""
     from offsetguard.deliver.channels.channel import Malformed, Unavailable, open_way
-    from offsetguard.deliver.registry import CHANNELS
+    from offsetguard.deliver.deliver import CHANNELS
 
     try:
         return open_way(CHANNELS[channel], conn_id, _connection(conn_id), delivery)

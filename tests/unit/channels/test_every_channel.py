@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from offsetguard.config.routes import RECEIVER_LISTS
-from offsetguard.deliver.registry import CHANNELS
+from offsetguard.deliver.deliver import CHANNELS
 from offsetguard.model.notification import Channel
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine
 from sqlalchemy.exc import IntegrityError
 
 from offsetguard.catalogue import Sentence
@@ -18,7 +17,7 @@ from offsetguard.model.verdicts import CannotTell, Explained, QueueEvidence, Sev
 from offsetguard.store import incidents, judged_intervals
 from offsetguard.store.database import reading, writing
 from offsetguard.store.judged_intervals import JudgedInterval
-from offsetguard.store.models import IncidentRow, Mode
+from offsetguard.store.models import Mode
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -80,17 +79,6 @@ def test_words_come_back_as_sentences_that_another_language_can_say(engine: Engi
     assert kept.evidence == evidence
     said = (kept.unknown_because, kept.evidence.cannot_tell[0].because, kept.evidence.text_figures["reasons"])
     assert [getattr(one, "key", None) for one in said] == ["gave_no_offsets", "gave_no_offsets", "reasons"]
-
-
-def test_an_incident_that_a_release_before_kept_has_english_words_and_no_figures_of_texts(engine: Engine) -> None:
-    save(engine, INCIDENT)
-    with writing(engine) as session:
-        row = session.scalars(select(IncidentRow)).one()
-        record = json.loads(row.record_json)
-        del record["resolution"], record["evidence"]["text_figures"]
-        record["evidence"]["explains"] = [one[:4] for one in record["evidence"]["explains"]]
-        row.record_json = json.dumps(record)
-    assert stored(engine) == [INCIDENT]
 
 
 def test_an_incident_about_the_whole_cluster_has_neither_group_nor_topic(engine: Engine) -> None:

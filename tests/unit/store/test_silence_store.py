@@ -125,20 +125,6 @@ def test_a_pending_incident_comes_back_pending_and_leaves_nothing_when_it_goes_a
         assert incidents.open_incidents(session, "main") == [told]
 
 
-def test_an_incident_of_a_release_without_counts_is_read(engine: Engine) -> None:
-    """It goes on: its first good look counts as one, and what was counted last is what showed it last."""
-    with writing(engine) as session:
-        incidents.save(session, [INCIDENT])
-        row = session.get_one(incidents.IncidentRow, INCIDENT.incident_id)
-        for name in ("good_count", "counted_at", "escalation_level"):
-            assert f'"{name}"' in row.record_json
-        row.record_json = row.record_json.replace('"good_count"', '"a"').replace('"counted_at"', '"b"')
-        row.record_json = row.record_json.replace('"escalation_level"', '"c"')
-    with reading(engine) as session:
-        (old,) = incidents.open_incidents(session, "main")
-    assert (old.good_count, old.counted_until, old.escalation_level, old.is_pending) == (0, NOW, 0, False)
-
-
 def test_open_incidents_come_worst_first_and_ended_ones_newest_first(engine: Engine) -> None:
     def one(name: str, severity: Severity, minutes: int, *, ended: bool = False) -> Incident:
         return replace(

@@ -30,19 +30,6 @@ from offsetguard.model.notification import MuteReason, Notified
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import NotificationReason
 
-ALERTMANAGERS = frozenset(
-    {
-        NotificationReason.FIRST,
-        NotificationReason.NEW_FIRING,
-        NotificationReason.REPEAT,
-        NotificationReason.RESOLVED,
-        NotificationReason.ALL_RESOLVED,
-        NotificationReason.NOTHING_NEW,
-        NotificationReason.NOTHING_FIRING,
-    }
-)
-"""What `decide` may answer; the other reasons come from severity, time and mutes (`timing.py`)."""
-
 
 @dataclass(frozen=True, slots=True)
 class LastSent:

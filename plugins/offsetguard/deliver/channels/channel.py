@@ -1,6 +1,6 @@
 """What every channel is: the one shape, and what all of them need.
 
-A channel is a class of one file here, and is found there (`registry.py`): it says how it is opened by an Airflow
+A channel is a class of one file here, and is found there (`deliver.CHANNELS`): it says how it is opened by an Airflow
 connection, and hands a message over. A call to a receiver is bounded as a whole: time-outs of single steps let a peer
 drip one byte at a time for ever.
 """

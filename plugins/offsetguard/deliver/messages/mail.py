@@ -6,8 +6,7 @@
         text/html
         image/png, inline ...
 
-What a view says stands in `mail.py` (one rule), `mail_pages.py` (several) and
-`mail_pages.py` (a day).
+What a view says stands here (one rule) and in `mail_pages.py` (several, and a day).
 """
 
 from __future__ import annotations
@@ -103,8 +102,8 @@ class _Rendering:
             "status": status,
             "status_word": wording.status_word(status, words),
             "colour": COLOURS.get(status, COLOURS["info"]),
-            "news": wording.news(view, words),
-            "below_news": f"{words.say('mail_cluster')} {view.cluster}",
+            "in_brief": wording.in_brief(view, words),
+            "sub_line": f"{words.say('mail_cluster')} {view.cluster}",
             "notes": tuple(wording.notes(view, words)),
             "why_now": wording.why_now(view, words),
             "footer": words.say("mail_footer", rule_id=view.rule_id, interval=view.interval_start, team=view.team),

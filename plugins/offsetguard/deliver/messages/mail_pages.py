@@ -28,18 +28,18 @@ def digest_texts(view: DigestView, words: Catalogue) -> MailTexts:
     """Return a digest as text and HTML; `view`: harmless."""
     status = view.severity if any(section.firing_count for section in view.sections) else wording.RESOLVED
     word = wording.status_word(status, words)
-    news = words.say("mail_digest_news", count=len(view.sections), what=_what(view, words))
+    in_brief = words.say("mail_digest_news", count=len(view.sections), what=_what(view, words))
     return fill(
         "digest",
         {
             "view": view,
             "words": words,
-            "subject": f"[{word.upper()}] {view.cluster} · {news}",
+            "subject": f"[{word.upper()}] {view.cluster} · {in_brief}",
             "status": status,
             "status_word": word,
             "colour": COLOURS.get(status, COLOURS["info"]),
-            "news": news,
-            "below_news": f"{words.say('mail_cluster')} {view.cluster}",
+            "in_brief": in_brief,
+            "sub_line": f"{words.say('mail_cluster')} {view.cluster}",
             "notes": tuple(_notes(view, words)),
             "why_now": words.say("mail_digest_why", count=len(view.sections)),
             "footer": words.say("mail_digest_footer", interval=view.interval_start, team=view.team),
@@ -100,8 +100,8 @@ def report_texts(view: DailyReportView, words: Catalogue) -> MailTexts:
             "status": status,
             "status_word": words.say("report_head"),
             "colour": COLOURS["info"] if count else COLOURS[wording.RESOLVED],
-            "news": words.say("report_news", day=day, what=what),
-            "below_news": words.say("report_team", team=view.team),
+            "in_brief": words.say("report_news", day=day, what=what),
+            "sub_line": words.say("report_team", team=view.team),
             "notes": (),
             "why_now": words.say("report_why"),
             "footer": words.say("report_footer", zone=view.time_zone),

@@ -179,7 +179,7 @@ class _Writer:
         view, words = self.view, self.words
         status = wording.status(view)
         word = wording.status_word(status, words)
-        title = words.say("slack_header", status=word[:1].upper() + word[1:], news=wording.news(view, words))
+        title = words.say("slack_header", status=word[:1].upper() + word[1:], news=wording.in_brief(view, words))
         cluster, team = words.say("slack_cluster"), words.say("slack_team")
         return [
             blocks_of.header(f"{_mark(status)} {title}"),

@@ -121,7 +121,7 @@ def subject(view: MessageView, words: Catalogue = _ENGLISH) -> str:
 
 def announcement(view: MessageView, words: Catalogue = _ENGLISH) -> str:
     """Return e.g. `[CRITICAL] orders-cluster · order-group is offline and 5,120 messages behind`."""
-    return f"[{status_word(status(view), words).upper()}] {view.cluster} · {news(view, words)}"
+    return f"[{status_word(status(view), words).upper()}] {view.cluster} · {in_brief(view, words)}"
 
 
 def about(view: MessageView, words: Catalogue = _ENGLISH) -> str:
@@ -133,7 +133,7 @@ def about(view: MessageView, words: Catalogue = _ENGLISH) -> str:
     return view.title if name is None else f"{name} · {view.title}"
 
 
-def news(view: MessageView, words: Catalogue = _ENGLISH) -> str:
+def in_brief(view: MessageView, words: Catalogue = _ENGLISH) -> str:
     """Return the whole message in one line: of one incident its headline, of several how many groups and the title."""
     incidents = view.firing or view.resolved
     if len(incidents) != 1 or _hidden(view):
