@@ -24,7 +24,9 @@ from offsetguard.cli.output import (
     cannot_tell_as_text,
     finding_as_json,
     findings_as_text,
+    progress,
     wants_json,
+    was_unseen,
 )
 from offsetguard.cli.parameters import (
     Duration,
@@ -40,7 +42,6 @@ from offsetguard.cli.parameters import (
 )
 from offsetguard.collect.collector import collect_round
 from offsetguard.collect.earlier_round import EarlierRound
-from offsetguard.collect.manifest import Manifest
 from offsetguard.collect.snapshot import Snapshot
 from offsetguard.config import Config, LogSource
 from offsetguard.config.configuration import asking_everything
@@ -166,7 +167,7 @@ def check(
     (name,), config = chosen_clusters(namesrv, config_file, [cluster] if cluster is not None else [])
     asked = asking_everything(config, name) if details == "all" else config
     plan = SamplingPlan(name, asked, samples, every, credentials_from(os.environ), logs)
-    taken = asyncio.run(take_samples(plan, _tell_on_terminals))
+    taken = asyncio.run(take_samples(plan, progress(shown=sys.stderr.isatty())))
     judgement = judge(facts_of_rounds(taken, config), config)
     findings = [one for one in judgement.findings if concerns(one.consumer_group, group_pattern)]
     untold = [one for one in judgement.cannot_tell if concerns(one.consumer_group, group_pattern)]
@@ -179,16 +180,6 @@ def check(
     for line in cannot_tell_as_text(untold):
         click.echo(line, err=as_json)
     sys.exit(EXIT_NOT_SEEN if was_unseen(taken[-1].manifest) else EXIT_FINDINGS if findings else 0)
-
-
-def was_unseen(manifest: Manifest) -> bool:
-    """Whether nothing can be said: no name server answered, or no master gave its offsets."""
-    return manifest.cluster_unseen or set(manifest.master_broker_names) <= set(manifest.unseen_broker_names)
-
-
-def _tell_on_terminals(text: str) -> None:
-    if sys.stderr.isatty():
-        click.echo(text, err=True)
 
 
 def _what_was_sampled(samples: Sequence[Snapshot]) -> str:

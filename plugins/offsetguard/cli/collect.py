@@ -7,13 +7,14 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
+from offsetguard.cli.output import progress, was_unseen
 from offsetguard.cli.parameters import chosen_clusters, credentials_from, default_config, safe_name
 from offsetguard.collect.collector import collect_cluster
 from offsetguard.collect.manifest import Manifest
@@ -29,6 +30,7 @@ from offsetguard.sources.rocketmq.header import Credentials
 from offsetguard.sources.state_files.transport import rounds_of_state_folder
 
 EXIT_PARTIAL, EXIT_NOT_SEEN = 1, 2
+_TEXT_LIMIT = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +46,7 @@ class Collected:
     def exit_code(self) -> int:
         """0 = complete, 1 = partial, 2 = the cluster was not seen."""
         manifest = self.manifest
-        if manifest.cluster_unseen or set(manifest.master_broker_names) <= set(manifest.unseen_broker_names):
-            return EXIT_NOT_SEEN
-        return 0 if manifest.complete else EXIT_PARTIAL
+        return EXIT_NOT_SEEN if was_unseen(manifest) else 0 if manifest.complete else EXIT_PARTIAL
 
     def as_json(self) -> str:
         """Return one line; fields are only ever added."""
@@ -125,7 +125,7 @@ def collect(
     """
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # gives back what is free; a million rows need it
     landing_folder = out or Workspace.from_environment().landing_folder
-    tell = _Progress(quiet=quiet)
+    tell = progress(shown=not quiet)
     if bundle is not None or state_dir is not None:
         if namesrv is not None or len(clusters) > 1 or (bundle is not None and state_dir is not None):
             raise click.UsageError("--bundle and --state-dir stand alone; --cluster may say which cluster they are of")
@@ -140,19 +140,12 @@ def collect(
     sys.exit(max(asyncio.run(collecting), default=EXIT_NOT_SEEN))
 
 
-class _Progress:
-    """Says on stderr what goes on."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
-
-    def __call__(self, text: str) -> None:
-        if not self._quiet:
-            click.echo(text, err=True)
-
-
 async def _collect_live(
-    names: Sequence[str], config: Config, landing_folder: Path, credentials: Credentials | None, tell: _Progress
+    names: Sequence[str],
+    config: Config,
+    landing_folder: Path,
+    credentials: Credentials | None,
+    tell: Callable[[str], None],
 ) -> list[int]:
     """Collect all clusters at once; returns their exit codes. A cluster that fails does not stop the others."""
     now = datetime.now(UTC)
@@ -187,7 +180,7 @@ async def _collect_recorded(
     cluster: str | None,
     config_file: Path | None,
     landing_folder: Path,
-    tell: _Progress,
+    tell: Callable[[str], None],
 ) -> list[int]:
     """Collect rounds that were recorded, oldest first, since each goes on where the one before ended."""
     codes = []
@@ -222,7 +215,7 @@ def _config_with(cluster: str, config_file: Path | None) -> Config:
     return default_config({cluster: ["127.0.0.1:9876"]})  # no one asks there
 
 
-def _told(collected: Collected, tell: _Progress) -> int:
+def _told(collected: Collected, tell: Callable[[str], None]) -> int:
     """Print the result; returns the exit code that it asks for."""
     manifest = collected.manifest
     click.echo(collected.as_json())
@@ -234,10 +227,5 @@ def _told(collected: Collected, tell: _Progress) -> int:
         f" {manifest.gap_count} gaps, {collected.seconds:.2f} s: {collected.folder}"
     )
     for gap in manifest.gaps[:3]:
-        tell(f"{collected.cluster}: not seen: {_harmless(gap.what)}: {_harmless(gap.reason)}")
+        tell(f"{collected.cluster}: not seen: {harmless(gap.what, _TEXT_LIMIT)}: {harmless(gap.reason, _TEXT_LIMIT)}")
     return collected.exit_code
-
-
-def _harmless(text: str) -> str:
-    """Names from the cluster cannot steer the terminal."""
-    return harmless(text, 500)

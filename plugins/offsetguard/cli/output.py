@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import click
 
 from offsetguard.catalogue.text import format_moment
+from offsetguard.collect.manifest import Manifest
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.judge.rule import Finding
 from offsetguard.model.verdicts import CannotTell, Figure, Severity
@@ -77,6 +78,16 @@ def finding_as_json(finding: Finding, more: Mapping[str, Figure] | None = None) 
     }
     document |= {name: plain(figure) for name, figure in (more or {}).items()}
     return json.dumps(document)
+
+
+def progress(*, shown: bool) -> Callable[[str], None]:
+    """Return what says on stderr what goes on, or keeps it to itself."""
+    return lambda text: click.echo(text, err=True) if shown else None
+
+
+def was_unseen(manifest: Manifest) -> bool:
+    """Whether nothing can be said: no name server answered, or no master gave its offsets."""
+    return manifest.cluster_unseen or set(manifest.master_broker_names) <= set(manifest.unseen_broker_names)
 
 
 def findings_as_text(findings: Sequence[Finding]) -> Iterator[str]:

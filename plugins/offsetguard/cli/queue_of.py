@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from offsetguard.cli.check import SamplingPlan, take_samples
-from offsetguard.cli.output import wants_json
+from offsetguard.cli.output import progress, shown, wants_json
 from offsetguard.cli.parameters import Duration, chosen_clusters, client_of, credentials_from, format_option
 from offsetguard.config import Config
 from offsetguard.config.configuration import asking_everything
@@ -191,23 +191,19 @@ def _texts_of(line: Line) -> Iterator[str]:
         f" (hash {line['hash']}, queue {line['position'] + 1} of {line['queue_count']})"
     )
     if "broker_answered" in line:
-        kept = f"offsets {_shown(line['min_offset'])} to {_shown(line['max_offset'])}"
+        kept = f"offsets {shown(line['min_offset'])} to {shown(line['max_offset'])}"
         yield f"  {line['broker_name']}: " + (
             kept if line["broker_answered"] else f"no answer: {line['broker_failure']}"
         )
     if "consumer_group" in line:
         yield (
-            f"  {line['consumer_group']}: {line['state'] or 'no offsets'}: {line['reason']}; lag {_shown(line['lag'])}"
-            f" in this queue, {_shown(line['group_lag'])} in all of the topic"
+            f"  {line['consumer_group']}: {line['state'] or 'no offsets'}: {line['reason']}; lag {shown(line['lag'])}"
+            f" in this queue, {shown(line['group_lag'])} in all of the topic"
         )
         for finding in line["findings"]:
             yield f"  {finding['severity'].upper()}  {finding['summary']}  [{finding['rule']}]"
             yield f"    {finding['cause']}"
             yield f"    Do next: {finding['do_next']}"
-
-
-def _shown(figure: int | None) -> str:
-    return "unknown" if figure is None else f"{figure:,}"
 
 
 _HEALTHY = "everything was consumed"
@@ -335,7 +331,7 @@ class LiveQueues:
     async def _group(self, consumer_group: str) -> GroupStanding:
         asked = asking_everything(self.config, self.cluster)
         plan = SamplingPlan(self.cluster, asked, self.samples, self.every, self.credentials)
-        rounds = await take_samples(plan, _tell_on_terminals)
+        rounds = await take_samples(plan, progress(shown=sys.stderr.isatty()))
         facts = facts_of_rounds(rounds, self.config)
         rows = rows_of(rounds[-1].tables[QUEUE_SNAPSHOTS.name])
         return GroupStanding(
@@ -369,8 +365,3 @@ def _finding(finding: Finding) -> dict[str, str]:
         "cause": finding.cause,
         "do_next": finding.do_next,
     }
-
-
-def _tell_on_terminals(text: str) -> None:
-    if sys.stderr.isatty():
-        click.echo(text, err=True)

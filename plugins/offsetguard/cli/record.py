@@ -9,7 +9,8 @@ import asyncio
 import os
 import signal
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +18,7 @@ from pathlib import Path
 import click
 from pydantic import ValidationError
 
+from offsetguard.cli.output import progress
 from offsetguard.cli.parameters import (
     Duration,
     LogFolderOption,
@@ -93,7 +95,7 @@ def record(
     (name, *_), config = chosen_clusters(namesrv, config_file, (cluster,) if cluster else ())
     if details == "all":
         config = asking_everything(config, name)
-    plan = RecordingPlan(
+    recording = Recording(
         cluster=name,
         config=config,
         credentials=credentials_from(os.environ),
@@ -101,10 +103,11 @@ def record(
         length=length,
         every=every,
         max_bytes=max_mib * 1024 * 1024,
+        meta=_meta(name, log_time_zone or _brokers_time_zone(config.clusters[name]), details),
+        out=out,
+        tell=progress(shown=not quiet),
     )
-    meta = _meta(name, log_time_zone or _brokers_time_zone(config.clusters[name]), details)
-    seen = asyncio.run(Recording(plan, meta, out, quiet=quiet).run())
-    sys.exit(0 if seen else EXIT_NOT_SEEN)
+    sys.exit(0 if asyncio.run(recording.run()) else EXIT_NOT_SEEN)
 
 
 def _brokers_time_zone(cluster: Cluster) -> str:
@@ -126,9 +129,9 @@ def _meta(cluster: str, log_time_zone: str, details: str) -> Meta:
         raise click.UsageError(f"--log-time-zone: {log_time_zone!r} {error.errors()[0]['msg']}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class RecordingPlan:
-    """What is recorded, for how long."""
+@dataclass
+class Recording:
+    """One run of the command: what is recorded, where to, and for how long."""
 
     cluster: str
     config: Config
@@ -137,41 +140,34 @@ class RecordingPlan:
     length: timedelta
     every: timedelta
     max_bytes: int
-
-
-class Recording:
-    """One run of the command."""
-
-    def __init__(self, plan: RecordingPlan, meta: Meta, out: Path, *, quiet: bool) -> None:
-        self._plan = plan
-        self._meta = meta
-        self._out = out
-        self._quiet = quiet
-        self._stop = asyncio.Event()
-        self._seen_count = 0
-        self._round_count = 0
+    meta: Meta
+    out: Path
+    tell: Callable[[str], None]
+    _stop: asyncio.Event = field(default_factory=asyncio.Event)
+    _seen_count: int = 0
+    _round_count: int = 0
 
     async def run(self) -> bool:
         """Record until the time is over, the size is reached or somebody stops it; whether the cluster was seen."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop.set)
-        plan, settings = self._plan, self._plan.config.clusters[self._plan.cluster]
-        async with client_of(settings, plan.credentials) as client:
-            if plan.logs:
-                labels = await replica_labels(client, settings.name_servers, self._tell)
-                folders = find_log_folders(plan.logs, labels)
+        settings = self.config.clusters[self.cluster]
+        async with client_of(settings, self.credentials) as client:
+            if self.logs:
+                labels = await replica_labels(client, settings.name_servers, self.tell)
+                folders = find_log_folders(self.logs, labels)
             else:
                 folders = log_folders_of(settings.logs)
-            with BundleWriter(self._out, self._meta) as bundle:
-                excerpts = LogExcerpts(self._out, folders)
+            with BundleWriter(self.out, self.meta) as bundle:
+                excerpts = LogExcerpts(self.out, folders)
                 for one in folders:
-                    self._tell(f"logs of {one.folder} go to {one.place}")
+                    self.tell(f"logs of {one.folder} go to {one.place}")
                 await self._record(client, bundle, excerpts)
         return self._seen_count > 0
 
     async def _record(self, client: RocketMQClient, bundle: BundleWriter, excerpts: LogExcerpts) -> None:
-        settings = self._plan.config.clusters[self._plan.cluster]
+        settings = self.config.clusters[self.cluster]
         transport = RecordingTransport(client, bundle, settings.name_servers, settings.address_map)
         excerpts.begin()
         try:
@@ -181,9 +177,9 @@ class Recording:
             excerpts.close()
             for note in excerpts.notes:
                 bundle.note(note)
-                self._tell(note)
-        self._tell(
-            f"{self._out}: {self._round_count} rounds, {bundle.exchange_count:,} answers,"
+                self.tell(note)
+        self.tell(
+            f"{self.out}: {self._round_count} rounds, {bundle.exchange_count:,} answers,"
             f" {bundle.byte_count / 1024**2:.1f} MiB, and {sum(excerpts.byte_counts.values()) / 1024**2:.1f} MiB of"
             f" {len(excerpts.byte_counts)} logs"
         )
@@ -191,20 +187,20 @@ class Recording:
     async def _record_rounds(self, transport: RecordingTransport, bundle: BundleWriter, excerpts: LogExcerpts) -> None:
         loop = asyncio.get_running_loop()
         begun, earlier = loop.time(), None
-        ends_at = begun + self._plan.length.total_seconds()
+        ends_at = begun + self.length.total_seconds()
         while not self._stop.is_set():
             snapshot = await self._record_round(transport, bundle, earlier)
             await asyncio.to_thread(excerpts.copy)
             if snapshot is None:
-                self._tell("stopped: the last round is cut short")
+                self.tell("stopped: the last round is cut short")
                 return
             earlier = snapshot
             self._tell_round(snapshot, bundle)
-            if bundle.byte_count >= self._plan.max_bytes:
+            if bundle.byte_count >= self.max_bytes:
                 bundle.note(f"stopped after {self._round_count} rounds: --max-mib is reached")
-                self._tell("stopped: --max-mib is reached")
+                self.tell("stopped: --max-mib is reached")
                 return
-            next_at = begun + self._round_count * self._plan.every.total_seconds()
+            next_at = begun + self._round_count * self.every.total_seconds()
             if next_at >= ends_at:
                 return
             await self._wait(next_at - loop.time())
@@ -218,8 +214,8 @@ class Recording:
         bundle.begin_round(int(now.timestamp() * 1000))
         collecting = asyncio.ensure_future(
             collect_round(
-                self._plan.cluster,
-                self._plan.config,
+                self.cluster,
+                self.config,
                 Interval.containing(now),
                 started_at=now,
                 earlier=EarlierRound(before.manifest, before.tables) if before else None,
@@ -248,12 +244,8 @@ class Recording:
         manifest = snapshot.manifest
         self._seen_count += not manifest.cluster_unseen
         if manifest.cluster_unseen and manifest.gaps:
-            self._tell(manifest.gaps[-1].reason)
-        self._tell(
+            self.tell(manifest.gaps[-1].reason)
+        self.tell(
             f"round {self._round_count}: {manifest.requests.answered:,} of {manifest.requests.asked:,} requests"
             f" answered, {manifest.gap_count} gaps, {bundle.byte_count / 1024**2:.1f} MiB"
         )
-
-    def _tell(self, text: str) -> None:
-        if not self._quiet:
-            click.echo(text, err=True)
