@@ -7,11 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from offsetguard.collect.collector import collect_snapshot
 from offsetguard.collect.landing import Row
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import BROKER_STATS, CLIENT_QUEUE_SNAPSHOTS, CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS
-from offsetguard_peers.collecting import as_rows, tell, wait_for
+from offsetguard_peers.collecting import as_rows, collect_snapshot, tell, wait_for
 from offsetguard_peers.configs import one_team
 from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.clients import ConsumerSpec, produce, running_consumer, running_consumers

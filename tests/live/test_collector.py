@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from offsetguard.collect.collector import collect_cluster, collect_snapshot
+from offsetguard.collect.collector import collect_cluster
 from offsetguard.collect.landing import Row
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config import Config
@@ -26,7 +26,7 @@ from offsetguard.model.offsets import OffsetOrderViolation, offsets_of
 from offsetguard.sources.rocketmq.header import Credentials
 from offsetguard.sources.rocketmq.requests import PullMessage
 from offsetguard.tables import BROKER_SNAPSHOTS, OFFSET_MOVES, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
-from offsetguard_peers.collecting import as_rows
+from offsetguard_peers.collecting import as_rows, collect_snapshot
 from offsetguard_peers.configs import one_team
 from offsetguard_peers.rocketmq import security
 from offsetguard_peers.rocketmq.admin import Admin

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from offsetguard.collect.collector import collect_snapshot
 from offsetguard.collect.group_rows import lite_topics_by_group
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset
 from offsetguard.tables import GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
+from offsetguard_peers.collecting import collect_snapshot
 from offsetguard_peers.configs import one_team
 from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.cluster import RocketMQCluster

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from offsetguard.collect.collector import collect_cluster, collect_snapshot
+from offsetguard.collect.collector import collect_cluster
 from offsetguard.collect.landing import read_table, snapshot_folder
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config import Config
@@ -19,6 +19,7 @@ from offsetguard.judge.rules.accumulation import find
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset, GetAllTopicConfig
 from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS
+from offsetguard_peers.collecting import collect_snapshot
 from offsetguard_peers.configs import one_team
 from offsetguard_peers.processes import ReservedPort
 from offsetguard_peers.rocketmq.admin import Admin

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from offsetguard.collect.collector import collect_snapshot
 from offsetguard.config import Config
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset
 from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS
+from offsetguard_peers.collecting import collect_snapshot
 from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.clients import produce, running_consumer
 from offsetguard_peers.rocketmq.cluster import RocketMQCluster

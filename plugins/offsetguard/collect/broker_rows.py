@@ -34,15 +34,9 @@ def unseen_masters(
     names = sorted(broker_names)
     if earlier.manifest is None:
         return tuple(UnseenBroker(broker_name=name, unseen_since=None) for name in names)
-    noted = {one.broker_name: one for one in earlier.manifest.unseen_brokers if one.broker_id == 0}
-    missed = earlier.manifest.unseen_broker_names  # by an earlier release, which noted nothing
+    noted = {one.broker_name: one for one in earlier.manifest.unseen_brokers if one.broker_id == MASTER_ID}
     return tuple(
-        noted.get(name)
-        or UnseenBroker(
-            broker_name=name,
-            unseen_since=earlier.manifest.started_at if name in missed else started_at,
-            **({} if name in missed else _groups_on(name, earlier)),
-        )
+        noted.get(name) or UnseenBroker(broker_name=name, unseen_since=started_at, **_groups_on(name, earlier))
         for name in names
     )
 

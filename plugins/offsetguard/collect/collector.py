@@ -17,15 +17,13 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pyarrow as pa
-
 from offsetguard.collect.broker_reading import Undecodable
 from offsetguard.collect.earlier_round import EarlierRound, earlier_round
 from offsetguard.collect.landing import collecting_lock, land, landed_after, read_manifest, snapshot_folder
 from offsetguard.collect.manifest import Gap, Manifest, Outcome
 from offsetguard.collect.offset_events import EventStart
 from offsetguard.collect.round import Round
-from offsetguard.collect.snapshot import Snapshot, SnapshotMaker
+from offsetguard.collect.snapshot import Snapshot, snapshot_of
 from offsetguard.config import Cluster, Config, LogSource
 from offsetguard.config.configuration import asking_everything
 from offsetguard.config.workspace import MANIFEST_FILE_NAME
@@ -95,33 +93,6 @@ async def collect_cluster(
         return snapshot.manifest  # nobody else can have landed it: the lock is ours
 
 
-async def collect_snapshot(
-    cluster: str,
-    config: Config,
-    interval: Interval,
-    *,
-    credentials: Credentials | None = None,
-    started_at: datetime,
-    earlier: EarlierRound | None = None,
-    events: EventStart = EventStart.NEWEST,
-    deadline_s: float = ROUND_DEADLINE_S,
-    transport: Transport | None = None,
-) -> tuple[Manifest, dict[str, pa.Table]]:
-    """Ask the cluster once and return manifest and tables by name; nothing is written. See `collect_round`."""
-    snapshot = await collect_round(
-        cluster,
-        config,
-        interval,
-        credentials=credentials,
-        started_at=started_at,
-        earlier=earlier,
-        events=events,
-        deadline_s=deadline_s,
-        transport=transport,
-    )
-    return snapshot.manifest, snapshot.tables
-
-
 async def collect_round(
     cluster: str,
     config: Config,
@@ -144,23 +115,21 @@ async def collect_round(
     """
     settings = config.clusters[cluster]
     logger.info("collect %s %s: start, name servers %s", cluster, interval.name, ", ".join(settings.name_servers))
-    earlier = earlier or EarlierRound()
     async with _asking(settings, credentials, transport) as whom:
         one_round = Round(
             cluster,
             config,
             interval,
             transport=whom,
-            earlier=earlier,
+            earlier=earlier or EarlierRound(),
             events=events,
             metrics_urls=settings.metrics_urls if transport is None else {},
             log_sources=log_sources,
         )
         await one_round.run(deadline_s)
     _take_damages(one_round, damages)
-    maker = SnapshotMaker(cluster, config, interval, earlier, events, origin)
     finished_at = datetime.now(UTC) if transport is None else max(started_at, transport.now())
-    snapshot = maker.snapshot_of(one_round, started_at=started_at, finished_at=finished_at)
+    snapshot = snapshot_of(one_round, origin, started_at=started_at, finished_at=finished_at)
     _log(snapshot.manifest)
     return snapshot
 

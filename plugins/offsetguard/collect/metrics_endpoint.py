@@ -46,14 +46,10 @@ _HEADERS = {"Accept": "text/plain", "Accept-Encoding": "identity", "User-Agent":
 
 @dataclass(slots=True)
 class TopicSeries:
-    """One group's figures for one topic: `[0]` of the topic itself, `[1]` of the group's retry topic for it.
+    """What the page says of one group and topic."""
 
-    None = the page does not say.
-    """
-
-    inflight: list[int | None] = field(default_factory=lambda: [None, None])  # handed out and not acknowledged
-    ready: list[int | None] = field(default_factory=lambda: [None, None])  # not handed out
-    lag: list[int | None] = field(default_factory=lambda: [None, None])
+    # handed out and not acknowledged: of the topic itself, and of the group's retry topic for it; None = not said
+    inflight: list[int | None] = field(default_factory=lambda: [None, None])
     taken_for_pop: bool = False  # the broker counts the group as POP: only then it has a series of the retry topic
 
 
@@ -192,8 +188,8 @@ async def _lines(response: httpx.Response) -> AsyncIterator[bytes]:
 
 def _keep(series: TopicSeries, sample: Sample) -> None:
     retry = sample.labels.get("is_retry") == "true"
-    figures = {INFLIGHT: series.inflight, READY: series.ready, LAG: series.lag}[sample.name]
-    figures[retry] = int(sample.value) if 0 <= sample.value < math.inf else None
+    if sample.name == INFLIGHT:
+        series.inflight[retry] = int(sample.value) if 0 <= sample.value < math.inf else None
     series.taken_for_pop |= retry
 
 

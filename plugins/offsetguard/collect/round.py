@@ -96,13 +96,13 @@ class Round:
         self._dead_letter_groups: frozenset[str] = frozenset()  # whose oldest dead letter is asked for
         self._log_sources = log_sources
         self._metrics_urls = metrics_urls or {}
-        self._cluster = cluster
-        self._config = config
+        self.cluster = cluster
+        self.config = config
         self._settings = config.clusters[cluster]
-        self._interval = interval
+        self.interval = interval
         self._transport = transport
-        self._earlier = earlier
-        self._events = events
+        self.earlier = earlier
+        self.events = events
         self._subscriptions = SharedSubscriptions()
         self._round_number = round_number_of(interval)
 
@@ -113,20 +113,20 @@ class Round:
         """
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + deadline_s
-        figures = asyncio.create_task(asyncio.to_thread(self._earlier.figures))
+        figures = asyncio.create_task(asyncio.to_thread(self.earlier.figures))
         if self._log_sources:
             self._reading_logs = asyncio.create_task(asyncio.to_thread(self._read_logs))
         try:
             async with asyncio.timeout(deadline_s / 2):
                 self.members = await find_members(
-                    self._transport, self._cluster, self._settings, self.ledger, self._earlier.master_broker_names
+                    self._transport, self.cluster, self._settings, self.ledger, self.earlier.master_broker_names
                 )
         except TimeoutError:
             pass  # the name servers that were asked are gaps already
         if self.members is None:
             self._list_unasked()
         else:
-            self.missing = self._earlier.missing_masters(self.members, self._interval)
+            self.missing = self.earlier.missing_masters(self.members, self.interval)
             self.readings = [
                 self._unlisted_reading(Replica(one.broker_name, MASTER_ID, one.address), one.missing_since)
                 for one in self.missing
@@ -134,8 +134,8 @@ class Round:
             await self._read_replicas(self.members, figures, ends_at - loop.time())
         self.earlier_figures = await figures
         if self.members is not None:  # no sooner: what was read before is there only now
-            now = self._interval.end
-            self.readings += [self._unlisted_reading(one) for one in self._earlier.missing_slaves(self.members, now)]
+            now = self.interval.end
+            self.readings += [self._unlisted_reading(one) for one in self.earlier.missing_slaves(self.members, now)]
         if self._reading_logs is not None:
             self.log_reading = await self._reading_logs
             self._add_log_gaps()
@@ -214,7 +214,7 @@ class Round:
             await self._read_details_of_master(link, reading, members, choice, came_late=base in self._late)
             await read_oldest_dead_letters(link, reading, self._dead_letter_groups)
             await read_held_back(link, reading)
-            await read_events(link, reading, self._earlier.cursors.get(reading.broker_name), self._events)
+            await read_events(link, reading, self.earlier.cursors.get(reading.broker_name), self.events)
             if self._reading_logs is not None:
                 self.resets += await read_resets(link, reading, await asyncio.shield(self._reading_logs))
         else:
@@ -311,7 +311,7 @@ class Round:
         self.ledger.leave_out(
             "details of suspect groups",
             self.choice.left_count,
-            f"clusters.{self._cluster}.collection.detail_groups allows {limit} in a round; the others take turns",
+            f"clusters.{self.cluster}.collection.detail_groups allows {limit} in a round; the others take turns",
         )
         self._client_plan = plan_clients(
             masters,
@@ -341,15 +341,15 @@ class Round:
             self.ledger,
             self._login_advice,
             reached_at=self._settings.address_map.get(replica.address),
-            cluster_key=f"clusters.{self._cluster}",
+            cluster_key=f"clusters.{self.cluster}",
         )
 
     def _list_unasked(self) -> None:
         self.readings = [
             BrokerReading(replica, failure="no name server answered, so it was not asked")
-            for replica in self._earlier.replicas()
+            for replica in self.earlier.replicas()
         ]
-        self.missing = self._earlier.manifest.missing_masters if self._earlier.manifest else ()
+        self.missing = self.earlier.manifest.missing_masters if self.earlier.manifest else ()
 
     def _unlisted_reading(self, replica: Replica, since: datetime | None = None) -> BrokerReading:
         whom = f"a master of {replica.broker_name}" if replica.is_master else f"the slave at {replica.address}"
@@ -372,10 +372,10 @@ class Round:
         connection = self._settings.connection
         if connection is None:
             return (
-                f"the cluster asks for a login: set clusters.{self._cluster}.connection to the id of an Airflow "
+                f"the cluster asks for a login: set clusters.{self.cluster}.connection to the id of an Airflow "
                 "connection with the access key as login and the secret key as password"
             )
         return (
             f"correct the Airflow connection {connection!r} (access key = login, secret key = password) that "
-            f"clusters.{self._cluster}.connection names"
+            f"clusters.{self.cluster}.connection names"
         )

@@ -8,16 +8,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer
 from offsetguard.collect.broker_rows import broker_stats_rows
-from offsetguard.collect.collector import collect_cluster
+from offsetguard.collect.collector import collect_cluster, collect_round
 from offsetguard.collect.details import items_for, items_of_replica, read_broker_stats, read_running_info
 from offsetguard.collect.landing import Row
-from offsetguard.collect.manifest import RequestLedger
+from offsetguard.collect.manifest import Manifest, RequestLedger
 from offsetguard.collect.replica import Replica, ReplicaLink
 from offsetguard.collect.snapshot_rows import client_queue_rows, running_info_columns
 from offsetguard.config import Config
@@ -30,6 +30,14 @@ from offsetguard_peers.rocketmq.cluster import Broker, RocketMQCluster
 def as_rows(tables: Mapping[str, pa.Table]) -> dict[str, list[Row]]:
     """Return the rows of every table, by its name."""
     return {name: table.to_pylist() for name, table in tables.items()}
+
+
+async def collect_snapshot(
+    cluster: str, config: Config, interval: Interval, **options: Any
+) -> tuple[Manifest, dict[str, pa.Table]]:
+    """Ask a cluster once, as `collect_round` does; returns the manifest, and tables by name. Nothing lands."""
+    snapshot = await collect_round(cluster, config, interval, **options)
+    return snapshot.manifest, snapshot.tables
 
 
 PATIENCE_S = 480.0  # nothing here needs a tenth of it, except that slaves of 5.x learn of topics once in a minute

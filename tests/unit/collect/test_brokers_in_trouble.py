@@ -8,11 +8,11 @@ from dataclasses import fields
 
 import pytest
 
-from offsetguard.collect.collector import collect_snapshot
 from offsetguard.collect.manifest import Manifest
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.tables import BROKER_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
+from offsetguard_peers.collecting import collect_snapshot
 from offsetguard_peers.scripted.broker import scripted_cluster
 from offsetguard_peers.scripted.peer import Conversation, answer_bytes
 from offsetguard_peers.scripted.rounds import (

@@ -128,17 +128,6 @@ def test_where_clients_hang_the_brokers_admin_threads_are_spared() -> None:
     assert ledger.gap_count == 0
 
 
-def test_slow_clients_get_no_more_time_together_than_a_round_has() -> None:
-    def answer(conversation: Conversation, request: RemotingCommand) -> None:
-        conversation.answer(request, body=RUNNING_INFO)
-
-    clients = [("billing", f"client-{number}") for number in range(20)]
-    reading, _, ledger = ask(answer, lambda link, reading: read_running_info(link, reading, clients, patience_s=0.0))
-    assert set(reading.running_info) == set(clients)
-    assert all("not asked" in (one.failure or "") for one in reading.running_info.values())
-    assert ledger.gap_count == 0
-
-
 def test_clients_that_cannot_answer_are_never_asked() -> None:
     """gRPC clients behind a LOCAL proxy answer 207 after 10 s; some languages have no running info at all."""
     asked: list[str] = []

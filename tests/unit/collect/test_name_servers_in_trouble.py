@@ -7,14 +7,14 @@ import re
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from offsetguard.collect.collector import collect_cluster, collect_snapshot
+from offsetguard.collect.collector import collect_cluster
 from offsetguard.collect.landing import Row, read_table, snapshot_folder
 from offsetguard.collect.manifest import Manifest
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.rules.broker_unreachable import find
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import BROKER_SNAPSHOTS, QUEUE_SNAPSHOTS
-from offsetguard_peers.collecting import as_rows
+from offsetguard_peers.collecting import as_rows, collect_snapshot
 from offsetguard_peers.scripted.broker import name_server_of, scripted_cluster
 from offsetguard_peers.scripted.peer import Conversation, ScriptedPeer
 from offsetguard_peers.scripted.rounds import (

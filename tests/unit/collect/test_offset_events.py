@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from offsetguard.collect.collector import collect_cluster, collect_snapshot
+from offsetguard.collect.collector import collect_cluster
 from offsetguard.collect.landing import Row, read_table, snapshot_folder
 from offsetguard.collect.manifest import EventCursor, Manifest
 from offsetguard.collect.offset_events import MAX_EVENTS_PER_ROUND, EventStart, first_offset
 from offsetguard.config import Config
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import OFFSET_MOVES, UNDECODABLE_RECORDS
-from offsetguard_peers.collecting import as_rows
+from offsetguard_peers.collecting import as_rows, collect_snapshot
 from offsetguard_peers.configs import one_team
 from offsetguard_peers.scripted.broker import ScriptedBroker, event_body, scripted_cluster
 

@@ -102,11 +102,6 @@ def test_what_was_noted_of_a_broker_that_was_missed_already_stays() -> None:
     assert unseen_masters(["broker-a"], before, NOW) == (noted,)
 
 
-def test_an_earlier_release_noted_only_that_it_was_missed() -> None:
-    before = earlier(("broker-b", "billing"), unseen_broker_names=("broker-a",))
-    assert unseen_masters(["broker-a"], before, NOW) == (UnseenBroker(broker_name="broker-a", unseen_since=THEN),)
-
-
 def test_of_very_many_groups_the_first_are_named_and_all_are_counted() -> None:
     before = earlier(*(("broker-a", f"group-{n:04d}") for n in range(MAX_HIDDEN_GROUPS + 20)))
     (one,) = unseen_masters(["broker-a"], before, NOW)

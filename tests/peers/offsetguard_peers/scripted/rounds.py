@@ -8,14 +8,14 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from offsetguard.collect.collector import collect_cluster, collect_snapshot
+from offsetguard.collect.collector import collect_cluster
 from offsetguard.collect.landing import Row, read_table, snapshot_folder
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config import Config
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.tables import GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS, Table
-from offsetguard_peers.collecting import as_rows
+from offsetguard_peers.collecting import as_rows, collect_snapshot
 from offsetguard_peers.configs import one_team
 from offsetguard_peers.scripted.broker import ScriptedBroker, scripted_cluster
 
