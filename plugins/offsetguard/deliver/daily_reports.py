@@ -115,7 +115,7 @@ def daily_report(session: Session, config: Config, route: Route, day: date) -> D
         waiting_count=messages[Status.PENDING],
         failed_count=messages[Status.FAILED],
         forecast_days=FORECAST_DAYS,
-        forecasts=tuple(_forecasts(session, span, config)),
+        forecasts=_forecasts(session, span, config),
         data=tuple(data[:CLUSTERS_LISTED]),
         hidden_clusters=max(0, len(data) - CLUSTERS_LISTED),
         page_url=config.delivery.page_url,
@@ -179,18 +179,9 @@ def _reported(incident: Incident, span: Span, route: Route, config: Config) -> R
     )
 
 
-def _forecasts(session: Session, span: Span, config: Config) -> Iterator[ForecastQuality]:
+def _forecasts(session: Session, span: Span, config: Config) -> tuple[ForecastQuality, ...]:
     days = Span(span.end - timedelta(days=FORECAST_DAYS), span.end)
-    for (cluster, kind), found in day_figures.forecast_outcomes(session, days).items():
-        if cluster in config.clusters:
-            yield ForecastQuality(
-                cluster=cluster,
-                kind=kind.value,
-                inside=found.inside,
-                early=found.early,
-                late=found.late,
-                void=found.void,
-            )
+    return tuple(one for one in day_figures.forecast_outcomes(session, days) if one.cluster in config.clusters)
 
 
 def _data(session: Session, config: Config, span: Span) -> Iterator[DataQuality]:

@@ -1,12 +1,12 @@
-"""What repositories share: column types, rows as records, keys in portions, counts of changed rows, figures as JSON.
+"""What repositories share: column types, rows as records, keys in portions, counts of changed rows, records as JSON.
 
-A moment is `{"moment": "..."}`, a sentence `{"said": key, "figures": [...], "text": English}`, several are a list.
+A moment is `{"@moment": "..."}`, a sentence `{"@sentence": key, "figures": {...}, "text": English}`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Set
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -15,9 +15,9 @@ from sqlalchemy.orm import Session
 from sqlalchemy.types import TypeDecorator
 
 from offsetguard.catalogue import Sentence
-from offsetguard.model.verdicts import Figure
 
 _Record = TypeVar("_Record")
+_MOMENT, _SENTENCE = "@moment", "@sentence"  # no figure has such a name
 
 
 def record_of(kind: type[_Record], row: object, **given: Any) -> _Record:
@@ -80,34 +80,32 @@ class UtcDateTime(TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
-def figures_to_json(figures: Mapping[str, Any]) -> list[list[Any]]:
-    """Keep names, order and kinds: `[name, value]`."""
-    return [[name, figure_to_json(figure)] for name, figure in figures.items()]
+def to_json(value: Any) -> Any:
+    """Keep what records are made of: other records by their fields, moments and sentences as such, sets in order."""
+    if isinstance(value, datetime):
+        return {_MOMENT: value.astimezone(UTC).isoformat()}
+    if isinstance(value, Sentence):
+        return {_SENTENCE: value.key, "figures": to_json(value.figures), "text": str(value)}
+    if dataclasses.is_dataclass(value):
+        return to_json(values_of(value))
+    if isinstance(value, Mapping):
+        return {name: to_json(below) for name, below in value.items()}
+    if isinstance(value, Set):
+        return sorted(value)
+    return [to_json(below) for below in value] if isinstance(value, tuple) else value
 
 
-def figures_from_json(figures: Iterable[tuple[str, Any]]) -> dict[str, Figure]:
-    """Return what `figures_to_json` kept."""
-    return {name: figure_from_json(figure) for name, figure in figures}
-
-
-def figure_to_json(figure: Any) -> Any:
-    """Keep a sentence with its key and figures, a moment as such, anything else as it is."""
-    if isinstance(figure, datetime):
-        return {"moment": figure.astimezone(UTC).isoformat()}
-    if isinstance(figure, Sentence):
-        return {"said": figure.key, "figures": figures_to_json(figure.figures), "text": str(figure)}
-    return [figure_to_json(one) for one in figure] if isinstance(figure, tuple) else figure
-
-
-def figure_from_json(kept: Any) -> Any:
-    """Return what `figure_to_json` kept."""
+def from_json(kept: Any) -> Any:
+    """Return what `to_json` kept; records are mappings, and sets tuples."""
     if isinstance(kept, list):
-        return tuple(figure_from_json(one) for one in kept)
+        return tuple(from_json(below) for below in kept)
     if not isinstance(kept, dict):
         return kept
-    if "moment" in kept:
-        return datetime.fromisoformat(kept["moment"])
+    if _MOMENT in kept:
+        return datetime.fromisoformat(kept[_MOMENT])
+    if _SENTENCE not in kept:
+        return {name: from_json(below) for name, below in kept.items()}
     try:
-        return Sentence(kept["said"], **figures_from_json(kept["figures"]))
+        return Sentence(kept[_SENTENCE], **from_json(kept["figures"]))
     except KeyError:  # of a release that has other sentences
         return kept["text"]

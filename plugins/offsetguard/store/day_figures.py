@@ -9,8 +9,8 @@ from datetime import datetime
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
-from offsetguard.model.forecast import Kind
 from offsetguard.model.incident import EventKind, Incident
+from offsetguard.model.views import ForecastQuality
 from offsetguard.store import incidents
 from offsetguard.store.models import (
     AcknowledgementRow,
@@ -32,16 +32,6 @@ class Span:
 
     start: datetime
     end: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Outcomes:
-    """How many forecasts came true within their range, before it, after it, or could not any more."""
-
-    inside: int
-    early: int
-    late: int
-    void: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +102,7 @@ def messages_by_status(session: Session, team: str, span: Span, *, without: str)
     return Counter({status: count for status, count in session.execute(query)})  # noqa: C416 rows are no pairs to mypy
 
 
-def forecast_outcomes(session: Session, span: Span) -> dict[tuple[str, Kind], Outcomes]:
+def forecast_outcomes(session: Session, span: Span) -> list[ForecastQuality]:
     """Return by cluster and kind how forecasts turned out, by the days (UTC) on which that became known."""
     row = ForecastScoresRow
     sums = (func.sum(row.inside_count), func.sum(row.early_count), func.sum(row.late_count), func.sum(row.void_count))
@@ -122,7 +112,10 @@ def forecast_outcomes(session: Session, span: Span) -> dict[tuple[str, Kind], Ou
         .group_by(row.cluster, row.kind)
         .order_by(row.cluster, row.kind)
     )
-    return {(cluster, kind): Outcomes(*map(int, counts)) for cluster, kind, *counts in session.execute(query)}
+    return [
+        ForecastQuality(cluster=cluster, kind=kind.value, inside=inside, early=early, late=late, void=void)
+        for cluster, kind, inside, early, late, void in session.execute(query)
+    ]
 
 
 def cycle_sums(session: Session, span: Span) -> dict[str, CycleSums]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Engine, Select, case, delete, func, insert, select, update
@@ -16,19 +16,14 @@ from sqlalchemy.orm import Session
 from offsetguard.model.incident import Evidence, Incident, IncidentEvent, Subject
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import CannotTell, Explained, QueueEvidence, Severity
-from offsetguard.store.columns import (
-    NAME_LIMIT,
-    chunks,
-    figure_from_json,
-    figure_to_json,
-    figures_from_json,
-    figures_to_json,
-    record_of,
-    storable,
-)
+from offsetguard.store.columns import NAME_LIMIT, chunks, from_json, record_of, storable, to_json
 from offsetguard.store.database import reading
 from offsetguard.store.models import IncidentEventRow, IncidentRow
 
+_IN_THE_RECORD = (
+    *("evidence", "peak_figure", "peak", "unknown_because", "resolution"),
+    *("good_count", "counted_at", "escalation_level"),
+)
 _SEVERITY_RANK = case({severity.value: severity.rank for severity in Severity}, value=IncidentRow.severity, else_=0)
 
 
@@ -155,102 +150,32 @@ def _to_values(incident: Incident) -> dict[str, Any]:
         "resolved_at": incident.resolved_at,
         "resolution": None if incident.resolution is None else str(incident.resolution),
         "is_pending": incident.is_pending,
-        "record_json": json.dumps(_record(incident)),
+        "record_json": json.dumps(to_json({name: getattr(incident, name) for name in _IN_THE_RECORD})),
     }
 
 
 def _from_row(row: IncidentRow) -> Incident:
-    record = json.loads(row.record_json)
-    return Incident(
-        incident_id=row.incident_id,
+    record = from_json(json.loads(row.record_json))
+    return record_of(
+        Incident,
+        row,
         subject=Subject(row.cluster, row.rule_id, row.consumer_group, row.topic),
-        opened_at=row.opened_at,
-        last_seen_at=row.last_seen_at,
-        seen_count=row.seen_count,
-        evidence=_evidence(record["evidence"], Severity(row.severity)),
-        peak_figure=record["peak_figure"],
-        peak=record["peak"],
-        unknown_since=row.unknown_since,
-        unknown_because=figure_from_json(record["unknown_because"]),
-        resolved_at=row.resolved_at,
-        resolution=figure_from_json(record["resolution"]),
-        is_pending=row.is_pending,
-        good_count=record["good_count"],
-        counted_at=datetime.fromisoformat(record["counted_at"]) if record["counted_at"] else None,
-        escalation_level=record["escalation_level"],
+        **{**record, "evidence": _evidence(record["evidence"])},
     )
 
 
-def _record(incident: Incident) -> dict[str, Any]:
-    evidence = incident.evidence
-    return {
-        "peak_figure": incident.peak_figure,
-        "peak": incident.peak,
-        "unknown_because": figure_to_json(incident.unknown_because),
-        "resolution": figure_to_json(incident.resolution),
-        "good_count": incident.good_count,
-        "counted_at": None if incident.counted_at is None else incident.counted_at.astimezone(UTC).isoformat(),
-        "escalation_level": incident.escalation_level,
-        "evidence": {
-            "state": evidence.state,
-            "variant": evidence.variant,
-            "summary": evidence.summary,
-            "cause": evidence.cause,
-            "do_next": evidence.do_next,
-            "figures": figures_to_json(evidence.figures),
-            "queues": [
-                {
-                    "topic": queue.message_queue.topic,
-                    "broker_name": queue.message_queue.broker_name,
-                    "queue_id": queue.message_queue.queue_id,
-                    "figures": figures_to_json(queue.figures),
-                }
-                for queue in evidence.queues
-            ],
-            "queue_count": evidence.queue_count,
-            "broker_names": sorted(evidence.broker_names),
-            "explains": [
-                [one.rule_id, one.consumer_group, one.topic, one.summary, one.variant, figures_to_json(one.figures)]
-                for one in evidence.explains
-            ],
-            "explained_count": evidence.explained_count,
-            "cannot_tell": [
-                [one.rule_id, one.consumer_group, sorted(one.broker_names), figure_to_json(one.because)]
-                for one in evidence.cannot_tell
-            ],
-            "cannot_tell_count": evidence.cannot_tell_count,
-            "text_figures": figures_to_json(evidence.text_figures),
-        },
-    }
-
-
-def _evidence(record: dict[str, Any], severity: Severity) -> Evidence:
+def _evidence(record: dict[str, Any]) -> Evidence:
     return Evidence(
-        severity=severity,
-        state=record["state"],
-        variant=record["variant"],
-        summary=record["summary"],
-        cause=record["cause"],
-        do_next=record["do_next"],
-        figures=figures_from_json(record["figures"]),
-        queues=tuple(
-            QueueEvidence(
-                MessageQueue(queue["topic"], queue["broker_name"], queue["queue_id"]),
-                figures_from_json(queue["figures"]),
-            )
-            for queue in record["queues"]
-        ),
-        queue_count=record["queue_count"],
-        broker_names=frozenset(record["broker_names"]),
-        explains=tuple(
-            Explained(rule_id, group, topic, summary, variant, figures_from_json(figures))
-            for rule_id, group, topic, summary, variant, figures in record["explains"]
-        ),
-        explained_count=record["explained_count"],
-        cannot_tell=tuple(
-            CannotTell(rule_id, group, frozenset(brokers), figure_from_json(because))
-            for rule_id, group, brokers, because in record["cannot_tell"]
-        ),
-        cannot_tell_count=record["cannot_tell_count"],
-        text_figures=figures_from_json(record["text_figures"]),
+        **{
+            **record,
+            "severity": Severity(record["severity"]),
+            "queues": tuple(
+                QueueEvidence(MessageQueue(*one["message_queue"]), one["figures"]) for one in record["queues"]
+            ),
+            "broker_names": frozenset(record["broker_names"]),
+            "explains": tuple(Explained(**one) for one in record["explains"]),
+            "cannot_tell": tuple(
+                CannotTell(**{**one, "broker_names": frozenset(one["broker_names"])}) for one in record["cannot_tell"]
+            ),
+        }
     )
