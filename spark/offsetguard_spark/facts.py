@@ -17,8 +17,7 @@ from pyspark.sql import functions as F
 
 from offsetguard.config import Config
 from offsetguard.facts import texts
-from offsetguard.facts.parameters import parameters_of
-from offsetguard.facts.traffic_baselines import FIRST_MINUTES, hour_that_passed
+from offsetguard.facts.parameters import FIRST_MINUTES, hour_that_passed, parameters_of
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import (
     BROKER_FACTS,

@@ -19,7 +19,7 @@ from offsetguard.collect.collector import collect_cluster
 from offsetguard.collect.landing import Row
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config import Config
-from offsetguard.facts.snapshot_facts import facts_from_snapshot
+from offsetguard.facts.rounds import facts_from_snapshot
 from offsetguard.model.errors import BrokerRefused
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import OffsetOrderViolation, offsets_of

@@ -14,7 +14,7 @@ import pytest
 
 from offsetguard.collect.collector import collect_cluster
 from offsetguard.collect.landing import Row, read_table, snapshot_folder
-from offsetguard.facts.snapshot_facts import facts_from_snapshot
+from offsetguard.facts.rounds import facts_from_snapshot
 from offsetguard.judge.registry import judge
 from offsetguard.judge.rule import Finding
 from offsetguard.model.intervals import Interval

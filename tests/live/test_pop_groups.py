@@ -14,7 +14,7 @@ from offsetguard.collect.collector import collect_cluster
 from offsetguard.collect.landing import read_table, snapshot_folder
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config import Config
-from offsetguard.facts.snapshot_facts import facts_from_snapshot
+from offsetguard.facts.rounds import facts_from_snapshot
 from offsetguard.judge.rules.accumulation import find
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset, GetAllTopicConfig

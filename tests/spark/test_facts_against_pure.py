@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import group_facts_of, queue_facts_of, record_of
-from offsetguard.facts.snapshot_facts import facts_from_snapshot
+from offsetguard.facts.rounds import facts_from_snapshot
 from offsetguard.tables import BROKER_FACTS, CLUSTER_FACTS, GROUP_FACTS, LANDED, QUEUE_FACTS, TOPIC_FACTS
 from offsetguard.tables.broker_facts import BrokerFacts, ClusterFacts
 from offsetguard.tables.facts import TopicFacts

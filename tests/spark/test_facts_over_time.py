@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from offsetguard.config import Config
-from offsetguard.facts.traffic_baselines import hour_of_week
+from offsetguard.facts.parameters import hour_of_week
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import BROKER_FACTS, GROUP_FACTS, TOPIC_FACTS, TRAFFIC_BASELINES
 from offsetguard.tables.facts import Baseline

@@ -22,7 +22,7 @@ from offsetguard.config import Config
 from offsetguard.config.workspace import Workspace
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.facts.published import read_interval_facts, read_rows
-from offsetguard.facts.snapshot_facts import facts_from_snapshot
+from offsetguard.facts.rounds import facts_from_snapshot
 from offsetguard.lake.catalog import load_table, open_catalog
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval

@@ -45,7 +45,7 @@ from offsetguard.collect.earlier_round import EarlierRound
 from offsetguard.collect.snapshot import Snapshot
 from offsetguard.config import Config, LogSource
 from offsetguard.config.configuration import asking_everything
-from offsetguard.facts.sampled_rounds import facts_of_rounds
+from offsetguard.facts.rounds import facts_of_rounds
 from offsetguard.judge.registry import judge
 from offsetguard.model.errors import BundleError
 from offsetguard.model.intervals import Interval

@@ -21,8 +21,7 @@ from offsetguard.config import Config
 from offsetguard.config.configuration import asking_everything
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.facts.sampled_rounds import facts_of_rounds
-from offsetguard.facts.snapshot_facts import rows_of
+from offsetguard.facts.rounds import facts_of_rounds, rows_of
 from offsetguard.judge.registry import judge
 from offsetguard.judge.rule import Finding
 from offsetguard.judge.windows.windows import judge_queues

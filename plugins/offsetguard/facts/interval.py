@@ -10,7 +10,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from datetime import datetime
 from typing import Any, TypeVar
 
-from offsetguard.facts.traffic_baselines import unfold
+from offsetguard.facts.parameters import unfold
 from offsetguard.model.fact_records import Absences, BrokerMark, CollectionGap, UnseenBrokerFacts
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue, QueueOffsets

@@ -19,7 +19,7 @@ from offsetguard.collect.manifest import Outcome
 from offsetguard.collect.snapshot import Snapshot
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.facts.sampled_rounds import facts_of_moments
+from offsetguard.facts.rounds import facts_of_moments
 from offsetguard.judge.registry import judge, worst_first
 from offsetguard.judge.rule import Finding
 from offsetguard.model.fact_records import CollectionGap

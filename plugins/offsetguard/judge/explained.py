@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
 from offsetguard.config import WindowPolicy
-from offsetguard.facts.queue_fold import windows_of
+from offsetguard.facts.duckdb_engine import windows_of
 from offsetguard.facts.time_lag import CurvePlace, TimeLag, producer_curve, time_lags
 from offsetguard.judge.windows.rules import QueueContext
 from offsetguard.judge.windows.windows import GivenWindow, judge_windows

@@ -11,6 +11,7 @@ from offsetguard.tables.facts import OFFSET_MOVE_FACTS, QUEUE_FACTS, TOPIC_FACTS
 from offsetguard.tables.gate import INVARIANT_RESULTS, MANIFEST, QUARANTINE
 from offsetguard.tables.group_facts import GROUP_FACTS
 from offsetguard.tables.log_facts import LOCK_WAIT_FACTS, LOG_LINE_FACTS, SUBSCRIPTION_FACTS
+from offsetguard.tables.queue_state import QUEUE_STATE
 from offsetguard.tables.records import LOG_EVENTS, OFFSET_MOVES, UNDECODABLE_RECORDS
 from offsetguard.tables.snapshots import (
     BROKER_SNAPSHOTS,
@@ -22,7 +23,6 @@ from offsetguard.tables.snapshots import (
     TOPIC_QUEUE_SNAPSHOTS,
     TOPIC_SETTINGS,
 )
-from offsetguard.tables.state import QUEUE_STATE
 from offsetguard.tables.table import Column, ColumnType, Table
 
 LANDED = (

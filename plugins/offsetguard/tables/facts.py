@@ -18,7 +18,7 @@ from offsetguard.tables.columns import (
     Topic,
     UsualTraffic,
 )
-from offsetguard.tables.state import Folded
+from offsetguard.tables.queue_state import Folded
 from offsetguard.tables.table import FACT_RETENTION, Int32, Table, columns_of, nullable, row_of
 
 

@@ -14,8 +14,7 @@ from offsetguard.collect.collector import snapshots_of_bundle
 from offsetguard.collect.manifest import Manifest, RequestCounts
 from offsetguard.collect.snapshot import Snapshot
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.facts.sampled_rounds import base_round, facts_of_moments, facts_of_rounds
-from offsetguard.facts.snapshot_facts import rows_of
+from offsetguard.facts.rounds import base_round, facts_of_moments, facts_of_rounds, rows_of
 from offsetguard.sources.bundle.reader import open_bundle
 from offsetguard.tables import QUEUE_SNAPSHOTS
 from offsetguard.tables.group_facts import GroupFacts

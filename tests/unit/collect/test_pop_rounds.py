@@ -11,7 +11,7 @@ from offsetguard.collect.collector import collect_cluster
 from offsetguard.collect.landing import Row, read_table, snapshot_folder
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config import Config
-from offsetguard.facts.snapshot_facts import facts_from_snapshot
+from offsetguard.facts.rounds import facts_from_snapshot
 from offsetguard.judge.rules import consumer_offline
 from offsetguard.judge.rules.accumulation import find
 from offsetguard.judge.windows.windows import judge_queues

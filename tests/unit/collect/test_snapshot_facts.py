@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from offsetguard.collect.manifest import Manifest, RequestCounts
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.facts.snapshot_facts import facts_from_snapshot
+from offsetguard.facts.rounds import facts_from_snapshot
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import offsets_of, sum_of_known
 from offsetguard.tables import GROUP_SNAPSHOTS, OFFSET_MOVES, QUEUE_SNAPSHOTS, TOPIC_SETTINGS

@@ -15,14 +15,14 @@ from offsetguard.collect.landing import Row, table_of
 from offsetguard.config.groups import Judgement
 from offsetguard.facts.duckdb_engine import DuckDBEngine
 from offsetguard.facts.interval import record_of, traffic_hour_of
-from offsetguard.facts.parameters import parameters_of
-from offsetguard.facts.traffic_baselines import (
+from offsetguard.facts.parameters import (
     HOUR,
     REMEMBERED_WEEKS,
     WEEK,
     earlier_rows,
     hour_of_week,
     hour_that_passed,
+    parameters_of,
     unfold,
 )
 from offsetguard.tables import GROUP_FACTS, TOPIC_FACTS, TRAFFIC_BASELINES

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.facts.queue_fold import windows_of
+from offsetguard.facts.duckdb_engine import windows_of
 from offsetguard.judge.forecasts import forecasts
 from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention, Deletion, delete_hours
 from offsetguard.judge.forecasts.broker_retentions import retention

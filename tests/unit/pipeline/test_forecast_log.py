@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import Engine
 
 from offsetguard.decide.judge import judge_interval
+from offsetguard.facts.duckdb_engine import windows_of
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.facts.queue_fold import windows_of
 from offsetguard.judge.forecasts.forecasts import Seen, outcome, says_something_new
 from offsetguard.model.forecast import FURTHEST_MS, Basis, Forecast, Kind, Outcome, Stated
 from offsetguard.model.intervals import Interval

@@ -10,8 +10,8 @@ from itertools import cycle, islice
 from hypothesis import strategies as st
 
 from offsetguard.decide.outlooks import Outlooks
+from offsetguard.facts.duckdb_engine import windows_of
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.facts.queue_fold import windows_of
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.model.views import LAG_POINTS

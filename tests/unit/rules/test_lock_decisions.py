@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
+from offsetguard.facts.duckdb_engine import windows_of
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.facts.queue_fold import windows_of
 from offsetguard.judge.evidence.blocked_queues import blocked_queues
 from offsetguard.judge.rules import lock_contention, lock_expiry_too_short, lock_not_released
 from offsetguard.model.intervals import Interval

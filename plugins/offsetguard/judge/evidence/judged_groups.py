@@ -21,8 +21,7 @@ from offsetguard.judge.forecasts.broker_retentions import tiered_broker_names
 from offsetguard.judge.windows.windows import above_limit
 from offsetguard.model.verdicts import CannotTell, Figure, State
 from offsetguard.tables.group_facts import GroupFacts
-from offsetguard.tables.queue_state import WINDOW, QueueState
-from offsetguard.tables.state import POINT_COUNT
+from offsetguard.tables.queue_state import POINT_COUNT, WINDOW, QueueState
 
 _LEAST_WAITING = 10  # messages
 _COMMITTED_WITHIN = timedelta(seconds=20)  # a client's interval of 5 s, a slow message, and a reading

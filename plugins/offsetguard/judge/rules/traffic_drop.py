@@ -6,7 +6,7 @@ Evidence: messages per second over the hour that has passed, beside the mean and
 Not judged: topics of which fewer than judgement.traffic_weeks weeks are known, retry and system topics. Nearly nothing
 is only INFO for a topic that was silent for six hours before: a nightly job that is late is no outage.
 Do next: see whether the producers run.
-Source: `traffic_baselines.py`.
+Source: `facts/traffic_baselines.sql`.
 """
 
 from __future__ import annotations

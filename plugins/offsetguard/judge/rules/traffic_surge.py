@@ -4,7 +4,7 @@ Means: a campaign, a batch, a producer that sends twice, or one in a loop.
 Evidence: messages per second over the hour that has passed, beside the mean and spread of that hour in earlier weeks.
 Not judged: topics of which fewer than judgement.traffic_weeks weeks are known, retry and system topics.
 Do next: nothing, if the reason is known; otherwise see who writes.
-Source: `traffic_baselines.py`.
+Source: `facts/traffic_baselines.sql`.
 """
 
 from __future__ import annotations

@@ -16,8 +16,7 @@ from typing import NamedTuple
 from offsetguard.config import WindowPolicy
 from offsetguard.facts.time_lag import CurvePlace, time_lags
 from offsetguard.model.offsets import QueueOffsets, epoch_ms
-from offsetguard.tables.queue_state import QueueState, curve
-from offsetguard.tables.state import Point
+from offsetguard.tables.queue_state import Point, QueueState, curve
 
 _MS = timedelta(milliseconds=1)
 _DECLINES = 2  # samples in a row with a lower lag: one dip is none

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from offsetguard.config import Config
+from offsetguard.facts.duckdb_engine import windows_of
 from offsetguard.facts.interval import IntervalFacts, OnlineGroupFacts, QueueFacts, TrafficHour
-from offsetguard.facts.queue_fold import windows_of
 from offsetguard.model.fact_records import Absences, BrokerMark, CollectionGap, UnseenBrokerFacts
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue, QueueOffsets

@@ -10,11 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from offsetguard.config.groups import Judgement
-from offsetguard.facts.duckdb_engine import DuckDBEngine
+from offsetguard.facts.duckdb_engine import DuckDBEngine, windows_of
 from offsetguard.facts.interval import Record
 from offsetguard.facts.parameters import fold_parameters
 from offsetguard.facts.queries import FactQueries, Moment, Tables
-from offsetguard.facts.queue_fold import windows_of
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import CLIENT_SNAPSHOTS, QUEUE_SNAPSHOTS, QUEUE_STATE, Table
 from offsetguard.tables.arrow import arrow_schema

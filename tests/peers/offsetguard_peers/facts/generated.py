@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, TypeVar
 
-from offsetguard.facts.traffic_baselines import HOUR, earlier_rows, hour_containing, hour_of_week
+from offsetguard.facts.parameters import HOUR, earlier_rows, hour_containing, hour_of_week
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import (
     BROKER_FACTS,

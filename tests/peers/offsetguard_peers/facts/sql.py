@@ -84,7 +84,7 @@ def translate(name: str, text: str) -> str:
         raise ValueError(f"facts/{name}.sql: one query, not {len(queries)}")
     query = queries[0].transform(_null_of_malformed_json)
     made = query.sql("duckdb", pretty=True, comments=False, unsupported_level=ErrorLevel.RAISE)
-    source = "queue_state" if name == texts.QUEUE_WINDOWS else name  # `queue_windows.py` puts it together of that
+    source = "queue_state" if name == texts.QUEUE_WINDOWS else name  # put together of that
     return f"-- Made of ../{source}.sql by `make facts-sql`: change that file.\n{made}\n"
 
 

@@ -25,8 +25,8 @@ from offsetguard.decide.judge import judge_interval
 from offsetguard.deliver.channels.mail import MailChannel
 from offsetguard.deliver.daily_reports import write_daily_reports
 from offsetguard.deliver.deliver import deliver_due
+from offsetguard.facts.duckdb_engine import windows_of
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.facts.queue_fold import windows_of
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.store.database import open_database

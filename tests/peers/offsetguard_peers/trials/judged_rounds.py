@@ -20,7 +20,7 @@ from offsetguard.collect.earlier_round import EarlierRound
 from offsetguard.collect.snapshot import Snapshot
 from offsetguard.config import Config, LogSource
 from offsetguard.config.configuration import asking_everything
-from offsetguard.facts.sampled_rounds import facts_of_moments, facts_of_rounds
+from offsetguard.facts.rounds import facts_of_moments, facts_of_rounds
 from offsetguard.judge.diagnosis import without_own_gaps
 from offsetguard.judge.registry import Judgement, judge
 from offsetguard.judge.rule import Finding

@@ -1,10 +1,11 @@
-"""Facts of several rounds of one cluster in pure Python: what one snapshot cannot know because it has no history.
+"""Facts of a snapshot, or of several rounds of one cluster, in memory: for `check` and `diagnose`; no Spark, no tables.
 
-Goal: `check` and `diagnose` read what the pipeline's Spark job makes of its tables, of a few rounds in memory.
-Plan: `snapshot_facts` makes what stands in the last round, and what is looked back for: the windows of the queues, what
-was said meanwhile (offset moves, log lines). What grows (offsets, counters, the commit log) is compared with a round
-about a minute back, as the pipeline compares its intervals; a queue whose offset was not known there yet with the first
-round since that knows it.
+Goal: they read what the pipeline's Spark job makes of its tables, of a few rounds in memory. The queries are those that
+the pipeline runs on Spark (`facts/*.sql`). What has no earlier round is not known: growth of counters, baselines.
+Plan: `facts_from_snapshot` makes what stands in the last round, and what is looked back for: the windows of the queues,
+what was said meanwhile (offset moves, log lines). What grows (offsets, counters, the commit log) is compared with a
+round about a minute back, as the pipeline compares its intervals; a queue whose offset was not known there yet with the
+first round since that knows it.
 Rates of queues are not those of `queue_figures.sql`: these lie between the newest two samples, here seconds apart,
 where brokers count a minute; and each queue has a base of its own, with one time for what was written and another for
 what was committed.
@@ -19,17 +20,96 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+import pyarrow as pa
+
 from offsetguard.collect.landing import Row
+from offsetguard.collect.manifest import Manifest
 from offsetguard.collect.snapshot import Snapshot
 from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
+from offsetguard.facts.interval import IntervalFacts, group_facts_of, online_groups_of, queue_facts_of
 from offsetguard.facts.queries import FactQueries, Moment, MomentQueries
-from offsetguard.facts.snapshot_facts import facts_from_snapshot, rows_of
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.model.offsets import growth, milliseconds_between, per_second, sum_of_known
-from offsetguard.tables import GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS, Table
-from offsetguard.tables.facts import TopicFacts
+from offsetguard.tables import (
+    BROKER_FACTS,
+    CLIENT_SNAPSHOTS,
+    CLUSTER_FACTS,
+    GROUP_FACTS,
+    GROUP_SNAPSHOTS,
+    LOCK_WAIT_FACTS,
+    LOG_EVENTS,
+    LOG_LINE_FACTS,
+    OFFSET_MOVE_FACTS,
+    OFFSET_MOVES,
+    QUEUE_FACTS,
+    QUEUE_SNAPSHOTS,
+    SUBSCRIPTION_FACTS,
+    TOPIC_FACTS,
+    TOPIC_QUEUE_SNAPSHOTS,
+    Table,
+)
+from offsetguard.tables.broker_facts import BrokerFacts, ClusterFacts
+from offsetguard.tables.facts import OffsetMoveFacts, TopicFacts
 from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.tables.log_facts import LockWaitFacts, LogLineFacts, SubscriptionFacts
+
+
+def facts_from_snapshot(
+    manifest: Manifest,
+    tables: Mapping[str, pa.Table | Sequence[Row]],
+    config: Config,
+    interval: Interval,
+    *,
+    now: datetime | None = None,
+    queries: MomentQueries | None = None,
+) -> IntervalFacts:
+    """Return what the rules read, made of one snapshot's tables (pyarrow, or the dictionaries of `collect.landing`).
+
+    `now`: by default the interval's end, as for published facts; ages count up to it, and what was said is looked back
+    for from it. `queries`: about this moment, where somebody asks about several at once, or earlier snapshots count.
+    """
+    now = now or interval.end
+    if queries is None:
+        queries = FactQueries([tables], [Moment(0, interval.start, now)], config.judgement).about(0)
+    have_lines = queries.of_all.have(LOG_EVENTS)
+    have_subscriptions = have_lines or len(tables.get(CLIENT_SNAPSHOTS.name, ())) > 1
+    return IntervalFacts(
+        cluster=manifest.cluster,
+        interval=interval,
+        now=now,
+        queues=tuple(map(queue_facts_of, queries.rows(QUEUE_FACTS.name))),
+        groups=tuple(map(group_facts_of, sorted(queries.rows(GROUP_FACTS.name), key=_pair))),
+        topics=tuple(sorted(queries.records(TOPIC_FACTS, TopicFacts), key=lambda one: one.topic)),
+        brokers=tuple(sorted(queries.records(BROKER_FACTS, BrokerFacts), key=_replica)),
+        cluster_facts=next(iter(queries.records(CLUSTER_FACTS, ClusterFacts)), None),
+        offset_moves=queries.records(OFFSET_MOVE_FACTS, OffsetMoveFacts) if queries.of_all.have(OFFSET_MOVES) else (),
+        lock_waits=queries.records(LOCK_WAIT_FACTS, LockWaitFacts) if have_lines else (),
+        subscriptions=queries.records(SUBSCRIPTION_FACTS, SubscriptionFacts) if have_subscriptions else (),
+        log_lines=queries.records(LOG_LINE_FACTS, LogLineFacts) if have_lines else (),
+        online_groups=tuple(online_groups_of(rows_of(tables.get(GROUP_SNAPSHOTS.name, ())))),
+        gaps=manifest.gap_facts(),
+        unseen_brokers=tuple(one.as_fact() for one in manifest.unseen_brokers),
+        unseen_broker_names=frozenset(manifest.unseen_broker_names),
+        cluster_unseen=manifest.cluster_unseen,
+        logs_read=bool(manifest.log_cursors),
+    )
+
+
+def _replica(broker: BrokerFacts) -> tuple[str, int]:
+    return broker.broker_name, broker.broker_id
+
+
+def _pair(row: Row) -> tuple[str, str]:
+    return row["consumer_group"], row["topic"]
+
+
+def rows_of(table: pa.Table | Sequence[Row]) -> Sequence[Row]:
+    """Return a table as dictionaries, if it is not that already."""
+    if isinstance(table, Sequence):
+        return table
+    rows: list[Row] = table.to_pylist()
+    return rows
+
 
 COUNTED_OVER = INTERVAL_LENGTH  # as the pipeline, which compares intervals; brokers' rates cover as much
 _QUEUE = ("consumer_group", "topic", "broker_name", "queue_id")
