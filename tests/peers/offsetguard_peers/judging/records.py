@@ -13,8 +13,8 @@ from sqlalchemy import Engine
 from offsetguard.config import Config
 from offsetguard.decide.incidents.lifecycle import Changes, advance
 from offsetguard.decide.judge import JudgeReport, judge_interval
+from offsetguard.facts.duckdb_engine import windows_of
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.facts.queue_fold import windows_of
 from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import Finding, Texts
 from offsetguard.model.incident import Evidence, Incident, Subject
