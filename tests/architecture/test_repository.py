@@ -51,9 +51,10 @@ def test_pyspark_and_its_client_have_one_version() -> None:
     assert len(versions) == 1
 
 
-def test_every_readme_link_leads_to_a_file() -> None:
-    """Pictures and pages that the README shows are in the repository."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    targets = {t for t in re.findall(r"\]\(([^)#]+)\)", readme) if not t.startswith("http")}
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/index.md"])
+def test_every_link_of_a_first_page_leads_to_a_file(page: str) -> None:
+    """What is shown and named to newcomers is in the repository."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    targets = {t for t in re.findall(r"\]\(([^)#\s]+)\)", text) if not t.startswith("http")}
     assert targets
-    assert not [target for target in targets if not (ROOT / target).exists()]
+    assert not [target for target in targets if not ((ROOT / page).parent / target).exists()]
