@@ -117,17 +117,17 @@ class ChildProcess:
         except ProcessLookupError:
             return  # it ended in the meantime, which is what we want
 
-    def _with_tail(self, message: str, line_count: int = 25) -> str:
-        tail = "\n".join(f"  {line}" for line in self.printed().splitlines()[-line_count:])
+    def _with_tail(self, message: str) -> str:
+        tail = "\n".join(f"  {line}" for line in self.printed().splitlines()[-25:])
         return f"{message}. The end of {self.output}:\n{tail}"
 
 
-def stop_all(processes: Sequence[ChildProcess], *, hard: bool = False, timeout_s: float = PATIENCE_S) -> None:
+def stop_all(processes: Sequence[ChildProcess], *, hard: bool = False) -> None:
     """Stop several processes at once: the soft signals go out first, so that their shutdowns run side by side."""
     for each in processes:
         if each.alive and not hard:
             each._signal(signal.SIGTERM)
-    deadline = time.monotonic() + timeout_s
+    deadline = time.monotonic() + PATIENCE_S
     while not hard and time.monotonic() < deadline and any(each.alive for each in processes):
         time.sleep(0.05)
     for each in processes:

@@ -39,9 +39,9 @@ class AirflowApi:
             time.sleep(1)
         return self._checked(self._client.get(f"/api/v2{path}", params=query))
 
-    def unpause(self, dag_id: str, *, paused: bool = False) -> None:
-        """Let the scheduler run a DAG (or, with `paused`, stop it from doing so)."""
-        self._checked(self._client.patch(f"/api/v2/dags/{dag_id}", json={"is_paused": paused}))
+    def unpause(self, dag_id: str) -> None:
+        """Let the scheduler run a DAG."""
+        self._checked(self._client.patch(f"/api/v2/dags/{dag_id}", json={"is_paused": False}))
 
     def trigger(self, dag_id: str, **params: Any) -> str:
         """Start a run with the values of its form; returns the run id."""

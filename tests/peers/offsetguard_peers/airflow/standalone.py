@@ -26,6 +26,7 @@ from offsetguard_peers.processes import ChildProcess, ReservedPort, SessionGuard
 from offsetguard_spark.jars import cache_folder
 
 REPOSITORY = Path(__file__).resolve().parents[4]
+HEALTHY_WITHIN_S = 600.0
 PATIENCE_S = 300  # for what a quick machine does in a second or two
 COMPONENTS = {
     "api-server": ["api-server"],
@@ -47,13 +48,10 @@ class AirflowStandalone:
         self,
         folder: Path,
         *,
-        dags_folder: Path = REPOSITORY / "dags",
-        plugins_folder: Path = REPOSITORY / "plugins",
         connections: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
         password: str | None = None,
         port: int | None = None,
-        parallelism: int = 3,
         components: Sequence[str] = tuple(COMPONENTS),
     ) -> None:
         """Describe it; nothing runs yet.
@@ -74,7 +72,7 @@ class AirflowStandalone:
         self._guard: SessionGuard | None = None
         self._ended = False
         self.environment = {
-            **self._settings(dags_folder, plugins_folder, parallelism),
+            **self._settings(),
             **{f"AIRFLOW_CONN_{name.upper()}": value for name, value in (connections or {}).items()},
             **(environment or {}),
             # spark-submit and the Python that it starts are those of this environment
@@ -88,16 +86,16 @@ class AirflowStandalone:
             raise AirflowFailed("Airflow is not running; call start() first")
         return self._api
 
-    def start(self, *, timeout_s: float = 600) -> None:
+    def start(self) -> None:
         """Create the metadata database, start the components and wait until the API and the scheduler are healthy."""
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "logs").mkdir(exist_ok=True)
         (self.folder / "passwords.json").write_text(json.dumps({self.username: self.password}) + "\n")
         try:
-            self._make_database(timeout_s)
+            self._make_database()
             for name in self._components:
                 self._launch(name, COMPONENTS[name])
-            self._wait_until_healthy(timeout_s)
+            self._wait_until_healthy()
             self._api = AirflowApi(self.base_url, self.username, self.password)
         except BaseException:
             self.stop()
@@ -134,7 +132,7 @@ class AirflowStandalone:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _make_database(self, timeout_s: float) -> None:
+    def _make_database(self) -> None:
         """Migrate an empty metadata database, once for each lock file: 7 s of CPU that later starts need not pay."""
         database = self.folder / "airflow.db"
         locked = hashlib.sha256((REPOSITORY / "uv.lock").read_bytes()).hexdigest()[:12]
@@ -143,7 +141,7 @@ class AirflowStandalone:
             shutil.copyfile(template, database)
             return
         migration = self._launch("migrate", ["db", "migrate"])
-        migration.wait_for("Database migration done!", timeout_s=timeout_s)
+        migration.wait_for("Database migration done!", timeout_s=HEALTHY_WITHIN_S)
         while migration.alive:
             time.sleep(0.05)
         template.parent.mkdir(parents=True, exist_ok=True)
@@ -151,14 +149,14 @@ class AirflowStandalone:
         shutil.copyfile(database, copy)
         copy.replace(template)  # at once: another start may be looking
 
-    def _settings(self, dags_folder: Path, plugins_folder: Path, parallelism: int) -> dict[str, str]:
+    def _settings(self) -> dict[str, str]:
         sections: dict[str, dict[str, object]] = {
             "core": {
-                "dags_folder": dags_folder,
-                "plugins_folder": plugins_folder,
+                "dags_folder": REPOSITORY / "dags",
+                "plugins_folder": REPOSITORY / "plugins",
                 "load_examples": False,
                 "executor": "LocalExecutor",
-                "parallelism": parallelism,
+                "parallelism": 3,
                 "execution_api_server_url": f"{self.base_url}/execution/",
                 "simple_auth_manager_users": f"{self.username}:admin",
                 "simple_auth_manager_passwords_file": self.folder / "passwords.json",
@@ -214,15 +212,15 @@ class AirflowStandalone:
     def _log_end(self, component: str) -> str:
         return "\n".join(self.log_file(component).read_text(errors="replace").splitlines()[-25:])
 
-    def _wait_until_healthy(self, timeout_s: float) -> None:
-        deadline = time.monotonic() + timeout_s
+    def _wait_until_healthy(self) -> None:
+        deadline = time.monotonic() + HEALTHY_WITHIN_S
         while not self._healthy():
             for name, process in self._processes.items():
                 if name in self._components and not process.alive:
                     raise AirflowFailed(f"airflow {name} ended:\n{self._log_end(name)}")
             if time.monotonic() > deadline:
                 ends = "\n".join(f"--- {name}\n{self._log_end(name)}" for name in self._components)
-                raise AirflowFailed(f"Airflow did not become healthy within {timeout_s:.0f} s:\n{ends}")
+                raise AirflowFailed(f"Airflow did not become healthy within {HEALTHY_WITHIN_S:.0f} s:\n{ends}")
             time.sleep(0.3)
 
     def _healthy(self) -> bool:

@@ -160,10 +160,10 @@ def docker_environment() -> dict[str, str]:
     return {"DOCKER_BUILDKIT": "0", **_compose_plugin()}
 
 
-def ensure_base_images(stand_ins: Mapping[str, StandIn] = STAND_INS) -> None:
+def ensure_base_images() -> None:
     """Have an image of each name: one that is there, else the official one, else a stand-in that is made now."""
     base = _Base.of_this_machine()
-    for name, stand_in in stand_ins.items():
+    for name, stand_in in STAND_INS.items():
         digest = _digest(base.name, stand_in.dockerfile, *(part for file in stand_in.files.items() for part in file))
         present = _label(name)
         if present in (digest, "") or (present is None and _pulled(name)):

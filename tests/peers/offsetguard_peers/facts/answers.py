@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from datetime import datetime
 from typing import Any
@@ -17,7 +17,7 @@ from offsetguard.facts.queries import FactQueries, Moment, Tables
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import CLIENT_SNAPSHOTS, QUEUE_SNAPSHOTS, QUEUE_STATE, Table
 from offsetguard.tables.arrow import arrow_schema
-from offsetguard.tables.queue_state import QueueState, Sample
+from offsetguard.tables.queue_state import Sample
 
 
 def answers(table: Table, kind: type[Record], rows: Tables, interval: Interval) -> list[Record]:
@@ -38,11 +38,6 @@ def sample_at(at: datetime | None, low: int | None, committed: int | None, high:
     return Sample(
         min_offset=low, consumer_offset=committed, max_offset=high, consumer_offset_read_at=at, max_offset_read_at=at
     )
-
-
-def window_of(samples: Iterable[tuple[datetime, Sample]]) -> QueueState | None:
-    """Return the window of one queue; None: there is no sample."""
-    return windows_of({"": samples}).get("")
 
 
 def states_of(histories: Sequence[History]) -> list[Row]:

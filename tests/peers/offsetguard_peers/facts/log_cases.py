@@ -77,12 +77,12 @@ def lock_line(number: int, line: list[Any], consumer_group: str = "billing") -> 
     return event_row(_LOCK_KINDS[what], seconds, fields, **given)
 
 
-def lock_wait(given: dict[str, Any], consumer_group: str = "billing") -> LockWaitFacts:
+def lock_wait(given: dict[str, Any]) -> LockWaitFacts:
     """Return the fact of one entry under `waits`."""
     count, first, last = given["refused"]
     ended, how, who = given.get("ended", (None, None, None))
     entry = {
-        "consumer_group": consumer_group,
+        "consumer_group": "billing",
         "holder_client_id": given.get("holder"),
         "waiter_client_id": given.get("waiter"),
         "told_by": given.get("told_by", "broker"),
@@ -135,11 +135,11 @@ def group_line(number: int, line: list[Any]) -> Row:
     )
 
 
-def subscription_line(number: int, line: list[Any], consumer_group: str = "billing", topic: str = "orders") -> Row:
+def subscription_line(number: int, line: list[Any], topic: str = "orders") -> Row:
     """Return the row of `[seconds before the end, what, from, to, columns]`."""
     seconds, what, before, after, *more = line
     columns: Row = {"position": number} | (more[0] if more else {})
-    fields: dict[str, Any] = {"consumer_group": consumer_group, "topic": topic}
+    fields: dict[str, Any] = {"consumer_group": "billing", "topic": topic}
     new_type = columns.pop("new_type", "TAG")
     if what == "changed":
         fields |= {"old_sub_string": before, "new_sub_string": after}
@@ -167,19 +167,19 @@ def client_row(
     return _row(CLIENT_SNAPSHOTS, given | more)
 
 
-def subscription_rows(case: dict[str, Any], consumer_group: str = "billing") -> tuple[list[Row], list[Row]]:
+def subscription_rows(case: dict[str, Any]) -> tuple[list[Row], list[Row]]:
     """Return the rows of `log_events` and `client_snapshots` of a case."""
-    events = [subscription_line(at, line, consumer_group) for at, line in enumerate(case.get("lines", ()))]
+    events = [subscription_line(at, line) for at, line in enumerate(case.get("lines", ()))]
     members = case.get("members", {}).items()
-    return events, [client_row(name, own, case.get("held"), consumer_group) for name, own in members]
+    return events, [client_row(name, own, case.get("held")) for name, own in members]
 
 
-def subscription_fact(given: dict[str, Any] | None, consumer_group: str = "billing") -> SubscriptionFacts | None:
+def subscription_fact(given: dict[str, Any] | None) -> SubscriptionFacts | None:
     """Return the fact of an entry `fact`."""
     if given is None:
         return None
     said = {name: value for name, value in given.items() if value is not None}
-    found: SubscriptionFacts = record(SubscriptionFacts, {"consumer_group": consumer_group, **said})
+    found: SubscriptionFacts = record(SubscriptionFacts, {"consumer_group": "billing", **said})
     return found
 
 

@@ -94,14 +94,14 @@ def _null_of_malformed_json(node: exp.Expression) -> exp.Expression:
     return exp.Try(this=node.copy()) if of_json else node
 
 
-def write_all(folder: Path = FOLDER) -> list[Path]:
+def write_all() -> list[Path]:
     """Write the text of each file anew; returns those that changed or went."""
     made = {f"{name}.sql": translate(name, texts.spark_text(name)) for name in texts.names()}
-    changed = [path for path in (folder / "duckdb").glob("*.sql") if path.name not in made]
+    changed = [path for path in (FOLDER / "duckdb").glob("*.sql") if path.name not in made]
     for path in changed:
         path.unlink()
     for name, text in made.items():
-        path = folder / "duckdb" / name
+        path = FOLDER / "duckdb" / name
         if not path.exists() or path.read_text("utf-8") != text:
             path.write_text(text, "utf-8")
             changed.append(path)

@@ -168,11 +168,11 @@ class Warehouse:
         """Commit data files; returns the snapshot id."""
         return append(self.group_facts, files)
 
-    def publish(self, minutes: Iterable[int], snapshot_id: int, *, at: int = 0, cluster: str = "demo") -> None:
+    def publish(self, minutes: Iterable[int], snapshot_id: int, *, at: int = 0) -> None:
         """Make intervals visible at a snapshot; `at`: so many minutes late."""
         for number in minutes:
             self.published[number] = PublishedInterval(
-                cluster,
+                "demo",
                 Interval(minute(number)),
                 f"run-{number}",
                 minute(number + 1 + at),

@@ -46,7 +46,6 @@ class Admin:
         queues: int = 4,
         read_queues: int | None = None,
         write_queues: int | None = None,
-        perm: int = 6,
         brokers: Iterable[Broker] | None = None,
         message_type: str | None = None,
     ) -> None:
@@ -60,7 +59,7 @@ class Admin:
             "defaultTopic": "TBW102",
             "readQueueNums": read_queues if read_queues is not None else queues,
             "writeQueueNums": write_queues if write_queues is not None else queues,
-            "perm": perm,
+            "perm": 6,
             "topicFilterType": "SINGLE_TAG",
             "topicSysFlag": 0,
             "order": "false",

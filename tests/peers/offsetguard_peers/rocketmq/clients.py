@@ -13,7 +13,7 @@ import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,6 @@ class RunningConsumers:
 
     process: ChildProcess
     folder: Path
-    specs: Sequence[ConsumerSpec] = field(default_factory=list)
 
     def events(self, kind: str | None = None, group: str | None = None) -> list[dict[str, Any]]:
         """Parse what the program printed so far: `started`, `consumed`, `message` (with print_messages), `stopped`."""
@@ -142,7 +141,7 @@ def running_consumers(
     options = {**_connection(cluster, signed=signed), "consumers": [asdict(spec) for spec in specs]}
     command = _command(cluster, "Consumers", home, options, java_properties or {})
     name = f"consumers of {', '.join(spec.group for spec in specs)}"
-    consumers = RunningConsumers(cluster.launch(name, command, home), home, specs)
+    consumers = RunningConsumers(cluster.launch(name, command, home), home)
     try:
         for spec in specs:
             consumers.process.wait_for(f'{{"event":"started","group":"{spec.group}"', timeout_s=STARTED_WITHIN_S)
@@ -153,18 +152,11 @@ def running_consumers(
 
 @contextmanager
 def running_consumer(
-    cluster: RocketMQCluster,
-    group: str,
-    topics: str | Mapping[str, str],
-    *,
-    java_properties: Mapping[str, str] | None = None,
-    folder: Path | None = None,
-    signed: bool = False,
-    **options: Any,
+    cluster: RocketMQCluster, group: str, topics: str | Mapping[str, str], **options: Any
 ) -> Iterator[RunningConsumers]:
-    """Run one consumer in a JVM of its own; `topics`: one topic, or topic -> tag expression."""
+    """Run one consumer in a JVM of its own; `topics`: one topic, or topic -> tag expression; `options`: of its spec."""
     spec = ConsumerSpec(group, {topics: "*"} if isinstance(topics, str) else dict(topics), **options)
-    with running_consumers(cluster, [spec], java_properties=java_properties, folder=folder, signed=signed) as consumers:
+    with running_consumers(cluster, [spec]) as consumers:
         yield consumers
 
 

@@ -248,13 +248,14 @@ VERSIONS = ("4.9.7", "5.3.3", "5.5.0")
 class RocketMQCluster:
     """Name server, masters `broker-a`, `broker-b`, ... and `slaves` slaves for each of them."""
 
+    name = "DefaultCluster"
+
     def __init__(
         self,
         version: str = "4.9.7",
         *,
         masters: int = 1,
         slaves: int = 0,
-        name: str = "DefaultCluster",
         folder: Path | None = None,
         broker_conf: Mapping[str, str] | None = None,
         java_properties: Mapping[str, str] | None = None,
@@ -282,7 +283,6 @@ class RocketMQCluster:
             msg = f"version {version!r}: choose one of {', '.join(VERSIONS)}"
             raise ValueError(msg)
         self.version = version
-        self.name = name
         self.acl = acl
         self.controller = controller
         self.host = host

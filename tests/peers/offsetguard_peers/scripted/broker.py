@@ -242,9 +242,9 @@ class ScriptedBroker:
         return _json({"brokerName": self.name, "queueId": queue_id, "topic": topic})
 
 
-def event_body(group: str, requested: int, corrected: int, *, topic: str = "orders", broker: str = "broker-a") -> bytes:
+def event_body(group: str, requested: int, corrected: int) -> bytes:
     """Return the body of an OffsetMovedEvent as 4.9.8 writes it."""
-    queue = {"brokerName": broker, "queueId": 0, "topic": topic}
+    queue = {"brokerName": "broker-a", "queueId": 0, "topic": "orders"}
     document = {"consumerGroup": group, "messageQueue": queue, "offsetNew": corrected, "offsetRequest": requested}
     return _json(document).encode()
 
