@@ -1,1 +1,1 @@
-"""DECIDE: findings become incidents, and incidents messages: who hears of what, when, and why."""
+"""DECIDE: findings become incidents, and incidents messages: who is notified of what, when, and why."""

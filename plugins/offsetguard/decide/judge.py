@@ -37,7 +37,7 @@ from offsetguard.store.judged_intervals import JudgedInterval
 from offsetguard.store.models import Mode
 
 EVERY_GROUP = "*"
-LOOKED_BACK = timedelta(hours=2)
+LOOK_BACK = timedelta(hours=2)
 """Longer than rules look back by default (30 min), and than an end takes: what ended is not opened anew."""
 
 
@@ -68,7 +68,7 @@ class JudgeReport:
 
     @property
     def decisions(self) -> tuple[GroupDecision, ...]:
-        """What was decided for every receiver that might have heard of something, and why."""
+        """What was decided for every receiver that might have been notified, and why."""
         return self.planned.decisions
 
     @property
@@ -92,7 +92,7 @@ def judge_interval(
 
     `group_pattern`: a glob; findings about other groups, or about the whole cluster, are left alone, and the interval
     stays open for a judgement of all groups. `dry_run`: reads only. `replay`: changes no incident and sends nothing.
-    `notify_late`: an interval that comes late, or is replayed, and is newer than all that were judged is told all the
+    `notify_late`: an interval that comes late, or is replayed, and is newer than all that were judged is sent all the
     same, in messages that say so.
     """
     pattern = None if group_pattern in (None, "", EVERY_GROUP) else group_pattern
@@ -155,7 +155,7 @@ def _advanced(
         RULES,
         cannot_tell=judgement.cannot_tell,
         wider=judgement.findings,
-        lately_resolved=incident_store.resolved_since(session, facts.cluster, facts.now - LOOKED_BACK),
+        lately_resolved=incident_store.resolved_since(session, facts.cluster, facts.now - LOOK_BACK),
     )
     return replace(report, changes=changes, history=history_of(concerned, changes, facts.interval))
 
@@ -163,7 +163,7 @@ def _advanced(
 def _planned(
     session: Session, report: JudgeReport, facts: IntervalFacts, config: Config, *, pattern: str | None, now: datetime
 ) -> JudgeReport:
-    """Decide who is told what."""
+    """Decide who is notified of what."""
     left_alone = [
         one
         for one in (incident_store.open_incidents(session, facts.cluster) if pattern is not None else ())

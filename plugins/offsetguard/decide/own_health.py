@@ -1,7 +1,7 @@
 """Whether OffsetGuard itself does its work: silence must not look like health.
 
-Four things can go wrong without anybody being told: judging stops, since what is not judged warns nobody; a minute was
-judged that lies ahead, so that a clock is wrong, and with it what is told of spans of time; the outbox does not drain,
+Four things can go wrong without anybody noticing: judging stops, since what is not judged warns nobody; a minute was
+judged that lies ahead, so that a clock is wrong, and with it what is said of spans of time; the outbox does not drain,
 since a message that waits warns nobody either; nor does one that was refused for good. All are seen in our database
 alone, so that whoever can read it can tell.
 """

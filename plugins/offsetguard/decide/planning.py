@@ -69,7 +69,7 @@ class Plan:
     messages: tuple[PlannedMessage, ...] = ()  # a digest stands for the mails that it is made of
     notified: Mapping[NotificationKey, Notified] = field(default_factory=dict)  # what changes
     escalated: tuple[Incident, ...] = ()  # with their new levels
-    history: tuple[IncidentEvent, ...] = ()  # muted, heard again, escalated
+    history: tuple[IncidentEvent, ...] = ()  # muted, muted no more, escalated
 
 
 def plan(
@@ -169,7 +169,7 @@ class _Planner:
         return decision
 
     def _route_of_last(self, key: NotificationKey, last: Notified) -> Route:
-        """Return how the receiver heard of the worst incident that was told, where none of them fires any more."""
+        """Return the route by which the receiver knows of the worst incident, where none of them fires any more."""
         worst = min(last.firing, key=lambda one: (-last.firing[one].severity.rank, one), default=None)
         incident = None if worst is None else self._incidents.by_id([worst]).get(worst)
         group = key.group

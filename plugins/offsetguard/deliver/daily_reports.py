@@ -1,4 +1,4 @@
-"""The daily report of each team: made of the database once its hour has come, and told through the outbox.
+"""The daily report of each team: made of the database once its hour has come, and sent through the outbox.
 
 A report is about the day that ended last by the team's calendar, from midnight to midnight. Its idempotency key is
 made of team, day and receiver: whoever runs this again, or at the same time, adds nothing. A report whose hour was
@@ -68,7 +68,7 @@ def write_daily_reports(engine: Engine, config: Config, *, now: datetime) -> tup
 
 
 def day_to_report(at: time, time_zone: str, now: datetime) -> date | None:
-    """Return the day that is to be told of now; None: its hour is over for longer than LATEST."""
+    """Return the day that is to be reported now; None: its hour is over for longer than LATEST."""
     zone = zone_of(time_zone)
     today = now.astimezone(zone).date()
     for morning in (today, today - timedelta(days=1)):

@@ -30,7 +30,7 @@ from offsetguard.store.database import current_time, reading
 from offsetguard.store.outbox import Lane
 
 SWEEP_S = 180.0  # no message is begun later: the task has five minutes
-LOOK_EVERY_S = 0.5
+POLL_EVERY_S = 0.5
 _PAUSE_S = 0.05
 
 
@@ -92,7 +92,7 @@ class _Sweep:
             self._start_lanes()
             if not self._busy:
                 break
-            finished, _ = wait(self._busy, LOOK_EVERY_S)
+            finished, _ = wait(self._busy, POLL_EVERY_S)
             for lane in finished:
                 del self._busy[lane]
                 self._collect(lane)
@@ -108,7 +108,7 @@ class _Sweep:
             lanes = outbox.due_lanes(service.engine, now=now)
             outbox.say_what_waits_for_whom(service.engine, now=now)
         except SQLAlchemyError as error:
-            self._stop_looking(error)
+            self._stop_claiming(error)
             return
         for lane in lanes:
             if lane not in self._busy.values():
@@ -127,7 +127,7 @@ class _Sweep:
         try:
             deliveries = lane.result()
         except SQLAlchemyError as error:
-            self._stop_looking(error)
+            self._stop_claiming(error)
             return
         self._deliveries |= {delivery.outbox_id: delivery for delivery in deliveries}
         if any(delivery.result is Result.NOT_LOGGED for delivery in deliveries):
@@ -135,7 +135,7 @@ class _Sweep:
         if not deliveries:
             time.sleep(_PAUSE_S)  # another deliverer was faster: its transaction may take a moment
 
-    def _stop_looking(self, error: SQLAlchemyError) -> None:
+    def _stop_claiming(self, error: SQLAlchemyError) -> None:
         """Claim no more: what could not be claimed stays in the outbox, and the next sweep asks again."""
         self._trouble = _trouble(error)
 

@@ -74,7 +74,7 @@ def _incidents(session: Session, moment: datetime, after: str | None) -> tuple[i
 
 
 def _notified_incidents(session: Session) -> set[str]:
-    """Return the incidents whose end somebody is still to hear, or that are kept from somebody."""
+    """Return the incidents of whose end somebody is still to be notified, or that are muted for somebody."""
     rows = session.execute(select(LastNotificationRow.firing_json, LastNotificationRow.muted_json))
     return {incident_id for row in rows for document in row for incident_id in json.loads(document)}
 

@@ -1,1 +1,1 @@
-"""Findings over time: when an incident opens and closes, and when people are told."""
+"""Findings over time: when an incident opens and closes, and when people are notified."""

@@ -1,10 +1,10 @@
-"""What keeps an incident from being told: open trouble above it, silences, quiet hours, maintenance. Pure.
+"""What mutes an incident: open trouble above it, silences, quiet hours, maintenance. Pure.
 
 Inhibition: open trouble of a broker or a cluster mutes the incidents below it. Pure; what a rule mutes is its own data
-(`Rule.mutes`), and rules that are told first are higher up. Those that mute within a topic stand below all others.
+(`Rule.mutes`), and rules that come first are higher up. Those that mute within a topic stand below all others.
 
 Source: prometheus/alertmanager, inhibit/inhibit.go. Unlike there, what is muted is counted in the message of what
-mutes it, and what was told before it was muted still tells of its end.
+mutes it, and who was notified before it was muted still is of its end.
 
 Silencing: which of the silences that are active mutes an incident. Pure.
 
@@ -79,9 +79,9 @@ def _level(rule_id: str) -> _Level | None:
 
 
 def _mutes_at_all(source: Incident, mutes: Mutes) -> bool:
-    """Only what is told to somebody may mute; trouble that is no more than INFO is told to nobody.
+    """Only what somebody is notified of may mute; trouble that is no more than INFO goes to nobody.
 
-    What people keep back is left out by the audience, which knows who would hear of it.
+    What people keep back is left out by the audience, which knows to whom it would go.
     """
     said = not mutes.variants or source.evidence.variant in mutes.variants
     return said and source.is_open and source.evidence.severity.is_sent
@@ -118,7 +118,7 @@ _ONE_DAY = timedelta(days=1)
 
 
 def quiet_until(windows: Iterable[QuietHours], zone: tzinfo, severity: Severity, now: datetime) -> datetime | None:
-    """Return until when (UTC) a severity waits; None when it may be told at `now` (aware)."""
+    """Return until when (UTC) a severity waits; None when it may be sent at `now` (aware)."""
     ends = [
         end
         for window in windows

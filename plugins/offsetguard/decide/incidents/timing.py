@@ -1,20 +1,20 @@
-"""Whether and when a receiver hears of a group of incidents, and who else if nobody acknowledges. Pure.
+"""Whether and when a receiver is notified of a group of incidents, and who else if nobody acknowledges. Pure.
 
 Source: prometheus/alertmanager, notify/dedup_stage.go, `needsUpdate` (0.34).
 
 Time is the start of the judged interval, so that the same intervals always give the same messages, however late or
 unevenly they are judged. A span has passed in the first interval that begins so long after another as it is long.
 
-group_wait      from the opening of the oldest incident that may be told to the first message of a spell
+group_wait      from the opening of the oldest incident that nothing mutes to the first message of a spell
 group_interval  from any message to the next one with news: new incidents, resolved ones, a new spell after the end of
-                all. What is worse than all that was told does not wait
+                all. What is worse than all that the receiver knows does not wait
 repeat_interval from any message to one without news; exactly, whatever group_interval is
 
-Escalation: who else is told of an incident that nobody acknowledges. Pure.
+Escalation: who else is notified of an incident that nobody acknowledges.
 
 A step leads from a team to the one of its route's `escalate_to`. It is due after so many repeats, or so long after the
-incident was first told, as the route says; whichever comes first. Steps of a chain follow each other, and each counts
-from when the team that it leads from first heard. Each step is taken once and never taken back.
+first notification of the incident, as the route says; whichever comes first. Steps of a chain follow each other, and
+each counts from when the team that it leads from was first notified. Each step is taken once and never taken back.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def decide(
     repeat_interval_ms: int,
     send_resolved: bool,
 ) -> Decision:
-    """Compare what fires and what has resolved with what was last told.
+    """Compare what fires and what has resolved with what was last sent.
 
     ALL_RESOLVED is decided even without `send_resolved`, as in Alertmanager: the spell is over, and the caller keeps
     silent about it.
@@ -102,9 +102,9 @@ _CHANGES = frozenset({NotificationReason.NEW_FIRING, NotificationReason.RESOLVED
 
 
 def decide_in_time(interval: Interval, last: Notified, firing: Sequence[Candidate], timing: Timing) -> Decision:
-    """Decide whether a receiver hears of its firing incidents (worst first) in this interval, and why or why not.
+    """Decide whether a receiver is notified of its firing incidents (worst first) in this interval, and why or why not.
 
-    What was told and fires no more counts as resolved, whether or not anything mutes it.
+    What the receiver knows of and fires no more counts as resolved, whether or not anything mutes it.
     """
     audible = [one for one in firing if one.muted is None]
     new = [one for one in audible if one.incident_id not in last.firing]
@@ -145,10 +145,10 @@ def _in_time(
 
 
 def after_silence(interval: Interval, last: Notified, timing: Timing, reason: NotificationReason) -> Notified:
-    """Return what is still to be known of what was told, after an interval in which nothing was sent for `reason`.
+    """Return what is still to be known of the last notification, after an interval without a message.
 
     The last message of a spell is remembered until the group interval has passed, so that trouble which comes and goes
-    is not told more often than that.
+    gives no more messages than that.
     """
     if reason is NotificationReason.RESOLVED_UNWANTED:
         last = Notified(at=last.at, thread_key=last.thread_key, muted=last.muted, ended=last.worst)
@@ -167,7 +167,7 @@ def _is_worse(one: Candidate, last: Notified) -> bool:
 
 
 def _raises_severity(audible: Sequence[Candidate], last: Notified) -> bool:
-    """Whether an incident got worse than it was told, or a new one is worse than all that were told."""
+    """Whether an incident is worse than last notified, or a new one is worse than all that the receiver knows."""
     worst = -1 if last.worst is None else last.worst.rank
     return any(
         _is_worse(one, last) or (one.incident_id not in last.firing and one.severity.rank > worst) for one in audible
@@ -185,7 +185,7 @@ def _passed(since: datetime, interval: Interval, span_ms: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One level: the team that is told additionally, and when, counted from when `from_team` first heard."""
+    """One level: the team that is notified, too, and when, counted from the first notification of `from_team`."""
 
     team: str
     from_team: str
@@ -212,7 +212,7 @@ def level_due(
 ) -> int:
     """Return the level that an unacknowledged incident has now: at least `level`, at most one more.
 
-    `repeats`, `first_told_at`: how often the team that the next step leads from was told again, and since when it
+    `repeats`, `first_notified_at`: how often the team that the next step leads from got a repeat, and since when it
     knows.
     """
     if level >= len(chain):

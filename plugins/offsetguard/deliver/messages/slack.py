@@ -1,9 +1,9 @@
 """Slack: one message as Block Kit blocks, within Slack's limits whatever the number of groups and queues.
 
 At most 50 blocks, and all of them together about 13,000 characters (msg_blocks_too_long, slackapi/bolt-js 2509); the
-limits of single pieces are in `slack_blocks`. The worst incident is always told, in brief where in full is too long;
+limits of single pieces are in `slack_blocks`. The worst incident is always shown, in brief where in full is too long;
 what does not fit is counted, never cut silently.
-A thread's parent shows the newest message; below it stands each message as it was told, and of what has resolved only
+A thread's parent shows the newest message; below it stands each message as it was sent, and of what has resolved only
 the lines that are new (`channels.slack`).
 """
 
@@ -45,7 +45,7 @@ class _Room:
     queues: int = 5
     beside: int = 5
     course: int = blocks_of.CONTEXT_SHOWN
-    names: int = 10  # of incidents that are not told in full
+    names: int = 10  # of incidents that are not shown in full
     notes: int = 5
 
 
@@ -69,8 +69,8 @@ def render_slack(view: MessageView, *, idempotency_key: str) -> SlackMessage:
     safe = harmless_view(_bounded(view))
     words = wording.reader(safe)
     writer = _Writer(safe, words, _FULL)
-    blocks, told = writer.blocks()
-    if told == 0:
+    blocks, shown = writer.blocks()
+    if shown == 0:
         blocks, _ = _Writer(safe, words, _BRIEF).blocks()
     is_an_end = view.reason in _ENDS
     return SlackMessage(
@@ -97,8 +97,8 @@ def total_units(blocks: list[Block]) -> int:
 
 def _bounded(view: MessageView) -> MessageView:
     """Return the view without what cannot be shown anyway, counted: the rest need not be made harmless."""
-    told = view.firing or view.resolved
-    groups = {incident.consumer_group for incident in told}
+    shown = view.firing or view.resolved
+    groups = {incident.consumer_group for incident in shown}
     return view.model_copy(
         update={
             "firing": tuple(_bounded_incident(incident) for incident in view.firing[:MAX_INCIDENTS]),
@@ -136,11 +136,11 @@ def _fits(blocks: list[Block]) -> bool:
 
 def _notification(view: MessageView, words: Catalogue) -> str:
     """Return all of it in a few lines without markup: what a notification shows and a screen reader reads."""
-    told = (view.firing or view.resolved)[:NOTIFIED]
+    shown = (view.firing or view.resolved)[:NOTIFIED]
     lines = [wording.announcement(view, words)]
     lines += [
         f"{one.consumer_group or view.cluster} ({one.topic or words.say('slack_no_topic')}): {one.cause}"
-        for one in told
+        for one in shown
     ]
     return fit("\n".join(lines), 4_000)
 
@@ -163,13 +163,13 @@ class _Writer:
         after = [*([blocks_of.divider()] if resolved else []), *resolved, *self._foot()]
         alone = len(incidents) + hidden == 1
         blocks = self._head()
-        told = 0
+        shown = 0
         for number, incident in enumerate(incidents):
             longer = [*blocks, *tell(incident, number, alone=alone)]
             if not _fits([*longer, *self._not_in_full(incidents[number + 1 :], hidden), *after]):
                 break
-            blocks, told = longer, number + 1
-        return [*blocks, *self._not_in_full(incidents[told:], hidden), *after], told
+            blocks, shown = longer, number + 1
+        return [*blocks, *self._not_in_full(incidents[shown:], hidden), *after], shown
 
     def ends(self) -> list[Block]:
         """Return what has resolved, in a line each: the parent tells the rest."""
@@ -247,8 +247,8 @@ class _Writer:
         return f"• {code(where, 200)} {quiet(figures, 250)}" if figures else f"• {code(where, 200)}"
 
     def _beside(self, incident: IncidentView) -> Iterator[Block]:
-        for head, told, untold in wording.beside(incident, self.room.beside, self.words):
-            lines = [f"{head}:", *(f"• {shorten(line, 120)}" for line in told), *([untold] if untold else [])]
+        for head, shown, rest in wording.beside(incident, self.room.beside, self.words):
+            lines = [f"{head}:", *(f"• {shorten(line, 120)}" for line in shown), *([rest] if rest else [])]
             yield blocks_of.sentence("\n".join(lines), 700)
 
     def _course(self, incident: IncidentView) -> list[Block]:
