@@ -208,10 +208,9 @@ _OLD_LINES = ("V3_", "V4_")
 
 async def read_broker_stats(link: ReplicaLink, reading: BrokerReading, items: Iterable[StatsItem]) -> None:
     """Ask one replica for rates; fills `reading.broker_stats`. A body of None = nothing counted since its start."""
-    requests = [ViewBrokerStatsData(item.stats_name, item.stats_key) for item in dict.fromkeys(items)]
-    async for request, answer in link.ask_each(requests, answers=(NotThere,)):
-        assert isinstance(request, ViewBrokerStatsData)  # noqa: S101 it is one of the above
-        reading.broker_stats[StatsItem(request.stats_name, request.stats_key)] = answer
+    requests = {item: ViewBrokerStatsData(item.stats_name, item.stats_key) for item in items}
+    async for item, answer in link.ask_each(requests, answers=(NotThere,)):
+        reading.broker_stats[item] = answer
 
 
 def items_of_replica(reading: BrokerReading) -> list[StatsItem]:

@@ -186,11 +186,10 @@ async def _late_count(link: ReplicaLink, topic: str, queues: list[_Queue] | None
         if queue.newest_ms < queue.late_before_ms:
             total += queue.count
         else:
-            searches[SearchOffsetByTimestamp(topic, queue.queue_id, queue.late_before_ms)] = queue
+            searches[queue] = SearchOffsetByTimestamp(topic, queue.queue_id, queue.late_before_ms)
     answered = 0
-    async for search, answer in link.ask_each(searches):
-        assert isinstance(search, SearchOffsetByTimestamp)  # noqa: S101 it is one of the above
-        queue, answered = searches[search], answered + 1
+    async for queue, answer in link.ask_each(searches):
+        answered += 1
         total += min(max((answer.body or 0) - queue.first, 0), queue.count)
     return min(total, _MOST) if answered == len(searches) else None
 

@@ -129,44 +129,39 @@ async def read_members(
     link: ReplicaLink, reading: BrokerReading, groups: Iterable[str], subscriptions: SharedSubscriptions
 ) -> None:
     """Ask who is connected for each group (203); a group that nobody is connected for is offline."""
-    requests = (GetConsumerConnectionList(group) for group in groups)
-    async for request, answer in link.ask_each(requests, answers=OFFLINE):
-        assert isinstance(request, GetConsumerConnectionList)  # noqa: S101 it is one of the above
-        connections = subscriptions.shared(answer.body) if answer.body else None
-        reading.connections[request.consumer_group] = connections
+    requests = {group: GetConsumerConnectionList(group) for group in groups}
+    async for group, answer in link.ask_each(requests, answers=OFFLINE):
+        reading.connections[group] = subscriptions.shared(answer.body) if answer.body else None
 
 
 async def read_consume_stats(link: ReplicaLink, reading: BrokerReading, groups: Iterable[str]) -> None:
     """Ask for the pull offsets of groups, and for the time of the message that each consumed last (208)."""
-    async for request, answer in link.ask_each(
-        map(GetConsumeStats, groups), answers=NO_SUCH_GROUP, at_once=COSTLY_AT_ONCE
-    ):
-        assert isinstance(request, GetConsumeStats)  # noqa: S101 as above
+    requests = {group: GetConsumeStats(group) for group in groups}
+    async for group, answer in link.ask_each(requests, answers=NO_SUCH_GROUP, at_once=COSTLY_AT_ONCE):
         queues = ConsumeQueues(answer.body.queues) if answer.body else None
-        reading.consume_stats[request.consumer_group] = Answer(queues, answer.at)
+        reading.consume_stats[group] = Answer(queues, answer.at)
 
 
 async def read_queue_ends(link: ReplicaLink, reading: BrokerReading, topics: Iterable[str]) -> None:
     """Ask for the min and max offsets of topics (202); a topic that the broker does not have has no queues."""
-    async for request, answer in link.ask_each(map(GetTopicStatsInfo, topics), answers=NO_SUCH_TOPIC):
-        assert isinstance(request, GetTopicStatsInfo)  # noqa: S101 as above
+    requests = {topic: GetTopicStatsInfo(topic) for topic in topics}
+    async for topic, answer in link.ask_each(requests, answers=NO_SUCH_TOPIC):
         ends = QueueEnds.of(answer.body, answer.at)
-        config = (reading.topics or {}).get(request.topic)
+        config = (reading.topics or {}).get(topic)
         if config is not None and len(ends.queue_ids) < config.read_queue_nums:
             # 4.x lists write queues only; read queues beyond them exist for consumers all the same
             missing = sorted(set(range(config.read_queue_nums)) - set(ends.queue_ids))
-            ends = ends.with_queues(await _read_one_by_one(link, request.topic, missing))
-        reading.queue_ends[request.topic] = ends
+            ends = ends.with_queues(await _read_one_by_one(link, topic, missing))
+        reading.queue_ends[topic] = ends
 
 
 async def _read_one_by_one(link: ReplicaLink, topic: str, queue_ids: Collection[int]) -> dict[int, TopicOffsets]:
     low: dict[int, int] = {}
     high: dict[int, int] = {}
     for kind, ends in ((GetMinOffset, low), (GetMaxOffset, high)):
-        async for request, answer in link.ask_each([kind(topic, queue_id) for queue_id in queue_ids]):
-            assert isinstance(request, GetMinOffset | GetMaxOffset)  # noqa: S101 as above
+        async for queue_id, answer in link.ask_each({queue_id: kind(topic, queue_id) for queue_id in queue_ids}):
             if answer.body is not None:
-                ends[request.queue_id] = answer.body
+                ends[queue_id] = answer.body
     return {queue_id: TopicOffsets(low[queue_id], high[queue_id], None) for queue_id in sorted(low.keys() & high)}
 
 
@@ -240,11 +235,10 @@ async def read_detailed_offsets(
     """
     reading.detailed_groups = frozenset(groups)
     suspected = None if broken_groups is None else reading.detailed_groups | frozenset(broken_groups)
-    pairs = _pairs(reading, reading.detailed_groups)
-    await read_consume_stats(
-        link, reading, sorted({group for _, group in _committed(reading)} & reading.detailed_groups)
-    )
-    await read_queue_ends(link, reading, sorted({topic for _, topic in pairs}))
+    committed = [(topic, group) for topic, group in reading.committed_offsets if group in reading.detailed_groups]
+    await read_consume_stats(link, reading, sorted({group for _, group in committed}))
+    # lite topics and system topics give no rows: they have no ends
+    await read_queue_ends(link, reading, sorted({topic for topic, _ in committed if topic in reading.queue_ends}))
     known = list(_offsets(reading, members, system_names, suspected))
     await read_broken_again(link, reading, known)
     waiting: Counter[tuple[str, str]] = Counter()
@@ -254,10 +248,9 @@ async def read_detailed_offsets(
         lag = offsets.effective_lag or 0
         if offsets.consumer_offset is not None and lag > 0 and not is_age_known(group, queue, offsets.consumer_offset):
             waiting[group, queue.topic] += lag
-    requests = [QueryConsumeTimeSpan(topic, group) for group, topic in _ages_to_ask(waiting)]
-    async for request, answer in link.ask_each(requests, answers=NO_SUCH_GROUP, at_once=COSTLY_AT_ONCE):
-        assert isinstance(request, QueryConsumeTimeSpan)  # noqa: S101 it is one of the above
-        reading.waiting_ages[request.consumer_group, request.topic] = WaitingAges.of(answer.body, answer.at)
+    requests = {(group, topic): QueryConsumeTimeSpan(topic, group) for group, topic in _ages_to_ask(waiting)}
+    async for pair, answer in link.ask_each(requests, answers=NO_SUCH_GROUP, at_once=COSTLY_AT_ONCE):
+        reading.waiting_ages[pair] = WaitingAges.of(answer.body, answer.at)
 
 
 def _ages_to_ask(waiting: Mapping[tuple[str, str], int]) -> list[tuple[str, str]]:
@@ -285,15 +278,9 @@ async def read_broken_again(
     topics = sorted({queue.topic for _, queue in broken})
     low = await _ends_of(link, topics)
     committed = await link.ask(GetAllConsumerOffset())
-    stats = {
-        request.consumer_group: answer
-        async for request, answer in link.ask_each(
-            [GetConsumeStats(group) for group in sorted({group for group, _ in broken})],
-            answers=NO_SUCH_GROUP,
-            at_once=COSTLY_AT_ONCE,
-        )
-        if isinstance(request, GetConsumeStats)
-    }
+    requests = {group: GetConsumeStats(group) for group in sorted({group for group, _ in broken})}
+    asking = link.ask_each(requests, answers=NO_SUCH_GROUP, at_once=COSTLY_AT_ONCE)
+    stats = {group: answer async for group, answer in asking}
     high = await _ends_of(link, topics)
     for group, queue in broken:
         if committed is not None and queue.topic in low and queue.topic in high:
@@ -310,12 +297,8 @@ async def read_broken_again(
 
 
 async def _ends_of(link: ReplicaLink, topics: Iterable[str]) -> dict[str, QueueEnds]:
-    requests = [GetTopicStatsInfo(topic) for topic in topics]
-    return {
-        request.topic: QueueEnds.of(answer.body, answer.at)
-        async for request, answer in link.ask_each(requests, answers=NO_SUCH_TOPIC)
-        if isinstance(request, GetTopicStatsInfo)
-    }
+    asking = link.ask_each({topic: GetTopicStatsInfo(topic) for topic in topics}, answers=NO_SUCH_TOPIC)
+    return {topic: QueueEnds.of(answer.body, answer.at) async for topic, answer in asking}
 
 
 def _second_reading(
@@ -339,15 +322,6 @@ def _second_reading(
         pull_at=stats.at if stats and pull_offset is not None else None,
         max_at=high.at,
     )
-
-
-def _pairs(reading: BrokerReading, groups: Collection[str]) -> list[tuple[str, str]]:
-    """(group, topic) with committed offsets on this broker; lite topics and system topics give no rows."""
-    return [(group, topic) for topic, group in _committed(reading) if group in groups and topic in reading.queue_ends]
-
-
-def _committed(reading: BrokerReading) -> Iterable[tuple[str, str]]:
-    return reading.committed_offsets
 
 
 def _offsets(

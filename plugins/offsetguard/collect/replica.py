@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -32,6 +32,7 @@ FIRST_BATCH, LONGEST_BATCH = 16, 512
 COSTLY_AT_ONCE = 8  # requests for which a broker looks into its store, queue by queue
 CUT_OFF = "the deadline of the round passed; what was read until then is kept"
 Body = TypeVar("Body")
+Key = TypeVar("Key")
 Answers = Collection[int | type[BrokerRefused]]
 """Refusals that tell something, by response code or by class: an offline group, a topic that is not there."""
 
@@ -121,23 +122,24 @@ class ReplicaLink:
         ]
 
     async def ask_each(
-        self, requests: Iterable[Request[Body]], *, answers: Answers = (), at_once: int = LONGEST_BATCH
-    ) -> AsyncIterator[tuple[Request[Body], Answer[Body]]]:
-        """Send any number of requests in batches of at most `at_once`; yields those that were answered, by batch.
+        self, requests: Mapping[Key, Request[Body]], *, answers: Answers = (), at_once: int = LONGEST_BATCH
+    ) -> AsyncIterator[tuple[Key, Answer[Body]]]:
+        """Send any number of requests in batches of at most `at_once`; yields the keys of those that were answered.
 
         A round that is cut off keeps what was yielded before; what was not sent any more is named in the ledger.
         """
-        waiting = list(requests)
+        waiting = list(requests.items())
         position = 0
         try:
             while position < len(waiting):
                 batch = waiting[position : position + min(self._batch, at_once)]
                 position += len(batch)
-                for request, answer in zip(batch, await self._timed(batch, answers), strict=True):
+                given = await self._timed([request for _, request in batch], answers)
+                for (key, _), answer in zip(batch, given, strict=True):
                     if answer is not None:
-                        yield request, answer
+                        yield key, answer
         except asyncio.CancelledError:
-            self._leave_unsent(waiting[position:], Outcome.TIMED_OUT, CUT_OFF)
+            self._leave_unsent([request for _, request in waiting[position:]], Outcome.TIMED_OUT, CUT_OFF)
             raise
 
     async def ask_client(self, request: Request[Body]) -> Answer[Body] | RocketMQError:

@@ -81,8 +81,7 @@ async def read_resets(link: ReplicaLink, reading: BrokerReading, logs: LogReadin
             found.append(one)
         else:
             asked[to_ask].append(one)
-    async for request, answer in link.ask_each(asked):
-        assert isinstance(request, SearchOffsetByTimestamp)  # noqa: S101 it is one of the above
+    async for request, answer in link.ask_each({request: request for request in asked}):
         found += [replace(one, target=answer.body) for one in asked[request]]
     return [replace(one, told_after=told_after(one, logs.events)) for one in found]
 

@@ -100,16 +100,14 @@ def groups_to_ask(masters: Sequence[BrokerReading], earlier: Mapping[str, Mappin
 
 async def read_oldest_dead_letters(link: ReplicaLink, reading: BrokerReading, groups: Collection[str]) -> None:
     """Ask a master for the store time of the oldest message of each dead-letter queue of these groups (32)."""
-    requests = [
-        GetEarliestMsgStoretime(f"{DEAD_LETTER_PREFIX}{group}", queue_id)
-        for group in sorted(groups)
-        for queue_id in _queues_with_messages(reading, group)
-    ]
-    asked = islice(requests, QUEUES_IN_A_ROUND)
-    async for request, answer in link.ask_each(asked, at_once=COSTLY_AT_ONCE):
-        assert isinstance(request, GetEarliestMsgStoretime)  # noqa: S101 it is one of the above
+    queues = ((group, queue_id) for group in sorted(groups) for queue_id in _queues_with_messages(reading, group))
+    requests = {
+        (group, queue_id): GetEarliestMsgStoretime(f"{DEAD_LETTER_PREFIX}{group}", queue_id)
+        for group, queue_id in islice(queues, QUEUES_IN_A_ROUND)
+    }
+    async for queue, answer in link.ask_each(requests, at_once=COSTLY_AT_ONCE):
         if answer.body is not None:
-            reading.oldest_dead_letters[request.topic.removeprefix(DEAD_LETTER_PREFIX), request.queue_id] = answer.body
+            reading.oldest_dead_letters[queue] = answer.body
 
 
 def oldest_dead_letter_at(

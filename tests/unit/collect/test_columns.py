@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 from offsetguard.collect.columns import (
     RUN_GAP,
     MostlyAlike,
-    NameColumn,
     NumberColumn,
     arrow_array,
-    constant_text,
     microseconds,
     moment_of,
 )
@@ -103,17 +101,6 @@ def test_a_column_grows_by_values_runs_and_arrays(runs: list[tuple[int | None, i
     assert made.to_pylist() == expected
 
 
-@given(st.lists(st.tuples(st.sampled_from(["orders", "", "订单"]), st.integers(0, 3))))
-def test_names_are_kept_once(names: list[tuple[str, int]]) -> None:
-    column = NameColumn()
-    for name, times in names:
-        column.add(name, times)
-    made = column.to_arrow()
-    made.validate(full=True)
-    assert made.to_pylist() == [name for name, times in names for _ in range(times)]
-    assert len(made.dictionary) <= 3
-
-
 @given(
     st.integers(0, 5 * RUN_GAP),
     st.none() | st.integers(0, 9),
@@ -126,9 +113,3 @@ def test_mostly_alike_numbers_are_what_they_were(length: int, value: int | None,
         made = alike.to_arrow(ColumnType.INT64, value, others, length)
         made.validate(full=True)
         assert made.to_pylist() == [others.get(row, value) for row in range(length)]
-
-
-def test_a_constant_text_costs_a_byte_a_row() -> None:
-    made = constant_text("main", 1_000)
-    assert made.to_pylist() == ["main"] * 1_000
-    assert made.nbytes < 1_100

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from offsetguard.config.groups import Judgement
-from offsetguard.facts.duckdb_engine import DuckDBEngine, windows_of
+from offsetguard.facts.duckdb_engine import DuckDBEngine
 from offsetguard.facts.interval import Record
 from offsetguard.facts.parameters import fold_parameters
 from offsetguard.facts.queries import FactQueries, Moment, Tables
