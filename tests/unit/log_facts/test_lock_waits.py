@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from offsetguard.model.intervals import Interval, zone_of
-from offsetguard.sources.logs.events import LogEvent, LogOrigin, event_row, parse_records
+from offsetguard.sources.logs.events import LogEvent, LogOrigin, event_row, read_records
 from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS, LOCK_WAIT_FACTS, LOG_EVENTS
 from offsetguard.tables.log_facts import LockWaitFacts
 from offsetguard_peers.facts import log_cases as log_fact_cases
@@ -40,7 +40,7 @@ def test_lines_of_a_later_interval_do_not_count() -> None:
 def test_a_captured_dead_holder_is_found_with_its_queues() -> None:
     """Real lines of 4.9.8: an orderly client was killed, the other one got its queues 60 s later."""
     origin = LogOrigin("broker-b-0", "lock.log", "broker-b", 0)
-    events = parse_records(CAPTURED.read_bytes(), zone_of("+08:00"), origin=origin)
+    events = read_records(CAPTURED.read_bytes(), zone_of("+08:00"), origin=origin)
     rows = [event_row(event, "demo", event.at) for event in events if isinstance(event, LogEvent)]
     waits = lock_waits(rows, interval=Interval(max(row["at"] for row in rows)))
     expired = {(one.topic, one.queue_id, one.waited_ms) for one in waits if one.ended_by == "expired"}
