@@ -33,10 +33,15 @@ from offsetguard.tables.group_facts import GroupFacts
 _MESSAGES = "{effective_lag:messages} message{effective_lag:plural}"
 _BEHIND = "Consumer group {consumer_group} is " + _MESSAGES + " behind on topic {topic}"
 _ONLINE = " with {online_client_count} client{online_client_count:plural} online"
+_BEHIND_ZH = (
+    "消费组 {consumer_group} 在主题 {topic} 上堆积 {effective_lag:messages} 条消息，{online_client_count} 个客户端在线"
+)
 _ALLOWED = (
     " (age of the oldest: {lag_ms:duration}; allowed: {max_lag_messages:messages} messages, {max_lag_ms:duration})."
 )
+_ALLOWED_ZH = "（最早消息已等待 {lag_ms:duration}；允许：{max_lag_messages:messages} 条，{max_lag_ms:duration}）。"
 _STACK = "mqadmin consumerStatus -n {name_servers:shell} -g {consumer_group:shell} -s"
+_STACK_ZH = "请抓取客户端的线程堆栈：mqadmin consumerStatus -n {name_servers:shell} -g {consumer_group:shell} -s"
 _SPEED_UP = "Add clients (or queues, for an orderly group) or speed up the listener; " + _STACK + " shows its threads."
 _SPEED_UP_ZH = (
     "请增加客户端（顺序消费组请增加队列）或提高监听器的处理速度；mqadmin consumerStatus -n {name_servers:shell} -g "
@@ -57,23 +62,18 @@ RULE = Rule(
             summary_zh=_SUMMARY_ZH,
             cause=_BEHIND + _ONLINE + ": it consumes more slowly than producers write, or not at all; what was seen "
             "does not show which" + _ALLOWED,
-            cause_zh="消费组 {consumer_group} 在主题 {topic} 上堆积 {effective_lag:messages} 条消息，"
-            "{online_client_count} 个客户端在线：消费慢于生产，或完全没有消费；目前的观测无法区分（最早消息已等待 "
-            "{lag_ms:duration}；允许：{max_lag_messages:messages} 条，{max_lag_ms:duration}）。",
+            cause_zh=_BEHIND_ZH + "：消费慢于生产，或完全没有消费；目前的观测无法区分" + _ALLOWED_ZH,
             do_next="Look at the worst queues first: if their consumer offsets move, add clients (or queues, for an "
             "orderly group) or speed up the listener; if they stand still, take a stack of a client: " + _STACK,
             do_next_zh="请先看最严重的队列：如果消费位点在推进，请增加客户端（顺序消费组请增加队列）或提高监听器的处理"
-            "速度；如果停滞不动，请抓取客户端的线程堆栈：mqadmin consumerStatus -n {name_servers:shell} -g "
-            "{consumer_group:shell} -s",
+            "速度；如果停滞不动，" + _STACK_ZH,
         ),
         "growing": Texts(
             summary=_SUMMARY + ", and falls further behind",
-            summary_zh="{consumer_group} 在 {topic} 上堆积 {effective_lag:messages} 条消息，且仍在增加",
+            summary_zh=_SUMMARY_ZH + "，且仍在增加",
             cause=_BEHIND + _ONLINE + ", {growth:messages} more than at the window's start: it consumes more slowly "
             "than producers write" + _ALLOWED,
-            cause_zh="消费组 {consumer_group} 在主题 {topic} 上堆积 {effective_lag:messages} 条消息，"
-            "{online_client_count} 个客户端在线，比窗口开始时多 {growth:messages} 条：消费慢于生产（最早消息已等待 "
-            "{lag_ms:duration}；允许：{max_lag_messages:messages} 条，{max_lag_ms:duration}）。",
+            cause_zh=_BEHIND_ZH + "，比窗口开始时多 {growth:messages} 条：消费慢于生产" + _ALLOWED_ZH,
             do_next=_SPEED_UP,
             do_next_zh=_SPEED_UP_ZH,
         ),
@@ -82,22 +82,18 @@ RULE = Rule(
             summary_zh="{consumer_group} 在 {topic} 上停滞：{effective_lag:messages} 条消息等待消费",
             cause=_BEHIND + _ONLINE + ", and {stalled_queue_count} of its {queue_count} queues stand still: nothing "
             "was committed there for {silence}" + _ALLOWED,
-            cause_zh="消费组 {consumer_group} 在主题 {topic} 上堆积 {effective_lag:messages} 条消息，"
-            "{online_client_count} 个客户端在线，{queue_count} 个队列中有 {stalled_queue_count} 个停滞：{silence} 内没"
-            "有提交过位点（最早消息已等待 {lag_ms:duration}；允许：{max_lag_messages:messages} 条，"
-            "{max_lag_ms:duration}）。",
+            cause_zh=_BEHIND_ZH
+            + "，{queue_count} 个队列中有 {stalled_queue_count} 个停滞：{silence} 内没有提交过位点"
+            + _ALLOWED_ZH,
             do_next="Take a stack of a client: " + _STACK + "; a listener that hangs, a message that fails again and "
             "again, or a queue that no client holds looks like this.",
-            do_next_zh="请抓取客户端的线程堆栈：mqadmin consumerStatus -n {name_servers:shell} -g "
-            "{consumer_group:shell} -s；监听器挂起、一条消息反复失败、队列没有客户端持有，都会表现为这样。",
+            do_next_zh=_STACK_ZH + "；监听器挂起、一条消息反复失败、队列没有客户端持有，都会表现为这样。",
         ),
         "steady": Texts(
             summary=_SUMMARY + ", and does not catch up",
-            summary_zh="{consumer_group} 在 {topic} 上堆积 {effective_lag:messages} 条消息，没有追上",
+            summary_zh=_SUMMARY_ZH + "，没有追上",
             cause=_BEHIND + _ONLINE + ": it keeps pace with the producers, and no more" + _ALLOWED,
-            cause_zh="消费组 {consumer_group} 在主题 {topic} 上堆积 {effective_lag:messages} 条消息，"
-            "{online_client_count} 个客户端在线：消费只能与生产持平（最早消息已等待 {lag_ms:duration}；允许："
-            "{max_lag_messages:messages} 条，{max_lag_ms:duration}）。",
+            cause_zh=_BEHIND_ZH + "：消费只能与生产持平" + _ALLOWED_ZH,
             do_next=_SPEED_UP,
             do_next_zh=_SPEED_UP_ZH,
         ),
@@ -106,12 +102,9 @@ RULE = Rule(
             summary_zh="{consumer_group} 正在追上 {topic}：还剩 {effective_lag:messages} 条消息",
             cause=_BEHIND + _ONLINE + " and catches up: it will be drained in {drained_ms:duration} at "
             "the latest if that goes on" + _ALLOWED,
-            cause_zh="消费组 {consumer_group} 在主题 {topic} 上堆积 {effective_lag:messages} 条消息，"
-            "{online_client_count} 个客户端在线，正在追上：照此下去，最迟 {drained_ms:duration} 后消费完（最早消息已等"
-            "待 {lag_ms:duration}；允许：{max_lag_messages:messages} 条，{max_lag_ms:duration}）。",
+            cause_zh=_BEHIND_ZH + "，正在追上：照此下去，最迟 {drained_ms:duration} 后消费完" + _ALLOWED_ZH,
             do_next="Nothing, if that is soon enough. " + _SPEED_UP,
-            do_next_zh="如果这个速度可以接受，则无需处理。请增加客户端（顺序消费组请增加队列）或提高监听器的处理速度；"
-            "mqadmin consumerStatus -n {name_servers:shell} -g {consumer_group:shell} -s 可查看其线程。",
+            do_next_zh="如果这个速度可以接受，则无需处理。" + _SPEED_UP_ZH,
         ),
         "waiting_to_be_popped": Texts(
             summary=_MESSAGES + " of {topic} wait for {consumer_group}",
@@ -120,8 +113,7 @@ RULE = Rule(
             "besides those in process at its clients ({pop_inflight:messages}): they take more slowly than producers "
             "write, or nothing at all" + _ALLOWED,
             cause_zh="主题 {topic} 有 {effective_lag:messages} 条消息等待分发给消费组 {consumer_group}（POP），另有 "
-            "{pop_inflight:messages} 条在客户端处理中：消费慢于生产，或完全没有消费（最早消息已等待 "
-            "{lag_ms:duration}；允许：{max_lag_messages:messages} 条，{max_lag_ms:duration}）。",
+            "{pop_inflight:messages} 条在客户端处理中：消费慢于生产，或完全没有消费" + _ALLOWED_ZH,
             do_next="Add clients or speed up their handlers. Where it is unknown how much is in process, list the "
             "brokers' metrics pages under metrics_urls in config/offsetguard.yml.",
             do_next_zh="请增加客户端或提高处理速度。如果处理中的消息数未知，请在 config/offsetguard.yml 的 "
@@ -132,8 +124,7 @@ RULE = Rule(
             summary_zh=_SUMMARY_ZH,
             cause=_BEHIND + "; whether clients of it are online could not be seen" + _ALLOWED,
             cause_zh="消费组 {consumer_group} 在主题 {topic} 上堆积 {effective_lag:messages} 条消息；没有读到是否有客"
-            "户端在线（最早消息已等待 {lag_ms:duration}；允许：{max_lag_messages:messages} 条，"
-            "{max_lag_ms:duration}）。",
+            "户端在线" + _ALLOWED_ZH,
             do_next="See whether the consumers run: mqadmin consumerConnection -n {name_servers:shell} "
             "-g {consumer_group:shell}; start them, or find what slows them. Brokers do not see gRPC clients behind a "
             "proxy: list its remoting port under proxies of the cluster in config/offsetguard.yml.",

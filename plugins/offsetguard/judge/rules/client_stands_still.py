@@ -39,6 +39,10 @@ _STILL = (
     "{still_queue_count} queue{still_queue_count:plural} of topic {topic} that it holds, nothing was committed for "
     "{silence}, and {effective_lag:messages} messages wait there; other queues of the group move."
 )
+_STILL_ZH = (
+    "停止消费：它持有的主题 {topic} 的 {still_queue_count} 个队列上，{silence} 内没有提交任何位点，"
+    "{effective_lag:messages} 条消息在那里等待；该消费组的其他队列仍在推进。"
+)
 
 RULE = Rule(
     id="client_stands_still",
@@ -51,9 +55,7 @@ RULE = Rule(
             summary=_SUMMARY,
             summary_zh=_SUMMARY_ZH,
             cause="Client {client_id} of consumer group {consumer_group} stands still: on " + _STILL,
-            cause_zh="消费组 {consumer_group} 的客户端 {client_id} 停止消费：它持有的主题 {topic} 的 "
-            "{still_queue_count} 个队列上，{silence} 内没有提交任何位点，{effective_lag:messages} 条消息在那里等待；该"
-            "消费组的其他队列仍在推进。",
+            cause_zh="消费组 {consumer_group} 的客户端 {client_id} " + _STILL_ZH,
             do_next="Take a stack of that client: mqadmin consumerStatus -n {name_servers:shell} "
             "-g {consumer_group:shell} -i {client_id:shell} -s; if it hangs, restart it: its queues go to the other "
             "clients within a minute.",
@@ -66,9 +68,7 @@ RULE = Rule(
             summary_zh=_SUMMARY_ZH,
             cause="Client {client_id} of consumer group {consumer_group} does not answer, and stands still: on "
             + _STILL,
-            cause_zh="消费组 {consumer_group} 的客户端 {client_id} 没有应答，并且停止消费：它持有的主题 {topic} 的 "
-            "{still_queue_count} 个队列上，{silence} 内没有提交任何位点，{effective_lag:messages} 条消息在那里等待；该"
-            "消费组的其他队列仍在推进。",
+            cause_zh="消费组 {consumer_group} 的客户端 {client_id} 没有应答，并且" + _STILL_ZH,
             do_next="See whether its process is stopped, or its host is overloaded. Restart it: its queues go to the "
             "other clients within a minute.",
             do_next_zh="请检查其进程是否已暂停，或主机是否过载。请重启它：其队列会在一分钟内分配给其他客户端。",

@@ -27,6 +27,10 @@ _SO = (
     " (wrong in all: {broker_count} broker{broker_count:plural} of cluster {cluster}, {brokers}): ages of messages, "
     "delayed messages and retention there are wrong by as much."
 )
+_SO_ZH = (
+    "（共 {broker_count} 个 Broker 时钟有误，集群 {cluster}：{brokers}）：其上的消息时间、延时消息和过期清理都有同样的"
+    "偏差。"
+)
 _MEND = (
     "Start or mend the time service (chrony, ntpd) on the host of {worst_broker}, and let it correct the clock slowly: "
     "a jump looks like an outage to brokers and clients."
@@ -47,8 +51,7 @@ RULE = Rule(
             summary="the clock of {worst_broker} is {skew_ms:duration} ahead",
             summary_zh="{worst_broker} 的时钟快了 {skew_ms:duration}",
             cause="The clock of {worst_broker} is {skew_ms:duration} ahead" + _SO,
-            cause_zh="{worst_broker} 的时钟快了 {skew_ms:duration}（共 {broker_count} 个 Broker 时钟有误，集群 "
-            "{cluster}：{brokers}）：其上的消息时间、延时消息和过期清理都有同样的偏差。",
+            cause_zh="{worst_broker} 的时钟快了 {skew_ms:duration}" + _SO_ZH,
             do_next=_MEND,
             do_next_zh=_MEND_ZH,
         ),
@@ -56,8 +59,7 @@ RULE = Rule(
             summary="the clock of {worst_broker} is {skew_ms:duration} behind",
             summary_zh="{worst_broker} 的时钟慢了 {skew_ms:duration}",
             cause="The clock of {worst_broker} is {skew_ms:duration} behind" + _SO,
-            cause_zh="{worst_broker} 的时钟慢了 {skew_ms:duration}（共 {broker_count} 个 Broker 时钟有误，集群 "
-            "{cluster}：{brokers}）：其上的消息时间、延时消息和过期清理都有同样的偏差。",
+            cause_zh="{worst_broker} 的时钟慢了 {skew_ms:duration}" + _SO_ZH,
             do_next=_MEND,
             do_next_zh=_MEND_ZH,
         ),

@@ -40,6 +40,10 @@ _WAITING = (
     "{effective_lag:messages} message{effective_lag:plural} of topic {topic} wait (age of the oldest: "
     "{lag_ms:duration}; allowed: {max_lag_messages:messages} messages, {max_lag_ms:duration})"
 )
+_WAITING_ZH = (
+    "主题 {topic} 有 {effective_lag:messages} 条消息等待消费（最早消息已等待 {lag_ms:duration}；允许："
+    "{max_lag_messages:messages} 条，{max_lag_ms:duration}）。"
+)
 _DO_NEXT = (
     "Start the consumers of {consumer_group}. If the group is retired, delete it so that it is no longer judged: "
     "mqadmin deleteSubGroup -n {name_servers:shell} -c {rocketmq_cluster:shell} -g {consumer_group:shell} -r true"
@@ -67,9 +71,7 @@ RULE = Rule(
             summary_zh="{consumer_group} 不在线，{topic} 堆积 {effective_lag:messages} 条消息",
             cause="No client of consumer group {consumer_group} is online and nothing was committed for "
             "{silence}: " + _WAITING + ".",
-            cause_zh="消费组 {consumer_group} 没有客户端在线，{silence} 内没有提交过位点：主题 {topic} 有 "
-            "{effective_lag:messages} 条消息等待消费（最早消息已等待 {lag_ms:duration}；允许："
-            "{max_lag_messages:messages} 条，{max_lag_ms:duration}）。",
+            cause_zh="消费组 {consumer_group} 没有客户端在线，{silence} 内没有提交过位点：" + _WAITING_ZH,
             do_next=_DO_NEXT,
             do_next_zh=_DO_NEXT_ZH,
         ),
@@ -79,9 +81,7 @@ RULE = Rule(
             summary_zh="{consumer_group} 不在线，{topic} 堆积 {effective_lag:messages} 条消息",
             cause="No client of consumer group {consumer_group} is online: " + _WAITING + ". One look does not show "
             "since when.",
-            cause_zh="消费组 {consumer_group} 没有客户端在线：主题 {topic} 有 {effective_lag:messages} 条消息等待消费"
-            "（最早消息已等待 {lag_ms:duration}；允许：{max_lag_messages:messages} 条，{max_lag_ms:duration}）。仅凭一"
-            "次观测无法得知从何时开始。",
+            cause_zh="消费组 {consumer_group} 没有客户端在线：" + _WAITING_ZH + "仅凭一次观测无法得知从何时开始。",
             do_next=_DO_NEXT,
             do_next_zh=_DO_NEXT_ZH,
         ),
@@ -92,10 +92,8 @@ RULE = Rule(
             cause="No client of consumer group {consumer_group} is online since {away_since:moment}: " + _WAITING + ". "
             "It has been away {absence_count} times in the last days, for up to {longest_absence_ms:duration}, and "
             "came back each time.",
-            cause_zh="消费组 {consumer_group} 自 {away_since:moment} 起没有客户端在线：主题 {topic} 有 "
-            "{effective_lag:messages} 条消息等待消费（最早消息已等待 {lag_ms:duration}；允许："
-            "{max_lag_messages:messages} 条，{max_lag_ms:duration}）。近几天它离开过 {absence_count} 次，最长 "
-            "{longest_absence_ms:duration}，每次都自行恢复。",
+            cause_zh="消费组 {consumer_group} 自 {away_since:moment} 起没有客户端在线：" + _WAITING_ZH + "近几天它离开"
+            "过 {absence_count} 次，最长 {longest_absence_ms:duration}，每次都自行恢复。",
             do_next="Nothing, if it is a batch that starts again by itself; a warning comes when it is away for longer "
             "than ever.",
             do_next_zh="如果是会自行重新启动的批处理任务，则无需处理；离开时间超过以往时会发出警告。",
@@ -107,14 +105,10 @@ RULE = Rule(
             cause="No client of consumer group {consumer_group} is online since {away_since:moment}: " + _WAITING + ". "
             "It has been seen to come and go: away {absence_count} time{absence_count:plural} in the last days, for up "
             "to {longest_absence_ms:duration}; whether that is its rhythm is not known yet.",
-            cause_zh="消费组 {consumer_group} 自 {away_since:moment} 起没有客户端在线：主题 {topic} 有 "
-            "{effective_lag:messages} 条消息等待消费（最早消息已等待 {lag_ms:duration}；允许："
-            "{max_lag_messages:messages} 条，{max_lag_ms:duration}）。它曾离开后又恢复：近几天离开过 {absence_count} "
-            "次，最长 {longest_absence_ms:duration}；这是否是它的规律尚不清楚。",
+            cause_zh="消费组 {consumer_group} 自 {away_since:moment} 起没有客户端在线：" + _WAITING_ZH + "它曾离开后又"
+            "恢复：近几天离开过 {absence_count} 次，最长 {longest_absence_ms:duration}；这是否是它的规律尚不清楚。",
             do_next="If it is a batch that starts again by itself, nothing. Otherwise: " + _DO_NEXT,
-            do_next_zh="如果是会自行重新启动的批处理任务，则无需处理。否则：请启动 {consumer_group} 的消费者。如果该消"
-            "费组已下线，请删除它，以免继续被判断：mqadmin deleteSubGroup -n {name_servers:shell} -c "
-            "{rocketmq_cluster:shell} -g {consumer_group:shell} -r true",
+            do_next_zh="如果是会自行重新启动的批处理任务，则无需处理。否则：" + _DO_NEXT_ZH,
         ),
     },
     title="consumers are offline",

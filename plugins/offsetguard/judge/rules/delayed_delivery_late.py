@@ -25,7 +25,13 @@ _LATE = (
     "of cluster {cluster} were due 2 min ago or longer and are not delivered (brokers that are late: {brokers}; seen "
     "since {delayed_late_since:moment})"
 )
+_LATE_ZH = (
+    "集群 {cluster} 的 {worst_broker} 上 {delayed_message_count:messages} 条带延迟级别的消息中有 "
+    "{delayed_late_count:messages} 条到期已达 2 分钟以上仍未投递（逾期的 Broker：{brokers}；自 "
+    "{delayed_late_since:moment} 起观测到）"
+)
 _STATUS = "mqadmin brokerStatus -n {name_servers:shell} -c {rocketmq_cluster:shell}"
+_STATUS_ZH = "mqadmin brokerStatus -n {name_servers:shell} -c {rocketmq_cluster:shell} 可查看"
 
 RULE = Rule(
     id="delayed_delivery_late",
@@ -39,24 +45,20 @@ RULE = Rule(
             "late",
             summary_zh="{worst_broker} 有 {delayed_late_count:messages} 条延迟消息逾期未投递",
             cause=_LATE + ": consumers get them late, and retries of consumer groups wait there, too.",
-            cause_zh="集群 {cluster} 的 {worst_broker} 上 {delayed_message_count:messages} 条带延迟级别的消息中有 "
-            "{delayed_late_count:messages} 条到期已达 2 分钟以上仍未投递（逾期的 Broker：{brokers}；自 "
-            "{delayed_late_since:moment} 起观测到）：消费者会延迟收到它们，消费组的重试消息也在其中等待。",
+            cause_zh=_LATE_ZH + "：消费者会延迟收到它们，消费组的重试消息也在其中等待。",
             do_next=_STATUS + " shows how far each level was delivered (scheduleMessageOffset_LEVEL: next, end). Lines "
             "of ScheduleMessageService in the broker's store.log (4.x) or broker.log (5.x) say why not: mostly the "
             "broker cannot write, as its disk is full.",
-            do_next_zh="mqadmin brokerStatus -n {name_servers:shell} -c {rocketmq_cluster:shell} 可查看每个级别的投递"
-            "进度（scheduleMessageOffset_LEVEL：下一条，末尾）。Broker 的 store.log（4.x）或 broker.log（5.x）中 "
-            "ScheduleMessageService 的日志会说明原因：多半是 Broker 无法写入，例如磁盘已满。",
+            do_next_zh=_STATUS_ZH + "每个级别的投递进度（scheduleMessageOffset_LEVEL：下一条，末尾）。Broker 的 "
+            "store.log（4.x）或 broker.log（5.x）中 ScheduleMessageService 的日志会说明原因：多半是 Broker 无法写入，"
+            "例如磁盘已满。",
         ),
         "catching_up": Texts(
             summary="{worst_broker} catches up with {delayed_late_count:messages} delayed "
             "message{delayed_late_count:plural}",
             summary_zh="{worst_broker} 正在追赶，还有 {delayed_late_count:messages} 条延迟消息逾期",
             cause=_LATE + "; they become fewer.",
-            cause_zh="集群 {cluster} 的 {worst_broker} 上 {delayed_message_count:messages} 条带延迟级别的消息中有 "
-            "{delayed_late_count:messages} 条到期已达 2 分钟以上仍未投递（逾期的 Broker：{brokers}；自 "
-            "{delayed_late_since:moment} 起观测到）；数量正在减少。",
+            cause_zh=_LATE_ZH + "；数量正在减少。",
             do_next="Nothing, as long as they become fewer.",
             do_next_zh="只要数量在减少就无需处理。",
         ),
@@ -71,9 +73,8 @@ RULE = Rule(
             "进入。",
             do_next=_STATUS + " shows timerReadBehind (s) and timerOffsetBehind (messages). Lines of TimerMessageStore "
             "in the broker's store.log say what it waits for: mostly the broker cannot write.",
-            do_next_zh="mqadmin brokerStatus -n {name_servers:shell} -c {rocketmq_cluster:shell} 可查看 "
-            "timerReadBehind（秒）和 timerOffsetBehind（消息数）。Broker 的 store.log 中 TimerMessageStore 的日志会说"
-            "明它在等什么：多半是 Broker 无法写入。",
+            do_next_zh=_STATUS_ZH + " timerReadBehind（秒）和 timerOffsetBehind（消息数）。Broker 的 store.log 中 "
+            "TimerMessageStore 的日志会说明它在等什么：多半是 Broker 无法写入。",
         ),
     },
     title="a broker delivers delayed messages late",

@@ -31,10 +31,12 @@ SURELY_MS = 24 * 3_600_000  # at the latest
 AT_ONCE_MS = 60_000
 
 _IS = "The disk of {worst_broker} in cluster {cluster} is {disk_percent} % "
+_IS_ZH = "集群 {cluster} 的 {worst_broker} 磁盘使用率为 {disk_percent}%"
 _GOES = (
     "deletes the oldest messages of all topics whatever their age, although they are to be kept for "
     "{file_reserved_time_hours} hours."
 )
+_GOES_ZH = "不论消息新旧，所有主题最早的消息都会被删除，尽管设定保留 {file_reserved_time_hours} 小时。"
 RULE = Rule(
     id="disk_filling",
     severity=Severity.WARNING,
@@ -49,9 +51,9 @@ RULE = Rule(
             "{forced_percent}%",
             cause=_IS + "full and reaches {forced_percent} % in {full_low_ms:duration} to {full_high_ms:duration}: "
             "from then on it " + _GOES,
-            cause_zh="集群 {cluster} 的 {worst_broker} 磁盘使用率为 {disk_percent}%，将在 {full_low_ms:duration} 至 "
-            "{full_high_ms:duration} 后达到 {forced_percent}%：此后不论消息新旧，所有主题最早的消息都会被删除，尽管设"
-            "定保留 {file_reserved_time_hours} 小时。",
+            cause_zh=_IS_ZH
+            + "，将在 {full_low_ms:duration} 至 {full_high_ms:duration} 后达到 {forced_percent}%：此后"
+            + _GOES_ZH,
             do_next="Make room on the disk of {brokers}, or lower fileReservedTime to what it can hold; the topic that "
             "writes most pushes the others out.",
             do_next_zh="请在 {brokers} 上清理磁盘，或把 fileReservedTime 调低到磁盘能容纳的值；写入最多的主题会挤掉其"
@@ -61,8 +63,7 @@ RULE = Rule(
             summary="{worst_broker} deletes messages before their time: its disk is {disk_percent} % full",
             summary_zh="{worst_broker} 提前删除消息：磁盘使用率 {disk_percent}%",
             cause=_IS + "full: above {forced_percent} % it " + _GOES,
-            cause_zh="集群 {cluster} 的 {worst_broker} 磁盘使用率为 {disk_percent}%：超过 {forced_percent}% 后，不论消"
-            "息新旧，所有主题最早的消息都会被删除，尽管设定保留 {file_reserved_time_hours} 小时。",
+            cause_zh=_IS_ZH + "：超过 {forced_percent}% 后，" + _GOES_ZH,
             do_next="Make room on the disk of {brokers} now, or lower fileReservedTime to what it can hold; consumer "
             "groups that are behind lose messages first.",
             do_next_zh="请立即在 {brokers} 上清理磁盘，或把 fileReservedTime 调低到磁盘能容纳的值；有堆积的消费组会最"
@@ -73,8 +74,7 @@ RULE = Rule(
             summary_zh="{worst_broker} 的磁盘使用率为 {disk_percent}%",
             cause=_IS + "full, and cleanFileForciblyEnable is false: no message goes before its time, and at 90 % it "
             "refuses writes.",
-            cause_zh="集群 {cluster} 的 {worst_broker} 磁盘使用率为 {disk_percent}%，且 cleanFileForciblyEnable 为 "
-            "false：不会提前删除消息，达到 90% 时将拒绝写入。",
+            cause_zh=_IS_ZH + "，且 cleanFileForciblyEnable 为 false：不会提前删除消息，达到 90% 时将拒绝写入。",
             do_next="Make room on the disk of {brokers} now, or lower fileReservedTime to what it can hold.",
             do_next_zh="请立即在 {brokers} 上清理磁盘，或把 fileReservedTime 调低到磁盘能容纳的值。",
         ),
@@ -82,8 +82,7 @@ RULE = Rule(
             summary="{worst_broker} refuses writes: its disk is {disk_percent} % full",
             summary_zh="{worst_broker} 拒绝写入：磁盘使用率 {disk_percent}%",
             cause=_IS + "full: from 90 % on it refuses writes, and producers fail with SERVICE_NOT_AVAILABLE.",
-            cause_zh="集群 {cluster} 的 {worst_broker} 磁盘使用率为 {disk_percent}%：达到 90% 后拒绝写入，生产者会收"
-            "到 SERVICE_NOT_AVAILABLE。",
+            cause_zh=_IS_ZH + "：达到 90% 后拒绝写入，生产者会收到 SERVICE_NOT_AVAILABLE。",
             do_next="Make room on the disk of {brokers} at once: delete what is not RocketMQ's, or lower "
             "fileReservedTime and wait for the cleaner (every 10 s).",
             do_next_zh="请马上在 {brokers} 上清理磁盘：删除不属于 RocketMQ 的文件，或调低 fileReservedTime 并等待清理"

@@ -30,6 +30,10 @@ _MATCH = (
     "{effective_lag:messages} is about {matching:messages} real message{matching:plural} ({matching_low:messages} to "
     "{matching_high:messages})"
 )
+_MATCH_ZH = (
+    "主题 {topic} 约有 {hit_percent:.3g}% 的消息匹配消费组 {consumer_group} 的过滤条件，因此 {effective_lag:messages} "
+    "条堆积中实际约有 {matching:messages} 条（{matching_low:messages} 至 {matching_high:messages}）"
+)
 
 RULE = Rule(
     id="filter_hides_lag",
@@ -42,9 +46,7 @@ RULE = Rule(
             summary="about {matching:messages} of {consumer_group}'s lag on {topic} match its filter",
             summary_zh="{consumer_group} 在 {topic} 上的堆积中约有 {matching:messages} 条匹配其过滤条件",
             cause=_MATCH + ": within its limits.",
-            cause_zh="主题 {topic} 约有 {hit_percent:.3g}% 的消息匹配消费组 {consumer_group} 的过滤条件，因此 "
-            "{effective_lag:messages} 条堆积中实际约有 {matching:messages} 条（{matching_low:messages} 至 "
-            "{matching_high:messages}）：在允许范围内。",
+            cause_zh=_MATCH_ZH + "：在允许范围内。",
             do_next="Nothing to do. The lag that brokers count contains what the group will never get; judge it by "
             "the real backlog.",
             do_next_zh="无需处理。Broker 统计的堆积包含消费组永远不会收到的消息，请以实际堆积为准。",
@@ -53,9 +55,7 @@ RULE = Rule(
             summary="about {matching:messages} of {consumer_group}'s lag on {topic} match its filter",
             summary_zh="{consumer_group} 在 {topic} 上的堆积中约有 {matching:messages} 条匹配其过滤条件",
             cause=_MATCH + "; it is behind all the same.",
-            cause_zh="主题 {topic} 约有 {hit_percent:.3g}% 的消息匹配消费组 {consumer_group} 的过滤条件，因此 "
-            "{effective_lag:messages} 条堆积中实际约有 {matching:messages} 条（{matching_low:messages} 至 "
-            "{matching_high:messages}）；即便如此仍有堆积。",
+            cause_zh=_MATCH_ZH + "；即便如此仍有堆积。",
             do_next="Judge how much there is to do by the real backlog; what else is said of the group stands. Reading "
             "past what does not match takes the broker's time: a topic of its own costs less than a rare tag.",
             do_next_zh="请以实际堆积判断剩余工作量；关于该消费组的其他告警仍然有效。跳过不匹配的消息会消耗 Broker 的时"

@@ -25,6 +25,10 @@ _IDLE = (
     "{consumer_group} has {online_client_count} clients for {queue_count} queue{queue_count:plural}: "
     "{idle_client_count} client{idle_client_count:plural} hold none"
 )
+_IDLE_ZH = (
+    "{consumer_group} 有 {online_client_count} 个客户端、{queue_count} 个队列：{idle_client_count} 个客户端未分配到队"
+    "列，"
+)
 _JOINING = timedelta(minutes=1)
 
 RULE = Rule(
@@ -38,8 +42,7 @@ RULE = Rule(
             summary="{idle_client_count} client{idle_client_count:plural} of {consumer_group} hold no queue",
             summary_zh="{consumer_group} 有 {idle_client_count} 个客户端未分配到队列",
             cause=_IDLE + " and can only stand by.",
-            cause_zh="{consumer_group} 有 {online_client_count} 个客户端、{queue_count} 个队列：{idle_client_count} 个"
-            "客户端未分配到队列，只能待命。",
+            cause_zh=_IDLE_ZH + "只能待命。",
             do_next="Nothing is wrong if they are spare ones; else stop them, or add queues (read and write).",
             do_next_zh="如果是备用的则没有问题；否则请停掉它们，或增加队列（读和写）。",
         ),
@@ -48,8 +51,7 @@ RULE = Rule(
             summary_zh="{consumer_group} 正在堆积，且有 {idle_client_count} 个客户端未分配到队列",
             cause=_IDLE + ", while the group is {effective_lag:messages} messages behind: clients that are added get "
             "no queue.",
-            cause_zh="{consumer_group} 有 {online_client_count} 个客户端、{queue_count} 个队列：{idle_client_count} 个"
-            "客户端未分配到队列，而消费组已堆积 {effective_lag:messages} 条消息：再增加客户端也分配不到队列。",
+            cause_zh=_IDLE_ZH + "而消费组已堆积 {effective_lag:messages} 条消息：再增加客户端也分配不到队列。",
             do_next="Add queues (read and write) instead of clients: mqadmin updateTopic -n {name_servers:shell} "
             "-c {rocketmq_cluster:shell} -t {lagging_topic:shell} -r QUEUES -w QUEUES",
             do_next_zh="请增加队列（读和写），而不是客户端：mqadmin updateTopic -n {name_servers:shell} -c "

@@ -44,6 +44,11 @@ _GRACE = (
     "-Drocketmq.client.rebalance.lockInterval=5000 on clients and -Drocketmq.broker.rebalance.lockMaxLiveTime=15000 on "
     "brokers, never below 3 intervals."
 )
+_GRACE_ZH = (
+    "请优雅地停止 {consumer_group} 的客户端：SIGTERM、调用 shutdown() 的 shutdown hook、足够的 "
+    "terminationGracePeriod；或同时缩短加锁间隔和锁过期时间，例如客户端 -Drocketmq.client.rebalance.lockInterval="
+    "5000、Broker -Drocketmq.broker.rebalance.lockMaxLiveTime=15000，过期时间不得小于 3 个间隔。"
+)
 
 RULE = Rule(
     id="lock_not_released",
@@ -63,10 +68,7 @@ RULE = Rule(
             "{queue_count} 个队列上停滞了 {stood_still_ms:duration}：锁由 {holder_client_id} 持有，而它未解锁就断开了"
             "连接；锁于 {ended_at:moment} 过期，由 {next_holder_client_id} 获得。",
             do_next=_GRACE,
-            do_next_zh="请优雅地停止 {consumer_group} 的客户端：SIGTERM、调用 shutdown() 的 shutdown hook、足够的 "
-            "terminationGracePeriod；或同时缩短加锁间隔和锁过期时间，例如客户端 "
-            "-Drocketmq.client.rebalance.lockInterval=5000、Broker -Drocketmq.broker.rebalance.lockMaxLiveTime=15000，"
-            "过期时间不得小于 3 个间隔。",
+            do_next_zh=_GRACE_ZH,
         ),
         "waiting": Texts(
             summary="{consumer_group} stands still on " + _QUEUES + " for {stood_still_ms:duration}",
@@ -79,10 +81,7 @@ RULE = Rule(
             "滞 {stood_still_ms:duration}：锁由 {holder_client_id} 持有，而它未解锁就断开了连接；{waiter_client_id} 要"
             "等锁过期才能获得，即最后一次续期后 {lock_max_live_time_ms:duration}。",
             do_next="It ends by itself. " + _GRACE,
-            do_next_zh="会自行恢复。请优雅地停止 {consumer_group} 的客户端：SIGTERM、调用 shutdown() 的 shutdown "
-            "hook、足够的 terminationGracePeriod；或同时缩短加锁间隔和锁过期时间，例如客户端 "
-            "-Drocketmq.client.rebalance.lockInterval=5000、Broker -Drocketmq.broker.rebalance.lockMaxLiveTime=15000，"
-            "过期时间不得小于 3 个间隔。",
+            do_next_zh="会自行恢复。" + _GRACE_ZH,
         ),
         "unheld": Texts(
             summary="Nobody holds " + _QUEUES + " for {consumer_group}",
@@ -98,10 +97,7 @@ RULE = Rule(
             do_next="The brokers' lock.log (filter.log since 5.1.1) names the holder: list these logs in "
             "config/offsetguard.yml. " + _GRACE,
             do_next_zh="Broker 的 lock.log（5.1.1 起为 filter.log）会记录持锁者：请在 config/offsetguard.yml 中配置这"
-            "些日志。请优雅地停止 {consumer_group} 的客户端：SIGTERM、调用 shutdown() 的 shutdown hook、足够的 "
-            "terminationGracePeriod；或同时缩短加锁间隔和锁过期时间，例如客户端 "
-            "-Drocketmq.client.rebalance.lockInterval=5000、Broker -Drocketmq.broker.rebalance.lockMaxLiveTime=15000，"
-            "过期时间不得小于 3 个间隔。",
+            "些日志。" + _GRACE_ZH,
         ),
     },
     title="queue locks of a client that has gone",

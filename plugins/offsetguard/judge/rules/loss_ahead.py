@@ -39,10 +39,18 @@ _WHAT = (
     "Consumer group {consumer_group} ({online_client_count} clients online) will lose messages of topic {topic} on "
     "{risk_queue_count} of {queue_count} queues, the first in {loss_low_ms:duration} to {loss_high_ms:duration}, "
 )
+_WHAT_ZH = (
+    "消费组 {consumer_group}（{online_client_count} 个客户端在线）将在主题 {topic} 的 {queue_count} 个队列中的 "
+    "{risk_queue_count} 个上丢失消息，最早在 {loss_low_ms:duration} 至 {loss_high_ms:duration} 后，"
+)
 _DO = (
     "Start or speed up the consumers of {consumer_group} within {loss_low_ms:duration}: "
     "{effective_lag:messages} message{effective_lag:plural} wait. If that takes longer, keep messages longer on "
     "{brokers} "
+)
+_DO_ZH = (
+    "请在 {loss_low_ms:duration} 内启动 {consumer_group} 的消费者或提高消费速度：还有 {effective_lag:messages} 条消息"
+    "等待消费。如果来不及，请"
 )
 
 RULE = Rule(
@@ -59,14 +67,11 @@ RULE = Rule(
             summary_zh="{consumer_group} 将在 {loss_low_ms:duration} 至 {loss_high_ms:duration} 后丢失 {topic} 的消息",
             cause=_WHAT + "when the commit-log file with the oldest of them has passed fileReservedTime "
             "(worst: {worst_queue}, oldest unconsumed {lag_ms:duration}).",
-            cause_zh="消费组 {consumer_group}（{online_client_count} 个客户端在线）将在主题 {topic} 的 {queue_count} "
-            "个队列中的 {risk_queue_count} 个上丢失消息，最早在 {loss_low_ms:duration} 至 {loss_high_ms:duration} 后，"
-            "届时最早消息所在的 CommitLog 文件将超过 fileReservedTime（最严重：{worst_queue}，最早未消费消息已等待 "
-            "{lag_ms:duration}）。",
+            cause_zh=_WHAT_ZH + "届时最早消息所在的 CommitLog 文件将超过 fileReservedTime（最严重：{worst_queue}，最早"
+            "未消费消息已等待 {lag_ms:duration}）。",
             do_next=_DO + "(fileReservedTime; mqadmin updateBrokerConfig -n {name_servers:shell} changes it at once).",
-            do_next_zh="请在 {loss_low_ms:duration} 内启动 {consumer_group} 的消费者或提高消费速度：还有 "
-            "{effective_lag:messages} 条消息等待消费。如果来不及，请延长 {brokers} 上的消息保留时间"
-            "（fileReservedTime；mqadmin updateBrokerConfig -n {name_servers:shell} 可立即修改）。",
+            do_next_zh=_DO_ZH + "延长 {brokers} 上的消息保留时间（fileReservedTime；mqadmin updateBrokerConfig -n "
+            "{name_servers:shell} 可立即修改）。",
         ),
         "disk": Texts(
             summary="{consumer_group} will lose messages of {topic} in {loss_low_ms:duration} to "
@@ -75,14 +80,10 @@ RULE = Rule(
             "息：磁盘将满",
             cause=_WHAT + "because the disk fills up and the oldest commit-log files go whatever their age "
             "(worst: {worst_queue}, oldest unconsumed {lag_ms:duration}).",
-            cause_zh="消费组 {consumer_group}（{online_client_count} 个客户端在线）将在主题 {topic} 的 {queue_count} "
-            "个队列中的 {risk_queue_count} 个上丢失消息，最早在 {loss_low_ms:duration} 至 {loss_high_ms:duration} 后，"
-            "因为磁盘将满，最早的 CommitLog 文件不论保留时间都会被删除（最严重：{worst_queue}，最早未消费消息已等待 "
-            "{lag_ms:duration}）。",
+            cause_zh=_WHAT_ZH + "因为磁盘将满，最早的 CommitLog 文件不论保留时间都会被删除（最严重：{worst_queue}，最"
+            "早未消费消息已等待 {lag_ms:duration}）。",
             do_next=_DO + "by making room on the disk; the topic that writes most pushes the others out.",
-            do_next_zh="请在 {loss_low_ms:duration} 内启动 {consumer_group} 的消费者或提高消费速度：还有 "
-            "{effective_lag:messages} 条消息等待消费。如果来不及，请在 {brokers} 上清理磁盘以延长消息保留时间；写入最"
-            "多的主题会挤掉其他主题的消息。",
+            do_next_zh=_DO_ZH + "在 {brokers} 上清理磁盘以延长消息保留时间；写入最多的主题会挤掉其他主题的消息。",
         ),
         "observed": Texts(
             summary="{consumer_group} will lose messages of {topic} in {loss_low_ms:duration} to "
@@ -90,14 +91,10 @@ RULE = Rule(
             summary_zh="{consumer_group} 将在 {loss_low_ms:duration} 至 {loss_high_ms:duration} 后丢失 {topic} 的消息",
             cause=_WHAT + "if the broker goes on deleting as it last did, earlier than its settings say "
             "(worst: {worst_queue}, oldest unconsumed {lag_ms:duration}).",
-            cause_zh="消费组 {consumer_group}（{online_client_count} 个客户端在线）将在主题 {topic} 的 {queue_count} "
-            "个队列中的 {risk_queue_count} 个上丢失消息，最早在 {loss_low_ms:duration} 至 {loss_high_ms:duration} 后，"
-            "前提是 Broker 继续像最近一次那样删除，即早于其配置（最严重：{worst_queue}，最早未消费消息已等待 "
-            "{lag_ms:duration}）。",
+            cause_zh=_WHAT_ZH + "前提是 Broker 继续像最近一次那样删除，即早于其配置（最严重：{worst_queue}，最早未消费"
+            "消息已等待 {lag_ms:duration}）。",
             do_next=_DO + "and find out why they go early: a full disk, or files deleted by hand.",
-            do_next_zh="请在 {loss_low_ms:duration} 内启动 {consumer_group} 的消费者或提高消费速度：还有 "
-            "{effective_lag:messages} 条消息等待消费。如果来不及，请延长 {brokers} 上的消息保留时间，并查明文件为何被"
-            "提前删除：磁盘已满，或被人工删除。",
+            do_next_zh=_DO_ZH + "延长 {brokers} 上的消息保留时间，并查明文件为何被提前删除：磁盘已满，或被人工删除。",
         ),
     },
     title="messages will be lost",

@@ -41,10 +41,15 @@ from offsetguard.tables.queue_state import QueueState
 
 _MS = timedelta(milliseconds=1)
 _CHANGED = "Another replica became the master of {brokers} (now {addresses}; first seen at {changed_at:moment})"
+_CHANGED_ZH = "{brokers} 的主节点已切换为另一个副本（现为 {addresses}；首次发现于 {changed_at:moment}）"
 _WHY = "Find out why the former master of {brokers} went"
 _ACKNOWLEDGE = (
     "So that it does not happen again, let masters acknowledge only what replicas have: allAckInSyncStateSet=true with "
     "a controller, else brokerRole=SYNC_MASTER."
+)
+_ACKNOWLEDGE_ZH = (
+    "为避免再次发生，请让主节点只确认副本已有的消息：使用控制器时设置 allAckInSyncStateSet=true，否则设置 brokerRole="
+    "SYNC_MASTER。"
 )
 
 RULE = Rule(
@@ -59,8 +64,7 @@ RULE = Rule(
             summary="another replica is the master of {brokers}",
             summary_zh="{brokers} 的主节点已切换为另一个副本",
             cause=_CHANGED + ". No consumer group is seen to consume messages again because of it.",
-            cause_zh="{brokers} 的主节点已切换为另一个副本（现为 {addresses}；首次发现于 {changed_at:moment}）。没有发"
-            "现消费组因此重复消费。",
+            cause_zh=_CHANGED_ZH + "。没有发现消费组因此重复消费。",
             do_next=_WHY + ".",
             do_next_zh="请查明 {brokers} 原主节点下线的原因。",
         ),
@@ -71,8 +75,8 @@ RULE = Rule(
             cause=_CHANGED + ". Its copy of the committed offsets was older: {repeated:messages} "
             "message{repeated:plural} are consumed again, by {group_count} consumer group{group_count:plural} "
             "({groups}).",
-            cause_zh="{brokers} 的主节点已切换为另一个副本（现为 {addresses}；首次发现于 {changed_at:moment}）。它复制"
-            "到的消费位点较旧：{group_count} 个消费组（{groups}）重复消费 {repeated:messages} 条消息。",
+            cause_zh=_CHANGED_ZH + "。它复制到的消费位点较旧：{group_count} 个消费组（{groups}）重复消费 "
+            "{repeated:messages} 条消息。",
             do_next=_WHY + ", and see that the consumers can take messages twice.",
             do_next_zh="请查明 {brokers} 原主节点下线的原因，并确认消费者能够处理重复消息。",
         ),
@@ -84,14 +88,12 @@ RULE = Rule(
             "{recreated_from:messages} to {max_offset:messages}): at least {unreplicated:messages} "
             "message{unreplicated:plural} had not been replicated and are gone; what consumer group {consumer_group} "
             "had not consumed of them is lost for it.",
-            cause_zh="{brokers} 的主节点已切换为另一个副本（现为 {addresses}；首次发现于 {changed_at:moment}），新主节"
-            "点在主题 {topic} 上的最大位点较小（最严重：队列 {worst_queue}，从 {recreated_from:messages} 变为 "
-            "{max_offset:messages}）：至少 {unreplicated:messages} 条消息尚未复制，已经丢失；消费组 {consumer_group} "
-            "尚未消费的部分对它而言也已丢失。",
+            cause_zh=_CHANGED_ZH + "，新主节点在主题 {topic} 上的最大位点较小（最严重：队列 {worst_queue}，从 "
+            "{recreated_from:messages} 变为 {max_offset:messages}）：至少 {unreplicated:messages} 条消息尚未复制，已经"
+            "丢失；消费组 {consumer_group} 尚未消费的部分对它而言也已丢失。",
             do_next="If they matter, send them again from their source: the former master, when it returns, cuts them "
             "off. " + _ACKNOWLEDGE,
-            do_next_zh="如果这些消息重要，请从源头重新发送：原主节点恢复后会截断它们。为避免再次发生，请让主节点只确认"
-            "副本已有的消息：使用控制器时设置 allAckInSyncStateSet=true，否则设置 brokerRole=SYNC_MASTER。",
+            do_next_zh="如果这些消息重要，请从源头重新发送：原主节点恢复后会截断它们。" + _ACKNOWLEDGE_ZH,
         ),
         "skipped": Texts(
             summary="{consumer_group} skipped {skipped:messages} message{skipped:plural} of {topic} when the master of "
@@ -101,15 +103,14 @@ RULE = Rule(
             "message{skipped:plural} of topic {topic} that it had not consumed (worst: queue {worst_queue}, committed "
             "{requested_offset:messages}, then {corrected_offset:messages}): clients that ask for more than the new "
             "master has are sent to its end, and drop what they had pulled.",
-            cause_zh="{brokers} 的主节点已切换为另一个副本（现为 {addresses}；首次发现于 {changed_at:moment}），消费"
-            "组 {consumer_group} 跳过了主题 {topic} 中至多 {skipped:messages} 条尚未消费的消息（最严重：队列 "
-            "{worst_queue}，消费位点从 {requested_offset:messages} 变为 {corrected_offset:messages}）：客户端请求的位"
-            "点超出新主节点的最大位点时，会被送到队列末尾，并丢弃已拉取的消息。",
+            cause_zh=_CHANGED_ZH + "，消费组 {consumer_group} 跳过了主题 {topic} 中至多 {skipped:messages} 条尚未消费"
+            "的消息（最严重：队列 {worst_queue}，消费位点从 {requested_offset:messages} 变为 "
+            "{corrected_offset:messages}）：客户端请求的位点超出新主节点的最大位点时，会被送到队列末尾，并丢弃已拉取的"
+            "消息。",
             do_next=_ACKNOWLEDGE + " The broker still has what was skipped: set the group to a moment before the first "
             "message that it must not miss: mqadmin resetOffsetByTime -n {name_servers:shell} "
             "-g {consumer_group:shell} -t {topic:shell} -s 'yyyy-MM-dd#HH:mm:ss:SSS'",
-            do_next_zh="为避免再次发生，请让主节点只确认副本已有的消息：使用控制器时设置 allAckInSyncStateSet=true，否"
-            "则设置 brokerRole=SYNC_MASTER。Broker 上仍有被跳过的消息，请把消费组重置到第一条不能漏掉的消息之前的时间"
+            do_next_zh=_ACKNOWLEDGE_ZH + "Broker 上仍有被跳过的消息，请把消费组重置到第一条不能漏掉的消息之前的时间"
             "点：mqadmin resetOffsetByTime -n {name_servers:shell} -g {consumer_group:shell} -t {topic:shell} -s "
             "'yyyy-MM-dd#HH:mm:ss:SSS'",
         ),

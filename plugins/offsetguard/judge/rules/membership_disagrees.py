@@ -29,6 +29,7 @@ from offsetguard.model.rocketmq import NOT_IN_MEMBERS
 from offsetguard.tables.group_facts import GroupFacts
 
 _STABLE = "although no client came or went since {changed_at:moment}"
+_STABLE_ZH = "而自 {changed_at:moment} 起没有客户端加入或退出"
 _CHECK = (
     "See which clients each broker lists (mqadmin consumerConnection asks one broker only), and whether the host of "
     "the client reaches that broker's port and knows its route; look for two clients with one id (same ip@instanceName)"
@@ -47,9 +48,9 @@ RULE = Rule(
             cause="Brokers have disagreed about the members of consumer group {consumer_group} for "
             "{lasted_ms:duration}, " + _STABLE + "; missing (client, broker): {missing_members}: its heartbeat does "
             "not reach that broker, so queues have two owners or none.",
-            cause_zh="各 Broker 上消费组 {consumer_group} 的成员不一致已持续 {lasted_ms:duration}，而自 "
-            "{changed_at:moment} 起没有客户端加入或退出；缺失的成员（客户端，Broker）：{missing_members}：其心跳没有到"
-            "达该 Broker，因此有的队列有两个消费者，有的没有。",
+            cause_zh="各 Broker 上消费组 {consumer_group} 的成员不一致已持续 {lasted_ms:duration}，" + _STABLE_ZH + "；"
+            "缺失的成员（客户端，Broker）：{missing_members}：其心跳没有到达该 Broker，因此有的队列有两个消费者，有的"
+            "没有。",
             do_next=_CHECK + ".",
             do_next_zh="请查看每个 Broker 各自列出的客户端（mqadmin consumerConnection 只询问一个 Broker），以及该客户"
             "端的主机能否连通该 Broker 的端口、是否有其路由；并检查是否有两个客户端使用同一个客户端 ID（相同的 "
@@ -62,8 +63,8 @@ RULE = Rule(
             "{lasted_ms:duration} ({line_count:messages} lines 'not in cidAll'), " + _STABLE + ": its heartbeat does "
             "not reach the broker that it asks, and it gets no queue.",
             cause_zh="消费组 {consumer_group} 的客户端 {clients} 在成员列表中找不到自己，已持续 {lasted_ms:duration}"
-            "（{line_count:messages} 行 'not in cidAll'），而自 {changed_at:moment} 起没有客户端加入或退出：其心跳没有"
-            "到达它所询问的 Broker，因此分配不到队列。",
+            "（{line_count:messages} 行 'not in cidAll'），" + _STABLE_ZH + "：其心跳没有到达它所询问的 Broker，因此分"
+            "配不到队列。",
             do_next=_CHECK + ".",
             do_next_zh="请查看每个 Broker 各自列出的客户端（mqadmin consumerConnection 只询问一个 Broker），以及该客户"
             "端的主机能否连通该 Broker 的端口、是否有其路由；并检查是否有两个客户端使用同一个客户端 ID（相同的 "
@@ -76,8 +77,8 @@ RULE = Rule(
             "for {lasted_ms:duration} ({line_count:messages} lines; brokers: {brokers}), " + _STABLE + ": the broker "
             "has an older subscription, since the client's heartbeat does not reach it.",
             cause_zh="消费组 {consumer_group} 的拉取被拒绝（code 25，subscription not latest）已持续 "
-            "{lasted_ms:duration}（{line_count:messages} 行；Broker：{brokers}），而自 {changed_at:moment} 起没有客户"
-            "端加入或退出：Broker 上的订阅关系较旧，因为客户端的心跳没有到达它。",
+            "{lasted_ms:duration}（{line_count:messages} 行；Broker：{brokers}），" + _STABLE_ZH + "：Broker 上的订阅"
+            "关系较旧，因为客户端的心跳没有到达它。",
             do_next=_CHECK + ".",
             do_next_zh="请查看每个 Broker 各自列出的客户端（mqadmin consumerConnection 只询问一个 Broker），以及该客户"
             "端的主机能否连通该 Broker 的端口、是否有其路由；并检查是否有两个客户端使用同一个客户端 ID（相同的 "

@@ -29,10 +29,14 @@ _GONE = (
     "{lost:messages} message{lost:plural} of topic {topic} on {lost_queue_count} of {queue_count} queues (worst: "
     "{worst_queue}, committed {consumer_offset:messages}, oldest kept {min_offset:messages})"
 )
+_GONE_ZH = (
+    "被过期清理删除（最严重：{worst_queue}，消费位点 {consumer_offset:messages}，最小位点 {min_offset:messages}）"
+)
 _RESEND = (
     "These messages are gone from the broker; if they matter, send them again from their source. So that it does not "
     "go on: "
 )
+_RESEND_ZH = "这些消息在 Broker 上已不存在；如果重要，请从源头补发。为避免"
 
 RULE = Rule(
     id="messages_lost",
@@ -47,11 +51,9 @@ RULE = Rule(
             summary_zh="{consumer_group} 丢失了 {topic} 的 {lost:messages} 条消息",
             cause="Consumer group {consumer_group} did not consume " + _GONE + " before retention deleted them.",
             cause_zh="消费组 {consumer_group} 在主题 {topic} 的 {queue_count} 个队列中的 {lost_queue_count} 个上，有 "
-            "{lost:messages} 条消息未及消费就被过期清理删除（最严重：{worst_queue}，消费位点 "
-            "{consumer_offset:messages}，最小位点 {min_offset:messages}）。",
+            "{lost:messages} 条消息未及消费就" + _GONE_ZH + "。",
             do_next=_RESEND + "speed up the group, or keep messages longer (fileReservedTime, disk space).",
-            do_next_zh="这些消息在 Broker 上已不存在；如果重要，请从源头补发。为避免再次发生：提高消费速度，或延长消息"
-            "保留时间（fileReservedTime、磁盘空间）。",
+            do_next_zh=_RESEND_ZH + "再次发生：提高消费速度，或延长消息保留时间（fileReservedTime、磁盘空间）。",
         ),
         "partly": Texts(
             summary="{consumer_group} lost {lost:messages} message{lost:plural} of {topic}",
@@ -59,27 +61,24 @@ RULE = Rule(
             cause="Consumer group {consumer_group} did not consume " + _GONE + " before retention deleted them; "
             "{in_process:messages} more of the deleted ones are in process at its clients, and lost if these stop now.",
             cause_zh="消费组 {consumer_group} 在主题 {topic} 的 {queue_count} 个队列中的 {lost_queue_count} 个上，有 "
-            "{lost:messages} 条消息未及消费就被过期清理删除（最严重：{worst_queue}，消费位点 "
-            "{consumer_offset:messages}，最小位点 {min_offset:messages}）；另有 {in_process:messages} 条已被删除的消息"
-            "正在客户端处理中，此时客户端如果停止，这些消息也会丢失。",
+            "{lost:messages} 条消息未及消费就" + _GONE_ZH + "；另有 {in_process:messages} 条已被删除的消息正在客户端处"
+            "理中，此时客户端如果停止，这些消息也会丢失。",
             do_next="Do not restart the clients before they are done. " + _RESEND + "speed up the group, or keep "
             "messages longer (fileReservedTime, disk space).",
-            do_next_zh="处理完之前请不要重启客户端。这些消息在 Broker 上已不存在；如果重要，请从源头补发。为避免再次发"
-            "生：提高消费速度，或延长消息保留时间（fileReservedTime、磁盘空间）。",
+            do_next_zh="处理完之前请不要重启客户端。" + _RESEND_ZH + "再次发生：提高消费速度，或延长消息保留时间"
+            "（fileReservedTime、磁盘空间）。",
         ),
         "offline": Texts(
             summary="{consumer_group} is offline and lost {lost:messages} message{lost:plural} of {topic}",
             summary_zh="{consumer_group} 不在线，丢失了 {topic} 的 {lost:messages} 条消息",
             cause="Consumer group {consumer_group} has no client online, and retention deleted " + _GONE + ".",
             cause_zh="消费组 {consumer_group} 没有客户端在线，主题 {topic} 的 {queue_count} 个队列中的 "
-            "{lost_queue_count} 个上有 {lost:messages} 条消息被过期清理删除（最严重：{worst_queue}，消费位点 "
-            "{consumer_offset:messages}，最小位点 {min_offset:messages}）。",
+            "{lost_queue_count} 个上有 {lost:messages} 条消息" + _GONE_ZH + "。",
             do_next=_RESEND + "start its consumers. If the group is retired, delete it so that it is no longer judged: "
             "mqadmin deleteSubGroup -n {name_servers:shell} -c {rocketmq_cluster:shell} -g {consumer_group:shell} "
             "-r true",
-            do_next_zh="这些消息在 Broker 上已不存在；如果重要，请从源头补发。为避免继续丢失：请启动消费者。如果该消费"
-            "组已下线，请删除它，以免继续被判断：mqadmin deleteSubGroup -n {name_servers:shell} -c "
-            "{rocketmq_cluster:shell} -g {consumer_group:shell} -r true",
+            do_next_zh=_RESEND_ZH + "继续丢失：请启动消费者。如果该消费组已下线，请删除它，以免继续被判断：mqadmin "
+            "deleteSubGroup -n {name_servers:shell} -c {rocketmq_cluster:shell} -g {consumer_group:shell} -r true",
         ),
         "in_process": Texts(
             summary="{consumer_group} still processes {lost:messages} message{lost:plural} of {topic} that the broker "
@@ -87,9 +86,9 @@ RULE = Rule(
             summary_zh="{consumer_group} 仍在处理 {topic} 上已被 Broker 删除的 {lost:messages} 条消息",
             cause="Retention deleted " + _GONE + ", which clients of consumer group {consumer_group} have pulled and "
             "not finished: they are lost if such a client stops now.",
-            cause_zh="主题 {topic} 的 {queue_count} 个队列中的 {lost_queue_count} 个上有 {lost:messages} 条消息被过期"
-            "清理删除（最严重：{worst_queue}，消费位点 {consumer_offset:messages}，最小位点 {min_offset:messages}），"
-            "消费组 {consumer_group} 的客户端已拉取但尚未消费完：此时客户端如果停止，这些消息就会丢失。",
+            cause_zh="主题 {topic} 的 {queue_count} 个队列中的 {lost_queue_count} 个上有 {lost:messages} 条消息"
+            + _GONE_ZH
+            + "，消费组 {consumer_group} 的客户端已拉取但尚未消费完：此时客户端如果停止，这些消息就会丢失。",
             do_next="Do not restart the clients before they are done; speed up the group, or keep messages longer "
             "(fileReservedTime, disk space).",
             do_next_zh="处理完之前请不要重启客户端；提高消费速度，或延长消息保留时间（fileReservedTime、磁盘空间）。",

@@ -27,6 +27,10 @@ _WORST = (
     "(worst: queue {worst_queue}, asked for {requested_offset:messages}, oldest kept {corrected_offset:messages}; "
     "last at {last_moved_at:moment})"
 )
+_WORST_ZH = (
+    "（最严重：队列 {worst_queue}，请求位点 {requested_offset:messages}，最小位点 {corrected_offset:messages}；最近一"
+    "次在 {last_moved_at:moment}）。"
+)
 
 RULE = Rule(
     id="offset_moved_by_retention",
@@ -42,8 +46,7 @@ RULE = Rule(
             cause="Consumer group {consumer_group} was overtaken by retention on topic {topic}: the broker had deleted "
             "{lost:messages} message{lost:plural} before the group asked for them " + _WORST + ".",
             cause_zh="消费组 {consumer_group} 在主题 {topic} 上的消费被过期清理追上：Broker 在消费组请求之前已删除 "
-            "{lost:messages} 条消息（最严重：队列 {worst_queue}，请求位点 {requested_offset:messages}，最小位点 "
-            "{corrected_offset:messages}；最近一次在 {last_moved_at:moment}）。",
+            "{lost:messages} 条消息" + _WORST_ZH,
             do_next="These messages are gone from the broker; if they matter, send them again from their source. So "
             "that it does not happen again: speed up the group, or keep messages longer (fileReservedTime, disk).",
             do_next_zh="这些消息在 Broker 上已不存在；如果重要，请从源头补发。为避免再次发生：提高消费速度，或延长消息"
@@ -55,8 +58,7 @@ RULE = Rule(
             cause="Client {clients} of the broadcasting group {consumer_group} asked for deleted messages of topic "
             "{topic}: {lost:messages} message{lost:plural} were gone before it asked for them " + _WORST + ".",
             cause_zh="广播消费组 {consumer_group} 的客户端 {clients} 请求了主题 {topic} 上已被删除的消息：请求之前已"
-            "有 {lost:messages} 条消息不存在（最严重：队列 {worst_queue}，请求位点 {requested_offset:messages}，最小位"
-            "点 {corrected_offset:messages}；最近一次在 {last_moved_at:moment}）。",
+            "有 {lost:messages} 条消息不存在" + _WORST_ZH,
             do_next="See which client was away or slow; each keeps its own offsets in localOffsetStoreDir, which must "
             "outlive a restart (in Docker: a persistent path).",
             do_next_zh="请检查哪个客户端曾离线或过慢；每个客户端把位点保存在各自的 localOffsetStoreDir 中，该目录必须"

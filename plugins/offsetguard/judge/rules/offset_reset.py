@@ -38,9 +38,14 @@ _ORDERED = (
     " at {first_moved_at:moment}, ordered from {caller}; of its messages {repeated:messages} are consumed again and "
     "{skipped:messages} are skipped, as far as seen"
 )
+_ORDERED_ZH = "操作来自 {caller}；就目前所见，{repeated:messages} 条消息会重复消费，{skipped:messages} 条被跳过。"
 _AGAIN = (
     "If it was not meant, set the group to the moment where it was: mqadmin resetOffsetByTime "
     "-n {name_servers:shell} -g {consumer_group:shell} -t {topic:shell} -s 'yyyy-MM-dd#HH:mm:ss:SSS'"
+)
+_AGAIN_ZH = (
+    "如果并非有意，请把消费组重置到原来的时间点：mqadmin resetOffsetByTime -n {name_servers:shell} -g "
+    "{consumer_group:shell} -t {topic:shell} -s 'yyyy-MM-dd#HH:mm:ss:SSS'"
 )
 
 RULE = Rule(
@@ -56,23 +61,18 @@ RULE = Rule(
             summary_zh="{consumer_group} 在 {topic} 上被重置位点",
             cause="Consumer group {consumer_group} was reset on topic {topic} to {target_at:moment}" + _ORDERED + ".",
             cause_zh="消费组 {consumer_group} 在主题 {topic} 上的位点于 {first_moved_at:moment} 被重置到 "
-            "{target_at:moment}，操作来自 {caller}；就目前所见，{repeated:messages} 条消息会重复消费，"
-            "{skipped:messages} 条被跳过。",
+            "{target_at:moment}，" + _ORDERED_ZH,
             do_next="Ask who did it, and see that the consumers can take messages twice. " + _AGAIN,
-            do_next_zh="请确认是谁操作的，并确认消费者能够处理重复消息。如果并非有意，请把消费组重置到原来的时间点："
-            "mqadmin resetOffsetByTime -n {name_servers:shell} -g {consumer_group:shell} -t {topic:shell} -s "
-            "'yyyy-MM-dd#HH:mm:ss:SSS'",
+            do_next_zh="请确认是谁操作的，并确认消费者能够处理重复消息。" + _AGAIN_ZH,
         ),
         "to_the_end": Texts(
             summary="{consumer_group} was reset to the end of {topic}",
             summary_zh="{consumer_group} 被重置到 {topic} 的最大位点",
             cause="Consumer group {consumer_group} was reset to the end of topic {topic}" + _ORDERED + ".",
-            cause_zh="消费组 {consumer_group} 于 {first_moved_at:moment} 被重置到主题 {topic} 的最大位点，操作来自 "
-            "{caller}；就目前所见，{repeated:messages} 条消息会重复消费，{skipped:messages} 条被跳过。",
+            cause_zh="消费组 {consumer_group} 于 {first_moved_at:moment} 被重置到主题 {topic} 的最大位点，"
+            + _ORDERED_ZH,
             do_next="What waited will not be consumed. " + _AGAIN,
-            do_next_zh="此前堆积的消息将不会被消费。如果并非有意，请把消费组重置到原来的时间点：mqadmin "
-            "resetOffsetByTime -n {name_servers:shell} -g {consumer_group:shell} -t {topic:shell} -s "
-            "'yyyy-MM-dd#HH:mm:ss:SSS'",
+            do_next_zh="此前堆积的消息将不会被消费。" + _AGAIN_ZH,
         ),
         "moved_back": Texts(
             summary="{consumer_group} was set back on {topic}",
@@ -100,8 +100,7 @@ RULE = Rule(
             "而最大位点并未回退（最严重：队列 {worst_queue}，消费位点 {consumer_offset:messages}，最大位点 "
             "{max_offset:messages}）：至多 {beyond:messages} 条新消息将被跳过。",
             do_next="Ask who set the offsets. " + _AGAIN,
-            do_next_zh="请确认是谁设置了位点。如果并非有意，请把消费组重置到原来的时间点：mqadmin resetOffsetByTime "
-            "-n {name_servers:shell} -g {consumer_group:shell} -t {topic:shell} -s 'yyyy-MM-dd#HH:mm:ss:SSS'",
+            do_next_zh="请确认是谁设置了位点。" + _AGAIN_ZH,
         ),
         "set_back_again": Texts(
             summary="{consumer_group} asks for the same offsets of {topic} again and again",

@@ -29,6 +29,11 @@ _LOOPED = (
     "each time; {worst_lost:messages} message{worst_lost:plural} of this queue are gone for it, and it consumes "
     "nothing from such queues"
 )
+_LOOPED_ZH = (
+    "在 {span_ms:duration} 内 {move_count} 次请求主题 {topic} 队列 {worst_queue} 的同一位点 "
+    "{requested_offset:messages}，每 {period_ms:duration} 一次，每次都被纠正到 {corrected_offset:messages}；该队列有 "
+    "{worst_lost:messages} 条消息对它而言已丢失，且它在这样的队列上不会消费任何消息。"
+)
 _CHECK = (
     "Check the disk and the rights of localOffsetStoreDir (~/.rocketmq_offsets, or "
     "-Drocketmq.client.localOffsetStoreDir) on the client's host; in Docker set it to a persistent path, or a restart "
@@ -52,10 +57,7 @@ RULE = Rule(
             summary="{clients} of {consumer_group} cannot persist its local offsets",
             summary_zh="{consumer_group} 的 {clients} 无法持久化本地位点",
             cause="Client {clients} of {consumer_group} cannot persist its local offsets: " + _LOOPED + ".",
-            cause_zh="{consumer_group} 的客户端 {clients} 无法持久化本地位点：在 {span_ms:duration} 内 {move_count} 次"
-            "请求主题 {topic} 队列 {worst_queue} 的同一位点 {requested_offset:messages}，每 {period_ms:duration} 一"
-            "次，每次都被纠正到 {corrected_offset:messages}；该队列有 {worst_lost:messages} 条消息对它而言已丢失，且它"
-            "在这样的队列上不会消费任何消息。",
+            cause_zh="{consumer_group} 的客户端 {clients} 无法持久化本地位点：" + _LOOPED_ZH,
             do_next=_CHECK,
             do_next_zh=_CHECK_ZH,
         ),
@@ -63,16 +65,11 @@ RULE = Rule(
             summary="{clients} of {consumer_group} asks for the same offset again and again",
             summary_zh="{consumer_group} 的 {clients} 反复请求同一位点",
             cause="Client {clients} of {consumer_group} does not keep the offset that it is sent to: " + _LOOPED + ".",
-            cause_zh="{consumer_group} 的客户端 {clients} 没有保存纠正后的位点：在 {span_ms:duration} 内 {move_count} "
-            "次请求主题 {topic} 队列 {worst_queue} 的同一位点 {requested_offset:messages}，每 {period_ms:duration} 一"
-            "次，每次都被纠正到 {corrected_offset:messages}；该队列有 {worst_lost:messages} 条消息对它而言已丢失，且它"
-            "在这样的队列上不会消费任何消息。",
+            cause_zh="{consumer_group} 的客户端 {clients} 没有保存纠正后的位点：" + _LOOPED_ZH,
             do_next="If the group broadcasts (its clients could not be seen): " + _CHECK + " Otherwise something sets "
             "its offset back after each correction: look for tools or code that reset the offsets of {consumer_group}.",
-            do_next_zh="如果该消费组是广播消费（没有读到其客户端）：请检查客户端主机上 localOffsetStoreDir 的磁盘和权"
-            "限（~/.rocketmq_offsets，或 -Drocketmq.client.localOffsetStoreDir）；在 Docker 中请设为持久化路径，否则重"
-            "启会跳过或重复消费消息。请打开客户端日志：其中会有 'persist consumer offset exception'。否则就是每次纠正"
-            "之后位点又被改了回去：请查找重置 {consumer_group} 位点的工具或代码。",
+            do_next_zh="如果该消费组是广播消费（没有读到其客户端）：" + _CHECK_ZH + "否则就是每次纠正之后位点又被改了"
+            "回去：请查找重置 {consumer_group} 位点的工具或代码。",
         ),
         "not_written": Texts(
             summary="{clients} of {consumer_group} cannot write its local offsets",

@@ -36,10 +36,18 @@ _BLOCKED = (
     "Queue {worst_queue} of topic {topic} is blocked for orderly group {consumer_group} by one message at offset "
     "{blocked_offset:messages} for {blocked_ms:duration}"
 )
+_BLOCKED_ZH = (
+    "主题 {topic} 的队列 {worst_queue} 被位点 {blocked_offset:messages} 处的一条消息阻塞，顺序消费组 {consumer_group} "
+    "已停滞 {blocked_ms:duration}："
+)
 _OTHERS = "{other_queue_count} other queue{other_queue_count:plural}"
 _LOOK = (
     "Look at that message (id, keys): mqadmin queryMsgByOffset -n {name_servers:shell} -t {topic:shell} "
     "-b {broker_name:shell} -i {queue_id} -o {blocked_offset}; retries: {retries}; "
+)
+_LOOK_ZH = (
+    "请查看这条消息（id、keys）：mqadmin queryMsgByOffset -n {name_servers:shell} -t {topic:shell} -b "
+    "{broker_name:shell} -i {queue_id} -o {blocked_offset}；重试次数上限：{retries}；请"
 )
 
 RULE = Rule(
@@ -55,29 +63,23 @@ RULE = Rule(
             cause=_BLOCKED + ": it fails and is tried again in place ({consume_failed_tps:.1f} failures per second, "
             "retries: {retries}); " + _OTHERS + " of the group advance, and {effective_lag:messages} messages wait "
             "behind it.",
-            cause_zh="主题 {topic} 的队列 {worst_queue} 被位点 {blocked_offset:messages} 处的一条消息阻塞，顺序消费组 "
-            "{consumer_group} 已停滞 {blocked_ms:duration}：它消费失败并在原地重试（每秒失败 {consume_failed_tps:.1f} "
-            "次，重试次数上限：{retries}）；该消费组的其他 {other_queue_count} 个队列在正常推进，其后有 "
-            "{effective_lag:messages} 条消息等待。",
+            cause_zh=_BLOCKED_ZH + "它消费失败并在原地重试（每秒失败 {consume_failed_tps:.1f} 次，重试次数上限："
+            "{retries}）；该消费组的其他 {other_queue_count} 个队列在正常推进，其后有 {effective_lag:messages} 条消息"
+            "等待。",
             do_next=_LOOK + "set maxReconsumeTimes of the consumer to {sane_retries}, so that it goes to %DLQ% then.",
-            do_next_zh="请查看这条消息（id、keys）：mqadmin queryMsgByOffset -n {name_servers:shell} -t {topic:shell} "
-            "-b {broker_name:shell} -i {queue_id} -o {blocked_offset}；重试次数上限：{retries}；请把消费者的 "
-            "maxReconsumeTimes 设为 {sane_retries}，超过后消息会进入 %DLQ%。",
+            do_next_zh=_LOOK_ZH + "把消费者的 maxReconsumeTimes 设为 {sane_retries}，超过后消息会进入 %DLQ%。",
         ),
         "hanging": Texts(
             summary="{consumer_group} is blocked on {worst_queue} by one message",
             summary_zh="{consumer_group} 在 {worst_queue} 上被一条消息阻塞",
             cause=_BLOCKED + ": the listener does not come back from it, and no failure is counted; " + _OTHERS + " of "
             "the group advance, and {effective_lag:messages} messages wait behind it.",
-            cause_zh="主题 {topic} 的队列 {worst_queue} 被位点 {blocked_offset:messages} 处的一条消息阻塞，顺序消费组 "
-            "{consumer_group} 已停滞 {blocked_ms:duration}：监听器没有返回，也没有失败计数；该消费组的其他 "
-            "{other_queue_count} 个队列在正常推进，其后有 {effective_lag:messages} 条消息等待。",
+            cause_zh=_BLOCKED_ZH + "监听器没有返回，也没有失败计数；该消费组的其他 {other_queue_count} 个队列在正常推"
+            "进，其后有 {effective_lag:messages} 条消息等待。",
             do_next=_LOOK + "see what the listener waits for: mqadmin consumerStatus -n {name_servers:shell} "
             "-g {consumer_group:shell} -i {holder_client_id:shell} -s",
-            do_next_zh="请查看这条消息（id、keys）：mqadmin queryMsgByOffset -n {name_servers:shell} -t {topic:shell} "
-            "-b {broker_name:shell} -i {queue_id} -o {blocked_offset}；重试次数上限：{retries}；请查看监听器在等待什"
-            "么：mqadmin consumerStatus -n {name_servers:shell} -g {consumer_group:shell} -i {holder_client_id:shell} "
-            "-s",
+            do_next_zh=_LOOK_ZH + "查看监听器在等待什么：mqadmin consumerStatus -n {name_servers:shell} -g "
+            "{consumer_group:shell} -i {holder_client_id:shell} -s",
         ),
     },
     title="a message blocks an orderly queue",

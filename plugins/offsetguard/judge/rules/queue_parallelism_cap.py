@@ -25,6 +25,9 @@ _CAP = (
     "Orderly group {consumer_group}: {thread_count} threads, {queue_count} queue{queue_count:plural}: "
     "{idle_thread_count} threads can never work"
 )
+_CAP_ZH = (
+    "顺序消费组 {consumer_group}：{thread_count} 个线程，{queue_count} 个队列：{idle_thread_count} 个线程永远无法工作"
+)
 
 RULE = Rule(
     id="queue_parallelism_cap",
@@ -38,8 +41,7 @@ RULE = Rule(
             summary_zh="{consumer_group}：{thread_count} 个线程中有 {idle_thread_count} 个永远无法工作",
             cause=_CAP + "; it consumes one message of a queue at a time, and is {effective_lag:messages} messages "
             "behind, which does not matter yet.",
-            cause_zh="顺序消费组 {consumer_group}：{thread_count} 个线程，{queue_count} 个队列：{idle_thread_count} 个"
-            "线程永远无法工作；一个队列同时只消费一条消息，目前堆积 {effective_lag:messages} 条，暂无影响。",
+            cause_zh=_CAP_ZH + "；一个队列同时只消费一条消息，目前堆积 {effective_lag:messages} 条，暂无影响。",
             do_next="If {consumer_group} must become faster, add queues (read and write), not threads.",
             do_next_zh="如果 {consumer_group} 需要更快，请增加队列（读和写），而不是线程。",
         ),
@@ -48,9 +50,8 @@ RULE = Rule(
             summary_zh="{consumer_group} 受限于 {topic} 的 {queue_count} 个队列",
             cause=_CAP + ", and it is {effective_lag:messages} messages behind on topic {topic}: it consumes one "
             "message of a queue at a time ({consume_tps:.3g} messages/s consumed, {produce_tps:.3g} written).",
-            cause_zh="顺序消费组 {consumer_group}：{thread_count} 个线程，{queue_count} 个队列：{idle_thread_count} 个"
-            "线程永远无法工作，而主题 {topic} 已堆积 {effective_lag:messages} 条消息：一个队列同时只消费一条消息（消"
-            "费 {consume_tps:.3g} 条/秒，写入 {produce_tps:.3g} 条/秒）。",
+            cause_zh=_CAP_ZH + "，而主题 {topic} 已堆积 {effective_lag:messages} 条消息：一个队列同时只消费一条消息"
+            "（消费 {consume_tps:.3g} 条/秒，写入 {produce_tps:.3g} 条/秒）。",
             do_next="Add queues (read and write), not threads: mqadmin updateTopic -n {name_servers:shell} "
             "-c {rocketmq_cluster:shell} -t {topic:shell} -r QUEUES -w QUEUES (messages of one key may change their "
             "queue); or make the listener faster.",

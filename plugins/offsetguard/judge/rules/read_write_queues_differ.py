@@ -26,9 +26,16 @@ _NUMBERS = (
     "Topic {topic} has {write_queue_count} write queue{write_queue_count:plural} and {read_queue_count} read "
     "queue{read_queue_count:plural} over its {broker_count} broker{broker_count:plural}: "
 )
+_NUMBERS_ZH = (
+    "主题 {topic} 在 {broker_count} 个 Broker 上共有 {write_queue_count} 个写队列、{read_queue_count} 个读队列："
+)
 _EQUAL = (
     "mqadmin updateTopic -n {name_servers:shell} -c {rocketmq_cluster:shell} -t {topic:shell} -r QUEUES -w QUEUES "
     "(both the same number)"
+)
+_EQUAL_ZH = (
+    "mqadmin updateTopic -n {name_servers:shell} -c {rocketmq_cluster:shell} -t {topic:shell} -r QUEUES -w QUEUES（两"
+    "者取相同的数）。"
 )
 
 RULE = Rule(
@@ -44,36 +51,29 @@ RULE = Rule(
             cause=_NUMBERS + "{unreadable_queue_count} queue{unreadable_queue_count:plural} are written and never "
             "read, with {unreadable_message_count:messages} messages in them that no group can consume and that count "
             "as no lag.",
-            cause_zh="主题 {topic} 在 {broker_count} 个 Broker 上共有 {write_queue_count} 个写队列、"
-            "{read_queue_count} 个读队列：{unreadable_queue_count} 个队列只写不读，其中有 "
+            cause_zh=_NUMBERS_ZH + "{unreadable_queue_count} 个队列只写不读，其中有 "
             "{unreadable_message_count:messages} 条消息，任何消费组都无法消费，也不计入堆积。",
             do_next="Read them: " + _EQUAL + ". To shrink a topic, lower the write queues first, wait until the others "
             "are consumed, then lower the read queues.",
-            do_next_zh="让它们可读：mqadmin updateTopic -n {name_servers:shell} -c {rocketmq_cluster:shell} -t "
-            "{topic:shell} -r QUEUES -w QUEUES（两者取相同的数）。缩容主题时，请先减少写队列，等其余队列消费完，再减少"
-            "读队列。",
+            do_next_zh="让它们可读：" + _EQUAL_ZH + "缩容主题时，请先减少写队列，等其余队列消费完，再减少读队列。",
         ),
         "unread_soon": Texts(
             summary="{unreadable_queue_count} queue{unreadable_queue_count:plural} of {topic} are written and not read",
             summary_zh="{topic} 有 {unreadable_queue_count} 个队列只写不读",
             cause=_NUMBERS + "{unreadable_queue_count} queue{unreadable_queue_count:plural} are written and never "
             "read; no message lies in them yet.",
-            cause_zh="主题 {topic} 在 {broker_count} 个 Broker 上共有 {write_queue_count} 个写队列、"
-            "{read_queue_count} 个读队列：{unreadable_queue_count} 个队列只写不读；其中还没有消息。",
+            cause_zh=_NUMBERS_ZH + "{unreadable_queue_count} 个队列只写不读；其中还没有消息。",
             do_next="Before producers write there: " + _EQUAL + ".",
-            do_next_zh="请在生产者写入之前执行：mqadmin updateTopic -n {name_servers:shell} -c "
-            "{rocketmq_cluster:shell} -t {topic:shell} -r QUEUES -w QUEUES（两者取相同的数）。",
+            do_next_zh="请在生产者写入之前执行：" + _EQUAL_ZH,
         ),
         "unwritten": Texts(
             summary="{unwritten_queue_count} queue{unwritten_queue_count:plural} of {topic} never hold a message",
             summary_zh="{topic} 有 {unwritten_queue_count} 个队列永远没有消息",
             cause=_NUMBERS + "{unwritten_queue_count} queue{unwritten_queue_count:plural} are read and never written, "
             "so a client that is given only such queues has nothing to do.",
-            cause_zh="主题 {topic} 在 {broker_count} 个 Broker 上共有 {write_queue_count} 个写队列、"
-            "{read_queue_count} 个读队列：{unwritten_queue_count} 个队列只读不写，只分到这些队列的客户端无事可做。",
+            cause_zh=_NUMBERS_ZH + "{unwritten_queue_count} 个队列只读不写，只分到这些队列的客户端无事可做。",
             do_next="Let producers write them: " + _EQUAL + ".",
-            do_next_zh="让生产者写入它们：mqadmin updateTopic -n {name_servers:shell} -c {rocketmq_cluster:shell} -t "
-            "{topic:shell} -r QUEUES -w QUEUES（两者取相同的数）。",
+            do_next_zh="让生产者写入它们：" + _EQUAL_ZH,
         ),
         "clients_starve": Texts(
             summary="Clients of {group} get queues of {topic} that never hold a message",
@@ -81,12 +81,10 @@ RULE = Rule(
             cause=_NUMBERS + "{unwritten_queue_count} queue{unwritten_queue_count:plural} are read and never written; "
             "of the {online_client_count} clients of {group}, which is {effective_lag:messages} messages behind, some "
             "get such queues and have nothing to do.",
-            cause_zh="主题 {topic} 在 {broker_count} 个 Broker 上共有 {write_queue_count} 个写队列、"
-            "{read_queue_count} 个读队列：{unwritten_queue_count} 个队列只读不写；{group} 已堆积 "
-            "{effective_lag:messages} 条消息，而它的 {online_client_count} 个客户端中有的分到了这样的队列，无事可做。",
+            cause_zh=_NUMBERS_ZH + "{unwritten_queue_count} 个队列只读不写；{group} 已堆积 {effective_lag:messages} 条"
+            "消息，而它的 {online_client_count} 个客户端中有的分到了这样的队列，无事可做。",
             do_next="Let producers write them: " + _EQUAL + ".",
-            do_next_zh="让生产者写入它们：mqadmin updateTopic -n {name_servers:shell} -c {rocketmq_cluster:shell} -t "
-            "{topic:shell} -r QUEUES -w QUEUES（两者取相同的数）。",
+            do_next_zh="让生产者写入它们：" + _EQUAL_ZH,
         ),
     },
     title="read and write queues differ",

@@ -33,6 +33,10 @@ _READS = (
     "Consumer group {consumer_group} reads topic {topic} from the slave of {brokers} since {slave_read_since:moment} "
     "or earlier: TPS {slave_get_tps:messages}/s on slaves, {master_get_tps:messages}/s on masters"
 )
+_READS_ZH = (
+    "消费组 {consumer_group} 自 {slave_read_since:moment} 或更早起从 {brokers} 的从节点读取主题 {topic}：从节点 TPS "
+    "{slave_get_tps:messages}/s，主节点 TPS {master_get_tps:messages}/s"
+)
 _SUMMARY = "{consumer_group} reads {topic} from the slave of {brokers}"
 _SUMMARY_ZH = "{consumer_group} 从 {brokers} 的从节点读取 {topic}"
 _SUM = "Its TPS is the sum over masters and slaves, {get_tps:messages}/s"
@@ -55,22 +59,19 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary=_SUMMARY + ", and its lag falls",
-            summary_zh="{consumer_group} 从 {brokers} 的从节点读取 {topic}，堆积在减少",
+            summary_zh=_SUMMARY_ZH + "，堆积在减少",
             cause=_READS + "; the lag falls, {effective_lag:messages} message{effective_lag:plural} are left, drained "
             "in {drain_low_ms:duration} to {drain_high_ms:duration}.",
-            cause_zh="消费组 {consumer_group} 自 {slave_read_since:moment} 或更早起从 {brokers} 的从节点读取主题 "
-            "{topic}：从节点 TPS {slave_get_tps:messages}/s，主节点 TPS {master_get_tps:messages}/s；堆积在减少，还剩 "
-            "{effective_lag:messages} 条消息，预计 {drain_low_ms:duration} 至 {drain_high_ms:duration} 后消费完。",
+            cause_zh=_READS_ZH + "；堆积在减少，还剩 {effective_lag:messages} 条消息，预计 {drain_low_ms:duration} 至 "
+            "{drain_high_ms:duration} 后消费完。",
             do_next=_ADD_UP,
             do_next_zh=_ADD_UP_ZH,
         ),
         "falls": Texts(
             summary=_SUMMARY + ", and its lag falls",
-            summary_zh="{consumer_group} 从 {brokers} 的从节点读取 {topic}，堆积在减少",
+            summary_zh=_SUMMARY_ZH + "，堆积在减少",
             cause=_READS + "; the lag falls, {effective_lag:messages} message{effective_lag:plural} are left.",
-            cause_zh="消费组 {consumer_group} 自 {slave_read_since:moment} 或更早起从 {brokers} 的从节点读取主题 "
-            "{topic}：从节点 TPS {slave_get_tps:messages}/s，主节点 TPS {master_get_tps:messages}/s；堆积在减少，还剩 "
-            "{effective_lag:messages} 条消息。",
+            cause_zh=_READS_ZH + "；堆积在减少，还剩 {effective_lag:messages} 条消息。",
             do_next=_ADD_UP,
             do_next_zh=_ADD_UP_ZH,
         ),
@@ -78,9 +79,7 @@ RULE = Rule(
             summary=_SUMMARY,
             summary_zh=_SUMMARY_ZH,
             cause=_READS + "; {effective_lag:messages} message{effective_lag:plural} wait.",
-            cause_zh="消费组 {consumer_group} 自 {slave_read_since:moment} 或更早起从 {brokers} 的从节点读取主题 "
-            "{topic}：从节点 TPS {slave_get_tps:messages}/s，主节点 TPS {master_get_tps:messages}/s；"
-            "{effective_lag:messages} 条消息等待消费。",
+            cause_zh=_READS_ZH + "；{effective_lag:messages} 条消息等待消费。",
             do_next=_ADD_UP,
             do_next_zh=_ADD_UP_ZH,
         ),
@@ -89,21 +88,17 @@ RULE = Rule(
             summary_zh=_SUMMARY_ZH,
             cause=_READS + "; {effective_lag:messages} message{effective_lag:plural} wait, and whether they become "
             "fewer cannot be said yet.",
-            cause_zh="消费组 {consumer_group} 自 {slave_read_since:moment} 或更早起从 {brokers} 的从节点读取主题 "
-            "{topic}：从节点 TPS {slave_get_tps:messages}/s，主节点 TPS {master_get_tps:messages}/s；"
-            "{effective_lag:messages} 条消息等待消费，是否在减少尚无法判断。",
+            cause_zh=_READS_ZH + "；{effective_lag:messages} 条消息等待消费，是否在减少尚无法判断。",
             do_next="Look again in two minutes: while the lag falls there is nothing to do. " + _SUM + ".",
             do_next_zh="请两分钟后再看：只要堆积在减少就无需处理。它的 TPS 是主从之和，即 {get_tps:messages}/s。",
         ),
         "not_falling": Texts(
             summary=_SUMMARY + ", and its lag does not fall",
-            summary_zh="{consumer_group} 从 {brokers} 的从节点读取 {topic}，堆积没有减少",
+            summary_zh=_SUMMARY_ZH + "，堆积没有减少",
             cause=_READS + ", but the lag of {effective_lag:messages} message{effective_lag:plural} does not fall: the "
             "slave is the bottleneck, or is behind itself (its commit log by {slave_behind_bytes:messages} bytes).",
-            cause_zh="消费组 {consumer_group} 自 {slave_read_since:moment} 或更早起从 {brokers} 的从节点读取主题 "
-            "{topic}：从节点 TPS {slave_get_tps:messages}/s，主节点 TPS {master_get_tps:messages}/s，但 "
-            "{effective_lag:messages} 条消息的堆积没有减少：从节点是瓶颈，或自身落后（CommitLog 落后 "
-            "{slave_behind_bytes:messages} 字节）。",
+            cause_zh=_READS_ZH + "，但 {effective_lag:messages} 条消息的堆积没有减少：从节点是瓶颈，或自身落后"
+            "（CommitLog 落后 {slave_behind_bytes:messages} 字节）。",
             do_next="Look at the slave's disk, load and distance to its master; slaveReadEnable=false on the master "
             "brings the reads back there.",
             do_next_zh="请检查从节点的磁盘、负载以及与主节点的差距；在主节点设置 slaveReadEnable=false 可使读取回到主"

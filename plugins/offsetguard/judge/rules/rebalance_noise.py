@@ -25,6 +25,11 @@ _NORMAL = (
     "{first_at:moment} and {last_at:moment} ('not in cidAll': {not_in_members_count:messages}, code 25 or 'not latest' "
     "and the like: {refused_count:messages}) are the normal noise of a rebalance"
 )
+_NORMAL_ZH = (
+    "{first_at:moment} 至 {last_at:moment} 期间关于消费组 {consumer_group} 的 {line_count:messages} 行日志（'not in "
+    "cidAll'：{not_in_members_count:messages}，code 25、'not latest' 等：{refused_count:messages}）是重平衡的正常现"
+    "象："
+)
 
 REMEMBERED = timedelta(minutes=10)  # who reads logs for the trouble of now is not interested in older lines
 FEW_LINES = 3  # of brokers; what a client's own log says frightens at once
@@ -41,10 +46,7 @@ RULE = Rule(
             summary="log lines about {consumer_group} are the noise of a rebalance",
             summary_zh="关于 {consumer_group} 的日志是重平衡的正常现象",
             cause=_NORMAL + ": clients came or went, or a broker was restarted, last at {changed_at:moment}.",
-            cause_zh="{first_at:moment} 至 {last_at:moment} 期间关于消费组 {consumer_group} 的 {line_count:messages} "
-            "行日志（'not in cidAll'：{not_in_members_count:messages}，code 25、'not latest' 等："
-            "{refused_count:messages}）是重平衡的正常现象：有客户端加入或退出，或 Broker 重启过，最近一次在 "
-            "{changed_at:moment}。",
+            cause_zh=_NORMAL_ZH + "有客户端加入或退出，或 Broker 重启过，最近一次在 {changed_at:moment}。",
             do_next="Nothing to do: it ends by itself within 40 s (two rebalance rounds). If it goes on while no "
             "client comes or goes, membership_disagrees says so.",
             do_next_zh="无需处理：40 秒内（两轮重平衡）会自行结束。如果在没有客户端加入或退出时仍持续，"
@@ -54,9 +56,7 @@ RULE = Rule(
             summary="log lines about {consumer_group} are the noise of a rebalance",
             summary_zh="关于 {consumer_group} 的日志是重平衡的正常现象",
             cause=_NORMAL + "; which change of the membership they followed was not seen, and they did not last.",
-            cause_zh="{first_at:moment} 至 {last_at:moment} 期间关于消费组 {consumer_group} 的 {line_count:messages} "
-            "行日志（'not in cidAll'：{not_in_members_count:messages}，code 25、'not latest' 等："
-            "{refused_count:messages}）是重平衡的正常现象：没有观测到是哪次成员变化引起的，而它们没有持续。",
+            cause_zh=_NORMAL_ZH + "没有观测到是哪次成员变化引起的，而它们没有持续。",
             do_next="Nothing to do: it ends by itself within 40 s (two rebalance rounds). If it goes on while no "
             "client comes or goes, membership_disagrees says so.",
             do_next_zh="无需处理：40 秒内（两轮重平衡）会自行结束。如果在没有客户端加入或退出时仍持续，"

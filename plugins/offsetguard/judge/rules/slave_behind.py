@@ -30,6 +30,9 @@ _LACKS = (
     "Slave {worst_slave} of cluster {cluster} lacks {slave_behind_bytes:bytes} of its master's commit log (slaves that "
     "are behind: {slaves})"
 )
+_LACKS_ZH = (
+    "集群 {cluster} 的从节点 {worst_slave} 的 CommitLog 比主节点少 {slave_behind_bytes:bytes}（落后的从节点：{slaves}）"
+)
 _LOOK = (
     "Look at the slave's disk and at the network between the two; the slave's store.log, or in 5.x "
     "mqadmin haStatus -n {name_servers:shell} -c {rocketmq_cluster:shell}, says whether it is connected."
@@ -51,9 +54,8 @@ RULE = Rule(
             summary_zh="从节点 {worst_slave} 落后主节点 {slave_behind_bytes:bytes}",
             cause=_LACKS + ", which is what the master wrote in the last {behind_ms:duration}: that much is lost if "
             "the master's disk is, and consumers that read from the slave are as late.",
-            cause_zh="集群 {cluster} 的从节点 {worst_slave} 的 CommitLog 比主节点少 {slave_behind_bytes:bytes}（落后的"
-            "从节点：{slaves}），相当于主节点最近 {behind_ms:duration} 的写入量：主节点磁盘损坏时会丢失这么多，从从节"
-            "点读取的消费者也会晚这么久。",
+            cause_zh=_LACKS_ZH + "，相当于主节点最近 {behind_ms:duration} 的写入量：主节点磁盘损坏时会丢失这么多，从从"
+            "节点读取的消费者也会晚这么久。",
             do_next=_LOOK,
             do_next_zh=_LOOK_ZH,
         ),
@@ -61,8 +63,7 @@ RULE = Rule(
             summary="slave {worst_slave} is {slave_behind_bytes:bytes} behind its master",
             summary_zh="从节点 {worst_slave} 落后主节点 {slave_behind_bytes:bytes}",
             cause=_LACKS + ", and nothing new is known to be written there: replication seems to stand still.",
-            cause_zh="集群 {cluster} 的从节点 {worst_slave} 的 CommitLog 比主节点少 {slave_behind_bytes:bytes}（落后的"
-            "从节点：{slaves}），且没有观测到新的写入：主从复制似乎已停滞。",
+            cause_zh=_LACKS_ZH + "，且没有观测到新的写入：主从复制似乎已停滞。",
             do_next=_LOOK,
             do_next_zh=_LOOK_ZH,
         ),
@@ -70,8 +71,7 @@ RULE = Rule(
             summary="slave {worst_slave} was started lately and is {slave_behind_bytes:bytes} behind",
             summary_zh="从节点 {worst_slave} 刚启动，落后 {slave_behind_bytes:bytes}",
             cause=_LACKS + "; it was started lately and catches up.",
-            cause_zh="集群 {cluster} 的从节点 {worst_slave} 的 CommitLog 比主节点少 {slave_behind_bytes:bytes}（落后的"
-            "从节点：{slaves}）；它刚启动，正在追赶。",
+            cause_zh=_LACKS_ZH + "；它刚启动，正在追赶。",
             do_next="Nothing, as long as the distance shrinks.",
             do_next_zh="只要差距在缩小就无需处理。",
         ),

@@ -29,9 +29,17 @@ _LAG = (
     "{topic}, of which {in_process:messages} are in process at its clients (oldest: {lag_ms:duration}, on queue "
     "{worst_queue})"
 )
+_LAG_ZH = (
+    "消费组 {consumer_group} 在主题 {topic} 上堆积 {effective_lag:messages} 条消息，其中 {in_process:messages} 条在客"
+    "户端处理中（最早的已等待 {lag_ms:duration}，位于队列 {worst_queue}）"
+)
 _FIND = (
     "Find the slow call in the listener: mqadmin consumerStatus -n {name_servers:shell} -g {consumer_group:shell} -s "
     "shows what its threads do"
+)
+_FIND_ZH = (
+    "请找出监听器中的慢调用：mqadmin consumerStatus -n {name_servers:shell} -g {consumer_group:shell} -s 可查看线程在"
+    "做什么"
 )
 
 RULE = Rule(
@@ -45,12 +53,9 @@ RULE = Rule(
             summary="{consumer_group} is slow on {topic}: {in_process:messages} messages are in process",
             summary_zh="{consumer_group} 消费 {topic} 缓慢：{in_process:messages} 条消息处理中",
             cause=_LAG + ": consumption is slow, not stopped.",
-            cause_zh="消费组 {consumer_group} 在主题 {topic} 上堆积 {effective_lag:messages} 条消息，其中 "
-            "{in_process:messages} 条在客户端处理中（最早的已等待 {lag_ms:duration}，位于队列 {worst_queue}）：是消费"
-            "缓慢，不是停止。",
+            cause_zh=_LAG_ZH + "：是消费缓慢，不是停止。",
             do_next=_FIND + "; more threads help a concurrent group, more queues an orderly one.",
-            do_next_zh="请找出监听器中的慢调用：mqadmin consumerStatus -n {name_servers:shell} -g "
-            "{consumer_group:shell} -s 可查看线程在做什么；并发消费组可增加线程，顺序消费组可增加队列。",
+            do_next_zh=_FIND_ZH + "；并发消费组可增加线程，顺序消费组可增加队列。",
         ),
         "held_back": Texts(
             summary="{consumer_group}: one slow message holds back {worst_queue} of {topic}",
@@ -58,15 +63,12 @@ RULE = Rule(
             cause=_LAG + "; its committed offset {consumer_offset:messages} there has not moved for "
             "{held_ms:duration} while messages behind it are finished: one slow message holds it back, consumption is "
             "not stopped.",
-            cause_zh="消费组 {consumer_group} 在主题 {topic} 上堆积 {effective_lag:messages} 条消息，其中 "
-            "{in_process:messages} 条在客户端处理中（最早的已等待 {lag_ms:duration}，位于队列 {worst_queue}）；那里的"
-            "消费位点 {consumer_offset:messages} 已 {held_ms:duration} 没有推进，而其后的消息已有消费完的：是一条慢消"
-            "息拖住了位点，并非停止消费。",
+            cause_zh=_LAG_ZH + "；那里的消费位点 {consumer_offset:messages} 已 {held_ms:duration} 没有推进，而其后的消"
+            "息已有消费完的：是一条慢消息拖住了位点，并非停止消费。",
             do_next="Look at the message at offset {consumer_offset:messages} of queue {worst_queue} (id and keys: "
             "mqadmin queryMsgByOffset). " + _FIND + ".",
             do_next_zh="请查看队列 {worst_queue} 位点 {consumer_offset:messages} 处的消息（id 和 keys：mqadmin "
-            "queryMsgByOffset）。请找出监听器中的慢调用：mqadmin consumerStatus -n {name_servers:shell} -g "
-            "{consumer_group:shell} -s 可查看线程在做什么。",
+            "queryMsgByOffset）。" + _FIND_ZH + "。",
         ),
     },
     title="consumption is slow",

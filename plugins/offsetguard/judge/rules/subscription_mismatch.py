@@ -29,6 +29,7 @@ _DIFFER = (
     "{member_count} clients of consumer group {consumer_group} subscribe to topic {topic} by different expressions: "
     "{member_expressions}"
 )
+_DIFFER_ZH = "消费组 {consumer_group} 的 {member_count} 个客户端以不同的表达式订阅主题 {topic}：{member_expressions}；"
 _LOSING = "; brokers filter by {broker_expressions}, so {losing_member_count} client{losing_member_count:plural} "
 _SAME = (
     "Give all clients of {consumer_group} the same subscription, or another group to those that want other messages. "
@@ -55,8 +56,7 @@ RULE = Rule(
             cause=_DIFFER + _LOSING + "({losing_clients}) get only what matches both; since {since:moment} their "
             "offsets passed about {passed:messages} message{passed:plural} on {passed_queue_count} "
             "queue{passed_queue_count:plural}.",
-            cause_zh="消费组 {consumer_group} 的 {member_count} 个客户端以不同的表达式订阅主题 {topic}："
-            "{member_expressions}；Broker 按 {broker_expressions} 过滤，因此 {losing_member_count} 个客户端"
+            cause_zh=_DIFFER_ZH + "Broker 按 {broker_expressions} 过滤，因此 {losing_member_count} 个客户端"
             "（{losing_clients}）只能收到同时匹配两者的消息；自 {since:moment} 起，它们在 {passed_queue_count} 个队列"
             "上的位点越过了约 {passed:messages} 条消息。",
             do_next=_SAME,
@@ -67,8 +67,7 @@ RULE = Rule(
             summary_zh="{consumer_group} 对 {topic} 的订阅关系不一致：有消息被跳过",
             cause=_DIFFER + "; brokers filter by {broker_expressions}, and clients get only what matches both "
             "(losing: {losing_clients}), at least since {since:moment}.",
-            cause_zh="消费组 {consumer_group} 的 {member_count} 个客户端以不同的表达式订阅主题 {topic}："
-            "{member_expressions}；Broker 按 {broker_expressions} 过滤，客户端只能收到同时匹配两者的消息（丢消息的客户"
+            cause_zh=_DIFFER_ZH + "Broker 按 {broker_expressions} 过滤，客户端只能收到同时匹配两者的消息（丢消息的客户"
             "端：{losing_clients}），至少从 {since:moment} 开始。",
             do_next=_SAME,
             do_next_zh=_SAME_ZH,
@@ -88,8 +87,7 @@ RULE = Rule(
             summary="clients of {consumer_group} subscribe differently to {topic} at the moment",
             summary_zh="{consumer_group} 对 {topic} 的订阅关系暂时不一致",
             cause=_DIFFER + "; the youngest was started at {since:moment}, so a deployment may go on.",
-            cause_zh="消费组 {consumer_group} 的 {member_count} 个客户端以不同的表达式订阅主题 {topic}："
-            "{member_expressions}；最新的客户端启动于 {since:moment}，可能正在发布。",
+            cause_zh=_DIFFER_ZH + "最新的客户端启动于 {since:moment}，可能正在发布。",
             do_next="Nothing to do if a deployment is going on: meanwhile messages may be skipped. If it is not, this "
             "becomes a warning after 40 s.",
             do_next_zh="如果正在发布则无需处理，但期间可能有消息被跳过。否则 40 秒后会升级为警告。",

@@ -27,6 +27,10 @@ _PRODUCERS = (
     "a producer of that group must be online (mqadmin producerConnection -n {name_servers:shell} -g GROUP -t TOPIC), "
     "and its checkLocalTransaction must say how the transaction ended"
 )
+_PRODUCERS_ZH = (
+    "该组必须有生产者在线（mqadmin producerConnection -n {name_servers:shell} -g GROUP -t TOPIC），并"
+    "且其 checkLocalTransaction 必须返回事务的结果。"
+)
 
 RULE = Rule(
     id="transactions_not_ended",
@@ -48,9 +52,7 @@ RULE = Rule(
             do_next="The lines of checks in the broker's transaction.log name topic and producer group; "
             + _PRODUCERS
             + ".",
-            do_next_zh="Broker 的 transaction.log 中的回查日志会给出主题和生产者组；该组必须有生产者在线（mqadmin "
-            "producerConnection -n {name_servers:shell} -g GROUP -t TOPIC），并且其 checkLocalTransaction 必须返回事务"
-            "的结果。",
+            do_next_zh="Broker 的 transaction.log 中的回查日志会给出主题和生产者组；" + _PRODUCERS_ZH,
         ),
         "unchecked": Texts(
             summary="the check of transactions on {worst_broker} is late for {half_late_count:messages} half "
@@ -82,9 +84,7 @@ RULE = Rule(
             do_next="mqadmin consumeMessage -n {name_servers:shell} -t TRANS_CHECK_MAX_TIME_TOPIC prints the messages: "
             "REAL_TOPIC and PGROUP name topic and producer group; " + _PRODUCERS + ". Send again what matters.",
             do_next_zh="mqadmin consumeMessage -n {name_servers:shell} -t TRANS_CHECK_MAX_TIME_TOPIC 会打印这些消息："
-            "REAL_TOPIC 和 PGROUP 是主题和生产者组；该组必须有生产者在线（mqadmin producerConnection -n "
-            "{name_servers:shell} -g GROUP -t TOPIC），并且其 checkLocalTransaction 必须返回事务的结果。请重新发送其中"
-            "重要的消息。",
+            "REAL_TOPIC 和 PGROUP 是主题和生产者组；" + _PRODUCERS_ZH + "请重新发送其中重要的消息。",
         ),
     },
     title="transactions are not ended",

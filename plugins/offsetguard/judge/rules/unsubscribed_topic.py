@@ -24,6 +24,10 @@ _NOBODY = (
     "Consumer group {consumer_group} has {online_client_count} client{online_client_count:plural} online, and none of "
     "them subscribes to topic {topic}, where {effective_lag:messages} message{effective_lag:plural} of it wait"
 )
+_NOBODY_ZH = (
+    "消费组 {consumer_group} 有 {online_client_count} 个客户端在线，但没有一个订阅主题 {topic}，该主题上有 "
+    "{effective_lag:messages} 条它的消息等待消费"
+)
 
 RULE = Rule(
     id="unsubscribed_topic",
@@ -36,8 +40,7 @@ RULE = Rule(
             summary="{consumer_group} no longer subscribes to {topic}",
             summary_zh="{consumer_group} 已不再订阅 {topic}",
             cause=_NOBODY + ".",
-            cause_zh="消费组 {consumer_group} 有 {online_client_count} 个客户端在线，但没有一个订阅主题 {topic}，该主"
-            "题上有 {effective_lag:messages} 条它的消息等待消费。",
+            cause_zh=_NOBODY_ZH + "。",
             do_next="If that is meant, let the group forget the topic, so that it is no longer judged: mqadmin "
             "deleteSubGroup with -r, or delete the offsets and create the group again. If not, see which deployment "
             "lost the subscription.",
@@ -48,8 +51,7 @@ RULE = Rule(
             summary="{consumer_group} has stopped subscribing to {topic}",
             summary_zh="{consumer_group} 刚刚停止订阅 {topic}",
             cause=_NOBODY + "; it committed there until {advanced_at:moment}.",
-            cause_zh="消费组 {consumer_group} 有 {online_client_count} 个客户端在线，但没有一个订阅主题 {topic}，该主"
-            "题上有 {effective_lag:messages} 条它的消息等待消费；最后一次提交位点在 {advanced_at:moment}。",
+            cause_zh=_NOBODY_ZH + "；最后一次提交位点在 {advanced_at:moment}。",
             do_next="See which deployment lost the subscription to {topic}: its messages are consumed by nobody until "
             "it is back, and then from the committed offset on.",
             do_next_zh="请查明是哪次发布丢失了对 {topic} 的订阅：恢复之前其消息无人消费，恢复之后从已提交的消费位点继"
