@@ -39,6 +39,7 @@ class JudgedRound:
 
     at: datetime
     judgement: Judgement
+    saw_all: bool = True  # every broker gave its offsets
 
     def loud(self) -> list[Finding]:
         """Return what people would be told: everything above INFO."""
@@ -79,7 +80,7 @@ class LiveRounds:
         self._rounds = [one for one in self._rounds if one.manifest.started_at >= oldest]
         self._rounds.append(snapshot)
         judgement = judge(facts_of_rounds(self._rounds, self._config), self._config)
-        return JudgedRound(snapshot.manifest.finished_at, judgement)
+        return JudgedRound(snapshot.manifest.finished_at, judgement, not snapshot.manifest.unseen_broker_names)
 
     async def _collect(self) -> Snapshot:
         now = datetime.now(UTC)

@@ -175,14 +175,17 @@ class Soak:
         """Judge a round; `counts`: as one of those in which who stands still must be named."""
         begun, self.result.round_count = time.time(), self.result.round_count + 1
         waiting = [one for one in self.result.stood_still if one.named is None and one.since and one.since < begun]
-        for one in waiting if counts else ():
+        judged = live.judge_now()
+        for one in waiting if counts and judged.saw_all else ():  # a standstill behind a master that restarts is unseen
             one.rounds += 1
-        for finding in live.judge_now().loud():
+        for finding in judged.loud():
             if (row := self._stands_still(finding, begun)) is not None:
                 if row in waiting and counts:
                     self._name(row, finding)
             elif self._is_being_learned(finding):
                 self.result.learning += 1
+            elif begun <= self._removed.get(finding.consumer_group or "", begun - 1.0):
+                continue  # its clients were stopped to delete it
             elif self._is_true(finding):
                 self._tell(f"{self._now_s()} s: a client that was stopped kept a lock, which is so: {finding.summary}")
             else:
@@ -239,7 +242,6 @@ class Soak:
         while row.named is None and row.rounds < 2 * NAMED_BY_ROUND:
             if self._ended.wait(1.0):
                 return
-        subject.end()
         self._remove(subject)
 
     def _run_batches(self) -> None:
@@ -268,12 +270,13 @@ class Soak:
             self._tell(f"{self._now_s()} s: {newcomer.group} begins")
             if self._ended.wait(self._random.uniform(*NEWCOMER_STAYS_S)):
                 return
-            newcomer.pods[-1].stop()
             self._remove(newcomer)
 
     def _remove(self, subject: Subject) -> None:
-        """Delete a group, as we tell operators to."""
+        """Stop a group's clients and delete it, as we tell operators to."""
         with self._no_restart:
+            self._removed[subject.group] = float("inf")
+            subject.end()
             mqadmin(self._cluster, "deleteSubGroup", "-c", self._cluster.name, "-g", subject.group, "-r", "true")
         self._removed[subject.group] = time.time()
         self._tell(f"{self._now_s()} s: {subject.group} is deleted")
