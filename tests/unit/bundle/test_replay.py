@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from offsetguard.config import LogSource
 from offsetguard.model.errors import BundleError, NotRecorded, RequestTimedOut, RocketMQError, UndecodableResponse
 from offsetguard.sources.bundle.layout import Exchange, Meta
-from offsetguard.sources.bundle.log_replay import log_sources
+from offsetguard.sources.bundle.log_replay import LogReplay, log_sources, zone_of
 from offsetguard.sources.bundle.reader import Bundle, key_of, moments, open_bundle
 from offsetguard.sources.bundle.replay import PERIOD_MS, BundleTransport
 from offsetguard.sources.bundle.rounds import rounds_of_bundle
@@ -261,3 +262,43 @@ def test_whatever_is_not_in_a_bundle_is_a_typed_error_and_nothing_else() -> None
     outcomes = asyncio.run(ask())
     assert all(isinstance(one, NotRecorded) for one in outcomes)
     assert all("is not in the bundle at all" in str(one) for one in outcomes if isinstance(one, RocketMQError))
+
+
+LOG = (
+    b"a line of an older record\n"
+    b"2026-11-21 15:53:59 INFO one\n"
+    b"2026-11-21 15:54:00 WARN two\n"
+    b"\tat some.java.Class\n"
+    b"2026-11-21 15:54:59 INFO three\n"
+    b"2026-11-21 15:55:00 INFO four"
+)
+
+
+@pytest.fixture
+def replay(tmp_path: Path) -> LogReplay:
+    folder = tmp_path / "with [brackets] and spaces"
+    folder.mkdir()
+    (folder / "broker.log").write_bytes(LOG)
+    (tmp_path / "grown").mkdir()
+    pattern = str(folder).replace("[", "[[]") + "/*.log"
+    source = LogSource.model_construct(name="broker-a-0", files=[pattern], broker_name="broker-a", time_zone="+08:00")
+    return LogReplay([source], tmp_path / "grown")
+
+
+def test_each_round_finds_the_lines_up_to_its_minute(replay: LogReplay, tmp_path: Path) -> None:
+    lines = LOG.split(b"\n")
+    file = tmp_path / "grown" / "0" / "broker.log"
+    for minute, count in ((53, 1), (54, 2), (55, 5)):
+        replay.advance(datetime(2026, 11, 21, 7, minute, tzinfo=UTC))
+        assert file.read_bytes().splitlines() == lines[:count]
+    replay.advance(None)
+    assert file.read_bytes() == LOG
+    assert replay.sources[0].files == [f"{file.parent}/*.log"]
+
+
+def test_zones_are_offsets_or_names() -> None:
+    summer = datetime(2026, 7, 1, 12, tzinfo=UTC)
+    offsets = [summer.astimezone(zone_of(name)).utcoffset() for name in ("+08:00", "-05:30", "Asia/Shanghai", "UTC")]
+    assert [offset.total_seconds() / 3600 for offset in offsets if offset is not None] == [8, -5.5, 8, 0]
+    with pytest.raises(BundleError, match="there is no time zone 'Mars'"):
+        zone_of("Mars")

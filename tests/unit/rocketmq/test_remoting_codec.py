@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.sources.rocketmq.codes import SerializeType
+from offsetguard.sources.rocketmq.codes import SerializeType, version_name
 from offsetguard.sources.rocketmq.connection import (
     MAX_FRAME_BYTES,
     Answered,
@@ -281,3 +281,25 @@ def test_the_usual_answer_is_read_at_once_as_any_other_is(numbers: tuple[int, in
         read = decode_header(SerializeType.JSON, usual.encode(), b"body")
         assert read == decode_header(SerializeType.JSON, unusual.encode(), b"body")
         assert (read.code, read.flag, read.opaque, read.version) == numbers
+
+
+@pytest.mark.parametrize(
+    ("ordinal", "name"),
+    [
+        (399, "4.9.3"),
+        (401, "4.9.4"),
+        (409, "4.9.8"),
+        (412, "5.0.0-SNAPSHOT"),
+        (413, "5.0.0"),
+        (433, "5.1.0"),
+        (473, "5.3.0"),
+        (479, "5.3.3"),
+        (493, "5.4.0"),
+        (515, "5.5.1"),
+        (213, "4.0.0"),
+        (31, "31"),
+        (-1, "-1"),
+    ],
+)
+def test_an_ordinal_has_the_name_that_live_brokers_and_clients_give_it(ordinal: int, name: str) -> None:
+    assert version_name(ordinal) == name

@@ -3,7 +3,7 @@
 Each replayed round finds the lines that were written up to its minute; the normal tailing then runs on them as on live
 files. Lines without a time stamp belong to the record before them.
 Brokers write GMT+8 wherever they run, and so do 5.x clients; 4.x clients write their host's zone, which nothing in the
-log names. A zone that meta.json does not declare is told by the recorded exchanges: the log must overlap them.
+log names. A zone that meta.json does not declare follows from the recorded exchanges: the log must overlap them.
 """
 
 from __future__ import annotations

@@ -204,7 +204,7 @@ class RecordingTransport(ExchangeTransport):
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Asked address -> "<broker name>-<broker id>", as far as a name server has told."""
+        """Asked address -> "<broker name>-<broker id>", as far as a name server has listed them."""
         return self._labels
 
     async def exchange(self, address: str, request: Request[AnswerT]) -> RemotingCommand:

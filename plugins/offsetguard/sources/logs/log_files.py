@@ -147,7 +147,7 @@ def siblings(family: Family) -> dict[str, int]:
                     for entry in entries
                     if family_of(entry.path) == family and entry.is_file()
                 }
-        except OSError:  # most logs have one archive folder at most; a matched file that is gone is told elsewhere
+        except OSError:  # most logs have one archive folder at most; a matched file that is gone is reported elsewhere
             continue
     return found
 

@@ -6,7 +6,7 @@ has read nothing. So nothing is stored here, and nothing depends on the clock:
   next record begins, or until its file has not grown for a round;
 - a round reads at most so many bytes, shared among the files so that a flood in one does not starve the others;
 - a file is read only after it was made sure that it is the one that was placed;
-- what cannot be read is a gap that names the path and what to do; what is gone before it was read is told with it.
+- what cannot be read is a gap that names the path and what to do; what is gone before it was read is counted there.
 How logs rotate, and how files are found again: `log_files.py`.
 """
 

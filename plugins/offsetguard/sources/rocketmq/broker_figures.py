@@ -59,7 +59,7 @@ class BrokerRuntimeInfo:
 
     @property
     def commit_log_disk_bytes(self) -> int | None:
-        """Size of the commit log's disk, of `Total : 252.0 GiB, Free : 67.2 GiB.`; None = not told so."""
+        """Size of the commit log's disk, of `Total : 252.0 GiB, Free : 67.2 GiB.`; None = it does not say so."""
         found = _CAPACITY.search(self.table.get("commitLogDirCapacity", ""))
         return None if found is None else int(float(found["number"]) * 1024 ** _UNITS.index(found["unit"]))
 

@@ -1,7 +1,7 @@
 """One live address: its connections, its queue, and how fast it may be asked.
 
 Exchanges queue here until `Pacing` lets them go; a caller waits for its own answers only. Time runs from the moment of
-sending. When a peer has been silent for a whole time-out, it hangs: whatever queues for a place is told so at once
+sending. When a peer has been silent for a whole time-out, it hangs: whatever queues for a place fails at once
 instead of waiting in turn, and the next caller gets a new connection. The same holds for an address to which no
 connection can be opened, for a connection that ends without ever having brought an answer, and for a peer that does
 nothing but say that it is busy.
@@ -11,7 +11,7 @@ Plan: never more than `max_in_flight` unanswered, never more than `max_requests_
 peer says that it is busy, nothing is sent for a pause, half as many requests may be in flight afterwards, and that
 request is repeated, at most BUSY_REPEATS times after longer pauses. When GIVE_UP_AFTER requests in a row have used up
 their repeats, the peer is hopeless for who waits now. Good answers give the places back, one for each GOOD_ANSWERS.
-`Pacing` has neither socket nor clock; every method is told the time (seconds, monotonic).
+`Pacing` has neither socket nor clock; every method is given the time (seconds, monotonic).
 """
 
 from __future__ import annotations

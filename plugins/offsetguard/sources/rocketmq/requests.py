@@ -14,42 +14,10 @@ from enum import IntEnum
 from functools import cache
 from typing import Any, ClassVar, Generic, TypeVar
 
-from offsetguard.sources.rocketmq.broker_figures import (
-    BrokerRuntimeInfo,
-    BrokerStats,
-    broker_runtime_info,
-    broker_stats,
-)
-from offsetguard.sources.rocketmq.broker_settings import (
-    SubscriptionGroupTable,
-    TopicConfigTable,
-    TopicList,
-    broker_config,
-    subscription_group_table,
-    topic_config_table,
-    topic_list,
-)
+from offsetguard.sources.rocketmq import broker_figures, broker_settings, consumers, offset_table, offsets, routes
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
-from offsetguard.sources.rocketmq.consumers import (
-    ConsumerConnections,
-    ConsumerRunningInfo,
-    consumer_connections,
-    consumer_running_info,
-)
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.sources.rocketmq.message import PullResult, decode_pull_result
-from offsetguard.sources.rocketmq.offset_table import AllConsumerOffsets, all_consumer_offsets
-from offsetguard.sources.rocketmq.offsets import (
-    ConsumeStats,
-    ConsumeTimeSpans,
-    TopicStats,
-    consume_stats,
-    consume_time_spans,
-    offset_field,
-    store_time_field,
-    topic_stats,
-)
-from offsetguard.sources.rocketmq.routes import ClusterInfo, TopicRoute, cluster_info, topic_route
 
 MONITOR_GROUP = "OFFSETGUARD_MONITOR"
 """The consumer group that we pull under. Pulling under a group of the users' would overwrite its pull offset."""
@@ -95,80 +63,80 @@ def of_header(
 
 
 @dataclass(frozen=True, slots=True)
-class GetBrokerClusterInfo(Request[ClusterInfo]):
+class GetBrokerClusterInfo(Request[routes.ClusterInfo]):
     """Name server: which brokers are registered."""
 
     code = RequestCode.GET_BROKER_CLUSTER_INFO
-    decode = of_body(cluster_info)
+    decode = of_body(routes.cluster_info)
 
 
 @dataclass(frozen=True, slots=True)
-class GetRouteInfoByTopic(Request[TopicRoute]):
+class GetRouteInfoByTopic(Request[routes.TopicRoute]):
     """Name server: where a topic lives; refused with TOPIC_NOT_EXIST when nowhere."""
 
     code = RequestCode.GET_ROUTEINFO_BY_TOPIC
-    decode = of_body(topic_route)
+    decode = of_body(routes.topic_route)
     topic: str
 
 
 @dataclass(frozen=True, slots=True)
-class GetAllTopicConfig(Request[TopicConfigTable]):
+class GetAllTopicConfig(Request[broker_settings.TopicConfigTable]):
     """Every topic of a broker. No paging fields are sent: then every version answers with all of them."""
 
     code = RequestCode.GET_ALL_TOPIC_CONFIG
-    decode = of_body(topic_config_table)
+    decode = of_body(broker_settings.topic_config_table)
 
 
 @dataclass(frozen=True, slots=True)
-class GetAllSubscriptionGroupConfig(Request[SubscriptionGroupTable]):
+class GetAllSubscriptionGroupConfig(Request[broker_settings.SubscriptionGroupTable]):
     """Every consumer group of a broker; all at once, as for topics."""
 
     code = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG
-    decode = of_body(subscription_group_table)
+    decode = of_body(broker_settings.subscription_group_table)
 
 
 @dataclass(frozen=True, slots=True)
-class GetAllConsumerOffset(Request[AllConsumerOffsets]):
+class GetAllConsumerOffset(Request[offset_table.AllConsumerOffsets]):
     """Every committed offset of a broker; the only request that shows "never committed" as such."""
 
     code = RequestCode.GET_ALL_CONSUMER_OFFSET
-    decode = of_body(all_consumer_offsets)
+    decode = of_body(offset_table.all_consumer_offsets)
 
 
 @dataclass(frozen=True, slots=True)
-class GetConsumeStats(Request[ConsumeStats]):
+class GetConsumeStats(Request[offsets.ConsumeStats]):
     """Offsets of one group on one broker (read queues only); without topic: of all topics that it committed on."""
 
     code = RequestCode.GET_CONSUME_STATS
-    decode = of_body(consume_stats)
+    decode = of_body(offsets.consume_stats)
     consumer_group: str
     topic: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class GetTopicStatsInfo(Request[TopicStats]):
+class GetTopicStatsInfo(Request[offsets.TopicStats]):
     """Min and max offset of every queue of a topic on one broker (write queues; 5.x: the larger number)."""
 
     code = RequestCode.GET_TOPIC_STATS_INFO
-    decode = of_body(topic_stats)
+    decode = of_body(offsets.topic_stats)
     topic: str
 
 
 @dataclass(frozen=True, slots=True)
-class GetConsumerConnectionList(Request[ConsumerConnections]):
+class GetConsumerConnectionList(Request[consumers.ConsumerConnections]):
     """Who is connected for a group; refused with CONSUMER_NOT_ONLINE when nobody is."""
 
     code = RequestCode.GET_CONSUMER_CONNECTION_LIST
-    decode = of_body(consumer_connections)
+    decode = of_body(consumers.consumer_connections)
     consumer_group: str
 
 
 @dataclass(frozen=True, slots=True)
-class GetBrokerRuntimeInfo(Request[BrokerRuntimeInfo]):
+class GetBrokerRuntimeInfo(Request[broker_figures.BrokerRuntimeInfo]):
     """The broker's own figures: version, disk, rates."""
 
     code = RequestCode.GET_BROKER_RUNTIME_INFO
-    decode = of_body(broker_runtime_info)
+    decode = of_body(broker_figures.broker_runtime_info)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +144,7 @@ class GetBrokerConfig(Request[dict[str, str]]):
     """Every effective setting of a broker, name -> text."""
 
     code = RequestCode.GET_BROKER_CONFIG
-    decode = of_body(broker_config)
+    decode = of_body(broker_settings.broker_config)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +152,7 @@ class GetMaxOffset(Request[int]):
     """Number of the next message to be written to a queue."""
 
     code = RequestCode.GET_MAX_OFFSET
-    decode = of_header(offset_field)
+    decode = of_header(offsets.offset_field)
     topic: str
     queue_id: int
 
@@ -194,7 +162,7 @@ class GetMinOffset(Request[int]):
     """Number of the oldest message that a queue still holds."""
 
     code = RequestCode.GET_MIN_OFFSET
-    decode = of_header(offset_field)
+    decode = of_header(offsets.offset_field)
     topic: str
     queue_id: int
 
@@ -204,7 +172,7 @@ class GetEarliestMsgStoretime(Request[datetime | None]):
     """When the oldest message that a queue still holds was stored; None = it holds none (the broker says -1)."""
 
     code = RequestCode.GET_EARLIEST_MSG_STORETIME
-    decode = of_header(store_time_field)
+    decode = of_header(offsets.store_time_field)
     topic: str
     queue_id: int
 
@@ -218,24 +186,24 @@ class SearchOffsetByTimestamp(Request[int]):
     """
 
     code = RequestCode.SEARCH_OFFSET_BY_TIMESTAMP
-    decode = of_header(offset_field)
+    decode = of_header(offsets.offset_field)
     topic: str
     queue_id: int
     timestamp: int
 
 
 @dataclass(frozen=True, slots=True)
-class QueryConsumeTimeSpan(Request[ConsumeTimeSpans]):
+class QueryConsumeTimeSpan(Request[offsets.ConsumeTimeSpans]):
     """How old the first unconsumed message of each queue of (topic, group) is on one broker."""
 
     code = RequestCode.QUERY_CONSUME_TIME_SPAN
-    decode = of_body(consume_time_spans)
+    decode = of_body(offsets.consume_time_spans)
     topic: str
     consumer_group: str = field(metadata={"ext": "group"})
 
 
 @dataclass(frozen=True, slots=True)
-class GetConsumerRunningInfo(Request[ConsumerRunningInfo]):
+class GetConsumerRunningInfo(Request[consumers.ConsumerRunningInfo]):
     """What a client says of itself: the broker asks it, and holds a thread until it answers, 10 s at most.
 
     Refused with 1 (NotThere) when the client is not connected to this broker, and with 207 when it does not answer;
@@ -243,28 +211,28 @@ class GetConsumerRunningInfo(Request[ConsumerRunningInfo]):
     """
 
     code = RequestCode.GET_CONSUMER_RUNNING_INFO
-    decode = of_body(consumer_running_info)
+    decode = of_body(consumers.consumer_running_info)
     consumer_group: str
     client_id: str
     jstack_enable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class ViewBrokerStatsData(Request[BrokerStats]):
+class ViewBrokerStatsData(Request[broker_figures.BrokerStats]):
     """One rate as this replica counted it; refused with 1 (NotThere) when it has counted nothing since its start."""
 
     code = RequestCode.VIEW_BROKER_STATS_DATA
-    decode = of_body(broker_stats)
+    decode = of_body(broker_figures.broker_stats)
     stats_name: str
     stats_key: str
 
 
 @dataclass(frozen=True, slots=True)
-class GetSystemTopicListFromBroker(Request[TopicList]):
+class GetSystemTopicListFromBroker(Request[broker_settings.TopicList]):
     """The topics that this broker takes for RocketMQ's own."""
 
     code = RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER
-    decode = of_body(topic_list)
+    decode = of_body(broker_settings.topic_list)
 
 
 @dataclass(frozen=True, slots=True)

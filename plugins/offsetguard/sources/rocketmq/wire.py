@@ -93,14 +93,14 @@ _ADVICE = (
 
 
 class Owner(Protocol):
-    """Who is told."""
+    """Who owns a connection and hears what happens on it."""
 
     def settle(self, exchange: Exchange, outcome: Outcome) -> None:
         """Take an outcome; the exchange is over for the wire."""
         ...
 
     def proceed(self) -> None:
-        """Send more: all that was to be told for now has been told, and places may be free."""
+        """Send more: all outcomes so far have been passed on, and places may be free."""
         ...
 
     def hung(self) -> None:

@@ -82,11 +82,11 @@ def read_state_file(
             continue
         if remark:
             problems.append((path, remark, b""))
-        return Reading(StateFile(path, text, written_at), _told(folder / name, path, problems))
-    return Reading(None, _told(folder / name, None, problems))
+        return Reading(StateFile(path, text, written_at), _with_substitute(folder / name, path, problems))
+    return Reading(None, _with_substitute(folder / name, None, problems))
 
 
-def _told(
+def _with_substitute(
     wanted: Path, used: Path | None, problems: list[tuple[Path, str, bytes]]
 ) -> tuple[tuple[Path, str, bytes], ...]:
     """Return the problems, each with what is used instead; a missing file is one when only its .bak is there."""
