@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -109,12 +110,6 @@ class QueueEnds:
     min_offsets: array[int]
     max_offsets: array[int]
     last_update_ms: array[int]  # store time of the newest message, 0 or less = unknown
-    at_us: int | None = field(init=False)  # `at` as columns hold it
-    dense: bool = field(init=False)  # the ids are 0, 1, 2, ...
-
-    def __post_init__(self) -> None:
-        self.at_us = microseconds(self.at)
-        self.dense = is_dense(self.queue_ids)
 
     @classmethod
     def of(cls, stats: TopicStats | None, at: datetime) -> QueueEnds:
@@ -140,11 +135,9 @@ class QueueEnds:
 
     def get(self, queue_id: int) -> TopicOffsets | None:
         """Return one queue's ends; None = the broker does not have it."""
-        if self.dense:
-            position = queue_id if 0 <= queue_id < len(self.queue_ids) else -1
-        else:
-            position = self.queue_ids.index(queue_id) if queue_id in self.queue_ids else -1
-        return self._at(position) if position >= 0 else None
+        position = bisect_left(self.queue_ids, queue_id)
+        is_there = position < len(self.queue_ids) and self.queue_ids[position] == queue_id
+        return self._at(position) if is_there else None
 
     def items(self) -> Iterator[tuple[int, TopicOffsets]]:
         """Yield (queue id, ends) in ascending order."""
@@ -183,11 +176,6 @@ class WaitingAges:
             return microseconds(span.min_timestamp) or None
         delay_ms = max(span.delay_ms or 0, 0)
         return (microseconds(self.at) or 0) - delay_ms * 1_000 if delay_ms else None
-
-
-def is_dense(queue_ids: array[int]) -> bool:
-    """Whether ascending queue ids are 0, 1, 2, ...: as of every topic but those that lost write queues."""
-    return not queue_ids or (queue_ids[0] == 0 and queue_ids[-1] == len(queue_ids) - 1)
 
 
 _NOTHING = INT64_RANGE.start  # stands for None

@@ -1,16 +1,16 @@
 """The two big tables, `queue_snapshots` and `topic_queue_snapshots`, made column by column and broker by broker.
 
-No dictionary per row, and no look at each queue of a pair that is healthy and was not asked in detail: its columns are
-copied as they are. Names are dictionary-encoded (`columns.NameColumn`): a million rows repeat a few thousand of them.
+No dictionary per row, and no look at each queue of a pair that was not asked in detail: its columns are copied as they
+are. Names are dictionary-encoded (`columns.NameColumn`): a million rows repeat a few thousand of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
 import pyarrow as pa
 
-from offsetguard.collect.broker_reading import BrokerReading, PairReading, QueueEnds
+from offsetguard.collect.broker_reading import BrokerReading, PairReading
 from offsetguard.collect.columns import MostlyAlike, NameColumn, NumberColumn, constant_text, microseconds
 from offsetguard.collect.earlier_round import EarlierFigures
 from offsetguard.collect.group_members import GroupMembers
@@ -43,25 +43,13 @@ def queue_table(
     """
     chunks, alike = [], MostlyAlike()
     for reading in masters:
-        columns = _Columns(QUEUE_SNAPSHOTS, alike)
-        columns.set_all("cluster", cluster)
-        columns.set_all("interval_start", microseconds(interval.start))
-        columns.set_all("broker_name", reading.broker_name)
+        columns = _Columns(QUEUE_SNAPSHOTS, alike, cluster, interval, reading.broker_name)
         columns.set_all("origin", origin)
         columns.set_all("consumer_offset_read_at", microseconds(reading.committed_at))
         details = _Details(reading, earlier, pop_groups)
-        for topic, pairs in topic_readings(reading, members, {*own_names, *reading.system_topics}):
-            ends = reading.queue_ends.get(topic)
-            columns_of_topic = ends.min_offsets if ends else None
-            plain: list[PairReading] = []  # pairs that follow each other: just their offsets and the topic's columns
+        for _, pairs in topic_readings(reading, members, {*own_names, *reading.system_topics}):
             for pair in pairs:
-                if pair.min_offsets is columns_of_topic and not details.of(pair.consumer_group, topic):
-                    plain.append(pair)
-                    continue
-                _add_plain(columns, ends, plain)
-                plain = []
                 _add_pair(columns, details, pair)
-            _add_plain(columns, ends, plain)
         chunks.append(columns.table())
     return _joined(QUEUE_SNAPSHOTS, chunks)
 
@@ -72,10 +60,7 @@ def topic_queue_table(
     """Return `topic_queue_snapshots` of all masters; a queue that was not seen has no figures."""
     chunks, alike = [], MostlyAlike()
     for reading in masters:
-        columns = _Columns(TOPIC_QUEUE_SNAPSHOTS, alike)
-        columns.set_all("cluster", cluster)
-        columns.set_all("interval_start", microseconds(interval.start))
-        columns.set_all("broker_name", reading.broker_name)
+        columns = _Columns(TOPIC_QUEUE_SNAPSHOTS, alike, cluster, interval, reading.broker_name)
         system_names = {*own_names, *reading.system_topics}
         for topic, config in sorted((reading.topics or {}).items()):
             if topic_kind(topic, system_names) is not TopicKind.SYSTEM:
@@ -87,28 +72,20 @@ def topic_queue_table(
 class _Columns:
     """The columns of one table while they grow. Rows of some columns are mostly alike: those list the exceptions."""
 
-    def __init__(self, table: Table, alike: MostlyAlike) -> None:
+    def __init__(self, table: Table, alike: MostlyAlike, cluster: str, interval: Interval, broker_name: str) -> None:
         self._table = table
         self._alike = alike
-        self._same: dict[str, str | int | None] = {}
+        start = microseconds(interval.start)
+        self._same: dict[str, str | int | None] = {
+            "cluster": cluster,
+            "interval_start": start,
+            "broker_name": broker_name,
+        }
         self._other: dict[str, dict[int, int | None]] = {}  # column -> row -> value
         self.names = {column.name: NameColumn() for column in table.columns if column.type is ColumnType.STRING}
         self.numbers = {
             column.name: NumberColumn(column.type) for column in table.columns if column.type is not ColumnType.STRING
         }
-
-    def add_pairs(self, ends: QueueEnds, pairs: Sequence[PairReading]) -> None:
-        """Add pairs of one topic that have its queues, with nothing known of them beyond their offsets."""
-        count, times = len(ends.queue_ids), len(pairs)
-        self.names["topic"].add(pairs[0].topic, count * times)
-        numbers = self.numbers
-        numbers["queue_id"].extend(ends.queue_ids * times)
-        numbers["min_offset"].extend(ends.min_offsets * times)
-        numbers["max_offset"].extend(ends.max_offsets * times)
-        numbers["max_offset_read_at"].add(ends.at_us, count * times)
-        for pair in pairs:
-            self.names["consumer_group"].add(pair.consumer_group, count)
-            numbers["consumer_offset"].extend(pair.consumer_offsets)
 
     def set_all(self, name: str, value: str | int | None) -> None:
         """Give all rows that get no other value this one; a column that nobody fills is NULL."""
@@ -169,13 +146,8 @@ class _Details:
         )
 
 
-def _add_plain(columns: _Columns, ends: QueueEnds | None, pairs: Sequence[PairReading]) -> None:
-    if ends is not None and pairs:
-        columns.add_pairs(ends, pairs)
-
-
 def _add_pair(columns: _Columns, details: _Details, pair: PairReading) -> None:
-    group, topic, queue_ids, consumer, low, high, _, _ = pair
+    group, topic, queue_ids, consumer, low, high, _, max_at = pair
     count = len(queue_ids)
     names, numbers = columns.names, columns.numbers
     first = len(numbers["queue_id"])
@@ -185,10 +157,9 @@ def _add_pair(columns: _Columns, details: _Details, pair: PairReading) -> None:
     numbers["min_offset"].extend(low)
     numbers["max_offset"].extend(high)
     numbers["consumer_offset"].extend(consumer)
-    reading = details.reading
-    ends = reading.queue_ends.get(topic)
-    numbers["max_offset_read_at"].add(ends.at_us if ends else None, count)
+    numbers["max_offset_read_at"].add(microseconds(max_at), count)
     if details.of(group, topic):
+        reading = details.reading
         stats = reading.consume_stats.get(group)
         consumed = stats.body.of_topic(topic, reading.broker_name) if stats and stats.body else {}
         for row, (queue_id, offsets) in enumerate(pair.offsets(), first):
@@ -254,7 +225,7 @@ def _add_topic(columns: _Columns, reading: BrokerReading, topic: str, read_queue
         numbers["last_update_at"].extend(
             [ms * _US_PER_MS if 0 < ms <= _LAST_MS else None for ms in ends.last_update_ms]
         )
-        numbers["read_at"].add(ends.at_us, count)
+        numbers["read_at"].add(microseconds(ends.at), count)
     if count >= read_queue_nums:
         return
     unseen = sorted(set(range(read_queue_nums)) - set(known))

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
 
-from offsetguard.collect.broker_reading import BrokerReading, PairReading, QueueEnds, is_dense
+from offsetguard.collect.broker_reading import BrokerReading, PairReading, QueueEnds
 from offsetguard.collect.group_members import GroupMembers
 from offsetguard.collect.system_names import TopicKind, is_lite_topic, is_system_group, topic_kind
 from offsetguard.sources.rocketmq.offset_table import TopicAtGroup
@@ -28,34 +28,24 @@ def topic_readings(
     """Yield each topic with the (group, topic) pairs that have queues on one master; topics and groups in order.
 
     `system_names`: topics that are RocketMQ's own on this cluster besides the known ones. `groups`: only these.
-    A pair that has just the topic's queues shares the topic's columns: `pair.min_offsets is ends.min_offsets`.
     """
     offsets_of = reading.committed_offsets
     committed = (key for key in offsets_of if groups is None or key[1] in groups)
     keys = sorted({*committed, *_subscribed(reading, members, groups)})
-    consumer_at = reading.committed_at
     subscribed: dict[str, Collection[str] | None] = {}  # topics by group; None: the group has no rows
     for topic, of_topic in groupby(keys, key=itemgetter(0)):
-        ends = reading.queue_ends.get(topic)
         if is_lite_topic(topic) or topic_kind(topic, system_names) is TopicKind.SYSTEM:
             continue
-        shared_ids = ends.queue_ids if ends is not None and ends.dense else None
         config = (reading.topics or {}).get(topic)
         read_queue_nums = config.read_queue_nums if config else 0
         pairs = []
-        for key in of_topic:
-            group = key[1]
+        for _, group in of_topic:
             if group not in subscribed:
                 subscribed[group] = _subscribed_topics(group, members.get(group))
             if (its_topics := subscribed[group]) is None:
                 continue
-            queue_ids, offsets = known = offsets_of.queues_of(key)
             expected = read_queue_nums if topic in its_topics else 0
-            if ends is not None and queue_ids == shared_ids and expected <= len(offsets):
-                low, high = ends.min_offsets, ends.max_offsets  # nearly all pairs: their columns stand there already
-                pairs.append(PairReading(group, topic, queue_ids, offsets, low, high, consumer_at, ends.at))
-            else:
-                pairs.append(_pair(reading, group, topic, known, expected))
+            pairs.append(_pair(reading, group, topic, offsets_of.queues_of((topic, group)), expected))
         if pairs:
             yield topic, pairs
 
@@ -96,26 +86,24 @@ def _pair(
 ) -> PairReading:
     queue_ids, offsets = known
     consumer: array[int] | list[int | None] = offsets
-    dense = is_dense(queue_ids)
-    if not dense or len(queue_ids) < read_queue_nums:
+    if not _is_dense(queue_ids) or len(queue_ids) < read_queue_nums:
         by_queue = dict(zip(queue_ids, offsets, strict=True))
         queue_ids = array("i", sorted({*queue_ids, *range(read_queue_nums)}))
-        dense = is_dense(queue_ids)
         consumer = [by_queue.get(queue_id) for queue_id in queue_ids]
     ends = reading.queue_ends.get(topic)
-    low, high = _ends(ends, queue_ids, dense=dense)
-    consumer_at = reading.committed_at
-    return PairReading(group, topic, queue_ids, consumer, low, high, consumer_at, ends.at if ends else None)
+    low, high = _ends(ends, queue_ids)
+    return PairReading(group, topic, queue_ids, consumer, low, high, reading.committed_at, ends.at if ends else None)
+
+
+def _is_dense(queue_ids: array[int]) -> bool:
+    """Whether ascending queue ids are 0, 1, 2, ...: as of every topic but those that lost write queues."""
+    return not queue_ids or (queue_ids[0] == 0 and queue_ids[-1] == len(queue_ids) - 1)
 
 
 def _ends(
-    ends: QueueEnds | None, queue_ids: array[int], *, dense: bool
+    ends: QueueEnds | None, queue_ids: array[int]
 ) -> tuple[array[int] | list[int | None], array[int] | list[int | None]]:
-    if ends is None:
-        return [None] * len(queue_ids), [None] * len(queue_ids)
-    if dense and ends.dense and len(queue_ids) <= len(ends.queue_ids):
-        if len(queue_ids) == len(ends.queue_ids):
-            return ends.min_offsets, ends.max_offsets
-        return ends.min_offsets[: len(queue_ids)], ends.max_offsets[: len(queue_ids)]
-    found = [ends.get(queue_id) for queue_id in queue_ids]
+    if ends is not None and ends.queue_ids == queue_ids:  # nearly all pairs: their columns stand there already
+        return ends.min_offsets, ends.max_offsets
+    found = [ends.get(queue_id) if ends is not None else None for queue_id in queue_ids]
     return [one.min_offset if one else None for one in found], [one.max_offset if one else None for one in found]
