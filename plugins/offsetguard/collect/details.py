@@ -25,7 +25,6 @@ import asyncio
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 
 from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer, StatsItem
@@ -87,13 +86,6 @@ CLIENT_SILENCE_S = 0.5  # nor for all of them when none has answered for so long
 GroupClient = tuple[str, str]  # (consumer group, client id)
 
 
-@dataclass(frozen=True, slots=True)
-class ClientPlan:
-    """Which clients are asked through which master, by broker name."""
-
-    by_broker: dict[str, list[GroupClient]] = field(default_factory=dict)
-
-
 def plan_clients(
     masters: Sequence[BrokerReading],
     suspects: Sequence[str],
@@ -102,8 +94,8 @@ def plan_clients(
     limit: int,
     round_number: int,
     ledger: RequestLedger,
-) -> ClientPlan:
-    """Choose clients of the suspects, and of the share in its turn; each is asked through the first master it is on."""
+) -> dict[str, list[GroupClient]]:
+    """Choose clients of the suspects, and of the share in its turn; by the name of the first master that each is on."""
     for_suspects = limit - limit // SHARE_OF_PLACES
     chosen, left = choose_clients(_clients(masters, suspects), for_suspects, round_number)
     of_share, left_of_share = choose_clients(_clients(masters, share), limit - len(chosen), round_number)
@@ -112,7 +104,7 @@ def plan_clients(
     plan: defaultdict[str, list[GroupClient]] = defaultdict(list)
     for client in (*chosen, *of_share):
         plan[_first_master_of(client, masters)].append(client)
-    return ClientPlan(dict(plan))
+    return dict(plan)
 
 
 async def read_clients(link: ReplicaLink, reading: BrokerReading, clients: Sequence[GroupClient]) -> None:

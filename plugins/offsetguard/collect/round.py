@@ -21,7 +21,7 @@ from offsetguard.collect.detail_choice import (
     round_number_of,
     suspect_of,
 )
-from offsetguard.collect.details import ClientPlan, plan_clients, read_clients, read_rates
+from offsetguard.collect.details import GroupClient, plan_clients, read_clients, read_rates
 from offsetguard.collect.earlier_round import EarlierFigures, EarlierRound
 from offsetguard.collect.group_members import (
     GroupMembers,
@@ -92,7 +92,7 @@ class Round:
         self.log_reading = LogReading(cursors=earlier.manifest.log_cursors if earlier.manifest else ())
         self.resets: list[QueueReset] = []
         self._reading_logs: asyncio.Task[LogReading] | None = None
-        self._client_plan = ClientPlan()
+        self._client_plan: dict[str, list[GroupClient]] = {}  # by the name of the broker that is asked about them
         self._dead_letter_groups: frozenset[str] = frozenset()  # whose oldest dead letter is asked for
         self._log_sources = log_sources
         self._metrics_urls = metrics_urls or {}
@@ -246,7 +246,7 @@ class Round:
         if reading.committed is None:
             return
         groups = self._detailed(reading, choice)
-        clients = self._client_plan.by_broker.get(reading.broker_name, ())
+        clients = self._client_plan.get(reading.broker_name, ())
         offsets = read_detailed_offsets(
             link,
             reading,
