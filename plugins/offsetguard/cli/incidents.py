@@ -12,7 +12,7 @@ import click
 from sqlalchemy.orm import Session
 
 from offsetguard.catalogue.text import format_duration, format_moment
-from offsetguard.cli.output import plain, shown, wants_json
+from offsetguard.cli.output import plain, queue_documents, shown, wants_json
 from offsetguard.cli.parameters import author_option, format_option, our_database
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.model.errors import SilenceError
@@ -66,15 +66,7 @@ def incident_as_json(
         "evidence": {name: plain(figure) for name, figure in evidence.figures.items()},
     }
     if history is not None:
-        document["queues"] = [
-            {
-                "topic": queue.message_queue.topic,
-                "broker_name": queue.message_queue.broker_name,
-                "queue_id": queue.message_queue.queue_id,
-                **{name: plain(figure) for name, figure in queue.figures.items()},
-            }
-            for queue in evidence.queues
-        ]
+        document["queues"] = queue_documents(evidence.queues)
         document["queue_count"] = evidence.queue_count
         document["told"] = [
             {

@@ -17,7 +17,7 @@ from offsetguard.catalogue.text import format_moment
 from offsetguard.collect.manifest import Manifest
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.judge.rule import Finding
-from offsetguard.model.verdicts import CannotTell, Figure, Severity
+from offsetguard.model.verdicts import CannotTell, Figure, QueueEvidence, Severity
 
 MAX_QUEUES_SHOWN = 10
 _TEXT_LIMIT = 4_000
@@ -43,6 +43,19 @@ def wants_json(output_format: str) -> bool:
     return output_format == "json" or (output_format == "auto" and not sys.stdout.isatty())
 
 
+def queue_documents(queues: Iterable[QueueEvidence]) -> list[dict[str, Any]]:
+    """Return queues with the figures that were found in them, for JSON."""
+    return [
+        {
+            "topic": queue.message_queue.topic,
+            "broker_name": queue.message_queue.broker_name,
+            "queue_id": queue.message_queue.queue_id,
+            **{name: plain(figure) for name, figure in queue.figures.items()},
+        }
+        for queue in queues
+    ]
+
+
 def finding_as_json(finding: Finding, more: Mapping[str, Figure] | None = None) -> str:
     """Return one line of JSON; times are ISO 8601 in UTC. `more`: fields that only some commands add."""
     document: dict[str, Any] = {
@@ -56,15 +69,7 @@ def finding_as_json(finding: Finding, more: Mapping[str, Figure] | None = None) 
         "cause": finding.cause,
         "do_next": finding.do_next,
         "evidence": {name: plain(figure) for name, figure in finding.figures.items()},
-        "queues": [
-            {
-                "topic": queue.message_queue.topic,
-                "broker_name": queue.message_queue.broker_name,
-                "queue_id": queue.message_queue.queue_id,
-                **{name: plain(figure) for name, figure in queue.figures.items()},
-            }
-            for queue in finding.queues
-        ],
+        "queues": queue_documents(finding.queues),
         "broker_names": sorted(finding.all_broker_names),
         "explains": [
             {

@@ -133,15 +133,6 @@ class Config(Section):
         text = own or self.delivery.daily_report_at
         return None if text is None else time.fromisoformat(text)
 
-    def unmatched_positions(self, cluster: str, consumer_groups: Iterable[str]) -> list[int]:
-        """Return positions in `groups`: entries for a cluster that match none of its groups: misspelt, not started."""
-        matched = {position for name in consumer_groups for position in self._policies.by_match.matching(name)}
-        return [
-            position
-            for position, entry in enumerate(self.groups)
-            if matches(cluster, entry.cluster) and position not in matched
-        ]
-
 
 EVERYTHING = {"detail_groups": 1_000_000, "share_rounds": 1, "rates": 1_000_000, "running_info_clients": 10_000}
 """Details of all groups in every round: for bundles, whose readers cannot ask again and whose replay burdens nobody."""

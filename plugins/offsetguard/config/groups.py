@@ -65,7 +65,7 @@ class Policies:
         """Take the sections of the file."""
         self._entries = entries
         self._default_team = default_team
-        self.by_match = PatternIndex([entry.match for entry in entries])
+        self._by_match = PatternIndex([entry.match for entry in entries])
         self._found: dict[tuple[str, str], EffectivePolicy] = {}
         self._merged: dict[tuple[int, ...], EffectivePolicy] = {}
 
@@ -84,7 +84,7 @@ class Policies:
         return self._found[key]
 
     def _matching(self, cluster: str, consumer_group: str) -> tuple[int, ...]:
-        found = self.by_match.matching(consumer_group)
+        found = self._by_match.matching(consumer_group)
         return tuple(position for position in found if matches(cluster, self._entries[position].cluster))
 
     def _merge(self, positions: tuple[int, ...]) -> EffectivePolicy:

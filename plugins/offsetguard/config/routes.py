@@ -150,7 +150,7 @@ class Maintenance:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What holds for one piece of news, with every field filled in; equal routes are the same object."""
+    """What holds for one piece of news, with every field filled in."""
 
     team: str  # that the news belongs to
     heard_by: str  # the team whose receivers they are: the default team where `team` has none
@@ -206,8 +206,6 @@ class Routing:
         self._about_no_group = [n for n, entry in enumerate(entries) if entry.consumer_group == "*"]
         self._near: dict[tuple[str, str | None], tuple[int, ...]] = {}
         self._chosen: dict[tuple[str, tuple[int, ...], str, Severity], RouteChoice] = {}
-        self._choices: dict[tuple[str, tuple[int, ...], tuple[int, ...]], RouteChoice] = {}
-        self._routes: dict[Route, Route] = {}
 
     def choose(
         self, team: str, cluster: str, *, rule_id: str, severity: Severity, consumer_group: str | None
@@ -220,10 +218,7 @@ class Routing:
         if key not in self._chosen:
             own = self._of_team(near, team, rule_id, severity)
             default = self._of_team(near, self._default_team, rule_id, severity)
-            same = (team, own, default)
-            if same not in self._choices:
-                self._choices[same] = self._choice(team, own, default)
-            self._chosen[key] = self._choices[same]
+            self._chosen[key] = self._choice(team, own, default)
         return self._chosen[key]
 
     def _entries_near(self, cluster: str, consumer_group: str | None) -> tuple[int, ...]:
@@ -256,7 +251,7 @@ class Routing:
         for name in RECEIVER_LISTS:
             values.pop(name, None)
         route = Route(team=team, heard_by=heard_by, receivers=told, **values)
-        return RouteChoice(self._routes.setdefault(route, route), decided_by, receivers_by)
+        return RouteChoice(route, decided_by, receivers_by)
 
     def _deciders(self, positions: Sequence[int]) -> dict[str, int]:
         """Return for each field that an entry of these sets the first one that does."""

@@ -67,29 +67,19 @@ class IncidentList(Record):
     silences: tuple[SilenceLine, ...]
 
 
-class IncidentPage(Record):
-    """The page of one incident."""
+class IncidentPage(ListedIncident):
+    """The page of one incident: what the list says of it, and all the rest."""
 
-    incident_id: str
-    cluster: str
-    rule_id: str
     consumer_group: str | None
     topic: str | None
-    severity: str
-    state: str
-    summary: str
     cause: str
     do_next: str
     unknown_because: str | None
-    since: str
-    lasted: str
     last_seen: str
     seen_count: int
     peak: str | None
     resolved_at: str | None
-    resolution: str | None
     escalation_level: int
-    acknowledged_by: str | None
     acknowledged_at: str | None
     acknowledgement: str | None
     figures: tuple[FigureView, ...]
@@ -133,26 +123,17 @@ def incident_page(
     """Return the page of one incident; `muting`: silences that are about it now."""
     evidence, subject = incident.evidence, incident.subject
     return IncidentPage(
-        incident_id=incident.incident_id,
-        cluster=subject.cluster,
-        rule_id=subject.rule_id,
+        **dict(listed(incident, acknowledgement, muting, now)),
         consumer_group=subject.consumer_group,
         topic=subject.topic,
-        severity=evidence.severity.value,
-        state=incident.state,
-        summary=evidence.summary,
         cause=evidence.cause,
         do_next=evidence.do_next,
         unknown_because=incident.unknown_because,
-        since=format_moment(incident.opened_at),
-        lasted=format_duration(incident.lasted_ms(now)),
         last_seen=format_moment(incident.last_seen_at),
         seen_count=incident.seen_count,
         peak=_peak(incident),
         resolved_at=incident.resolved_at and format_moment(incident.resolved_at),
-        resolution=incident.resolution,
         escalation_level=incident.escalation_level,
-        acknowledged_by=acknowledgement.author if acknowledgement else None,
         acknowledged_at=format_moment(acknowledgement.at) if acknowledgement else None,
         acknowledgement=(acknowledgement.comment or None) if acknowledgement else None,
         figures=_figures(evidence.figures),

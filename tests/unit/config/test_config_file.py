@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from offsetguard.config import Config
 from offsetguard.config.fields import Section
-from offsetguard.config.file import load_config, read_config_file
+from offsetguard.config.file import load_config
 from offsetguard.model.errors import ConfigError
 from offsetguard_peers.cases.running import examples, for_each
 
@@ -105,15 +105,6 @@ def test_a_team_may_be_called_what_a_secret_is_called(tmp_path: Path) -> None:
 def test_a_section_left_empty_means_its_defaults(tmp_path: Path) -> None:
     text = MISTAKES["right"].split("groups:")[0] + "groups:\n  # - match: x\ndelivery:\njudgement:\n"
     assert problems(text, tmp_path)[1] == []
-
-
-def test_a_pattern_that_matches_nothing_is_named_with_its_line(tmp_path: Path) -> None:
-    path = tmp_path / "offsetguard.yml"
-    path.write_text(MISTAKES["right"], encoding="utf-8")
-    file = read_config_file(path)
-    assert file.config.unmatched_positions("orders", ["billing"]) == [0]
-    assert file.config.unmatched_positions("orders", ["billing", "order-1"]) == []
-    assert str(file.problem(("groups", 0, "match"), "x")) == f"{path}:8: groups[0].match: x"
 
 
 plain_values = st.recursive(

@@ -127,7 +127,7 @@ def test_a_route_is_the_first_entry_that_sets_each_field_and_somebody_always_hea
         heard = [(one, told_by(config, one, said)) for one in (team, "first")]
         expected = next(((one, told) for one, told in heard if told), ("first", [("mail", "first@example.com")]))
         assert (route.heard_by, list(route.receivers)) == expected
-        assert route is config.route(team, cluster, rule_id=rule_id, severity=severity, consumer_group=group)
+        assert route == config.route(team, cluster, rule_id=rule_id, severity=severity, consumer_group=group)
 
 
 def naive(config: Config, team: str, field: str, news: News) -> Any:
