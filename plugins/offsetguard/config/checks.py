@@ -1,7 +1,7 @@
 """What a file that can be read says and cannot mean: problems, and notes that one should know.
 
-Checked are entries that never take effect, patterns that match nothing, receivers that stand twice, teams that nobody
-hears, and time windows that mute nothing or everything; what entries say together: `contradictions.py`.
+Checked are entries that never take effect, patterns that match nothing, receivers that stand twice, teams that are
+never notified, and time windows that mute nothing or everything; what entries say together: `contradictions.py`.
 """
 
 from __future__ import annotations

@@ -86,8 +86,8 @@ class Config(Section):
     clusters: Annotated[dict[Name, Cluster], Field(min_length=1)]  # by your name for it, which stands in every message
     groups: list[GroupPolicy] = []  # owners and limits of consumer groups
     teams: dict[Name, Team]  # who is told
-    default_team: Name  # hears about brokers, and about every group that nobody else owns
-    routes: list[RouteEntry] = []  # who hears what, when, in which language
+    default_team: Name  # is notified about brokers, and about every group that nobody else owns
+    routes: list[RouteEntry] = []  # who is notified of what, when, in which language
     delivery: Delivery = Delivery()  # through what, and what holds where no route says otherwise
     judgement: Judgement = Judgement()  # spans of time that the rules look at, and what brokers may be off by
     retention: Retention = Retention()  # how long things are kept
@@ -118,7 +118,7 @@ class Config(Section):
     def route(
         self, team: str, cluster: str, *, rule_id: str, severity: Severity, consumer_group: str | None = None
     ) -> Route:
-        """Return who of a team hears news about a group (None: about the cluster), when and in which language."""
+        """Return who of a team is notified about a group (None: about the cluster), when and in which language."""
         return self.route_choice(team, cluster, rule_id=rule_id, severity=severity, consumer_group=consumer_group).route
 
     def route_choice(
@@ -150,7 +150,7 @@ _HEARD = "the default team needs a mail address, a Slack channel or a Slack webh
 
 
 def reference_problems(document: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
-    """Yield (path, what is wrong) for names that stand nowhere or twice, and a default team that nobody hears.
+    """Yield (path, what is wrong) for names that stand nowhere or twice, and a default team without receivers.
 
     Takes plain values of any shape, so that a file's other problems do not hide these; wrong types are skipped.
     """

@@ -26,7 +26,7 @@ Made from `plugins/offsetguard/config/` by `python -m offsetguard.config.referen
 - **Where**: the environment variable `OFFSETGUARD_CONFIG` names the file; without it, `config/offsetguard.yml`.
 - **When it holds**: every task reads it when it runs, so a change holds from the next task on; nothing is restarted.
 - **When it is broken**: tasks go on with the last file that was right (kept as `last_good_config.yml` in
-  `OFFSETGUARD_HOME`), each logs what is wrong with its line, and after two intervals the default team hears of it
+  `OFFSETGUARD_HOME`), each logs what is wrong with its line, and after two intervals the default team is told
   (rule [config_broken](rules.md#config_broken)). Where no file was right before, tasks fail with the same lines.
 - **Check it**: `offsetguard config check` says what was understood and every problem with its line;
   `--live` also asks the name servers which patterns match no consumer group.
@@ -41,9 +41,9 @@ In `groups` and in `routes`, for each field the first entry that matches and set
 general ones, and what they do not set is inherited from below, at last from the defaults (`groups`), the team's own
 receivers and `delivery` (`routes`). An entry that can never take effect is a problem to `config check`.
 
-Who hears of trouble of a consumer group: its team (`groups`), else the default team. Trouble of brokers and of the
-cluster itself belongs to the default team. The receivers are the team's, unless a route replaces them, kind by kind; a
-team that is left with none is heard by the default team: somebody always hears.
+Who is notified of trouble of a consumer group: its team (`groups`), else the default team. Trouble of brokers and of
+the cluster itself belongs to the default team. The receivers are the team's, unless a route replaces them, kind by
+kind; a team that is left with none is stood in for by the default team: somebody is always notified.
 
 A route also matches what is about no group in particular only where its `consumer_group` is `*`.
 """

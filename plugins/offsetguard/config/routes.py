@@ -1,6 +1,6 @@
-"""Sections `teams` and `routes`: who hears what, when, how, in which language.
+"""Sections `teams` and `routes`: who is notified of what, when, how, in which language.
 
-From the entries of `routes` to the one Route of a piece of news: per field the first entry that sets it wins.
+From the entries of `routes` to the one Route of a notification: per field the first entry that sets it wins.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,8 +38,8 @@ class Delivery(Section):
     """When and through what messages go out."""
 
     group_wait_ms: MillisecondsOrNone = 0  # from the first incident to the first message: more may come and fit in
-    group_interval_ms: Milliseconds = 5 * 60_000  # from a message to the next one with news about the same cause
-    repeat_interval_ms: Milliseconds = 4 * 3_600_000  # from a message to the next one without news
+    group_interval_ms: Milliseconds = 5 * 60_000  # from a message to the next one with something new about its cause
+    repeat_interval_ms: Milliseconds = 4 * 3_600_000  # from a message to the next one with nothing new
     notify_within_ms: Milliseconds = 15 * 60_000  # older intervals are recorded as history and never sent
     send_resolved: StrictBool = True  # tell when it is over, with duration and peak
     language: Language = Language.EN  # of messages
@@ -100,11 +100,11 @@ class MaintenanceEntry(Section):
 
 
 class RouteEntry(Section):
-    """What holds for the news that the patterns match; for each field the first entry that sets it wins."""
+    """What holds for the notifications that the patterns match; for each field the first entry that sets it wins."""
 
     team: Glob = "*"  # glob on the team that owns the group; the default team for brokers and clusters
     cluster: Glob = "*"  # glob on the cluster's name
-    consumer_group: Glob = "*"  # "*" also matches news that is about no group in particular
+    consumer_group: Glob = "*"  # "*" also matches what is about no group in particular
     rule: Glob = "*"  # glob on the rule's id, as at the foot of each message; daily_report: the daily report
     severity: Severity = Severity.INFO  # at least
     mail: list[MailAddress] | None = None  # instead of the team's own; [] is nobody by mail
@@ -116,7 +116,7 @@ class RouteEntry(Section):
     group_interval_ms: Milliseconds | None = None  # as in delivery
     repeat_interval_ms: Milliseconds | None = None  # as in delivery
     send_resolved: StrictBool | None = None  # as in delivery
-    quiet_hours: list[QuietHoursEntry] | None = None  # when less severe news waits
+    quiet_hours: list[QuietHoursEntry] | None = None  # when what is less severe waits
     maintenance: list[MaintenanceEntry] | None = None  # when nothing is told
     escalate_after_repeats: Annotated[StrictInt, Field(ge=1)] | None = None  # repeats that nobody acknowledged, or ...
     escalate_after_ms: Milliseconds | None = None  # ... time since it was first told, whichever comes first
@@ -150,9 +150,9 @@ class Maintenance:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What holds for one piece of news, with every field filled in."""
+    """What holds for one notification, with every field filled in."""
 
-    team: str  # that the news belongs to
+    team: str  # that owns what it is about
     heard_by: str  # the team whose receivers they are: the default team where `team` has none
     receivers: tuple[Receiver, ...]  # never empty, each once
     language: Language
@@ -210,7 +210,7 @@ class Routing:
     def choose(
         self, team: str, cluster: str, *, rule_id: str, severity: Severity, consumer_group: str | None
     ) -> RouteChoice:
-        """Return what holds for news about a group of a cluster, or about the cluster (`consumer_group` None)."""
+        """Return what holds for notifications about a group, or about the cluster (`consumer_group` None)."""
         near = self._near.get((cluster, consumer_group))
         if near is None:
             near = self._near[cluster, consumer_group] = self._entries_near(cluster, consumer_group)
@@ -263,7 +263,7 @@ class Routing:
     def _receivers(
         self, team: str, own: Sequence[int], default: Sequence[int]
     ) -> tuple[str, dict[str, int], tuple[Any, ...]]:
-        """Return who hears: the team, else the default team by its routes, else the default team's own list."""
+        """Return who is notified: the team, else the default team by its routes, else the default team's own list."""
         for heard_by, positions in ((team, own), (self._default_team, default), (self._default_team, ())):
             deciders = {name: n for name, n in self._deciders(positions).items() if name in RECEIVER_LISTS}
             lists = {
@@ -275,7 +275,7 @@ class Routing:
             told = receivers(lists)
             if told:
                 return heard_by, deciders, told
-        return self._default_team, {}, ()  # cannot be: a default team that nobody hears is refused
+        return self._default_team, {}, ()  # cannot be: a default team without receivers is refused
 
 
 def fields_set(entry: RouteEntry) -> list[str]:

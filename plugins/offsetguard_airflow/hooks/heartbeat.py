@@ -1,4 +1,4 @@
-"""The place outside that hears whether all is well (`deliver.heartbeat`), and a second path to it.
+"""The place outside that is told whether all is well (`deliver.heartbeat`), and a second path to it.
 
 Airflow's deadline alerts are that path: a run that hangs makes Airflow look whether OffsetGuard still works. Airflow
 counts every run as late that did not end well in time, also one that failed at once. So a missed deadline is only the

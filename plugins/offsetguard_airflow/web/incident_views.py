@@ -25,7 +25,7 @@ class SilenceLine(Record):
 
 
 class RecipientLine(Record):
-    """One receiver: what it knows, and why it hears nothing now."""
+    """One receiver: what it was told, and why it is told nothing now."""
 
     receiver: str
     team: str
