@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import fnmatch
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from offsetguard.config import Config
+from offsetguard.config.file import ConfigInUse, config_in_use, did_you_mean
+from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import ConfigError, PublishError
 from offsetguard.model.intervals import Interval
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from sqlalchemy import Engine
 
-    from offsetguard.config import Config
-    from offsetguard.config.file import ConfigInUse
-    from offsetguard.config.workspace import Workspace
     from offsetguard.facts.interval import IntervalFacts
 
 ALL_CLUSTERS = "all"
@@ -36,7 +35,6 @@ class Opened:
 
 def open_workspace(log_error: Callable[[str], object]) -> Opened:
     """Read the configuration and open the database; raises ConfigError, StoreError."""
-    from offsetguard.config.workspace import Workspace
     from offsetguard.store.database import open_database
 
     workspace = Workspace.from_environment()
@@ -46,8 +44,6 @@ def open_workspace(log_error: Callable[[str], object]) -> Opened:
 
 def configuration(workspace: Workspace, log_error: Callable[[str], object]) -> ConfigInUse:
     """Return what holds now; raises ConfigError when the file is broken and none that was right is kept."""
-    from offsetguard.config.file import config_in_use
-
     found = config_in_use(workspace)
     if found.problem is not None:
         for line in found.problem.splitlines():
@@ -66,9 +62,6 @@ def interval_at(moment: str) -> Interval:
 
 def chosen_clusters(cluster: str) -> list[str]:
     """Return the configured clusters that the trigger form's field names; raises ConfigError for an unknown name."""
-    from offsetguard.config.file import config_in_use, did_you_mean
-    from offsetguard.config.workspace import Workspace
-
     workspace = Workspace.from_environment()
     config_file = workspace.config_file
     known = sorted(config_in_use(workspace).config.clusters)

@@ -10,29 +10,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
 
 from airflow.sdk import BaseHook
 from airflow.sdk.definitions.callback import AsyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import timedelta
-
-    from offsetguard.config import Delivery
-    from offsetguard.deliver.heartbeat import Heartbeat
-
-    class Log(Protocol):
-        """A logger of the standard library or of a task."""
-
-        def error(self, event: str, /, *values: Any) -> object:
-            """Write a line."""
-
+from offsetguard.config import Delivery
+from offsetguard.deliver.heartbeat import Heartbeat, beat
+from offsetguard_airflow.task_inputs import open_workspace
 
 _log = logging.getLogger(__name__)
+
+
+class Log(Protocol):
+    """A logger of the standard library or of a task."""
+
+    def error(self, event: str, /, *values: Any) -> object:
+        """Write a line."""
 
 
 def open_heartbeat(delivery: Delivery) -> Heartbeat | None:
@@ -40,8 +38,6 @@ def open_heartbeat(delivery: Delivery) -> Heartbeat | None:
 
     Raises AirflowNotFoundException when the connection that is named does not exist.
     """
-    from offsetguard.deliver.heartbeat import Heartbeat
-
     if delivery.heartbeat_connection is not None:
         return Heartbeat(BaseHook.get_connection(delivery.heartbeat_connection).password or "")
     return None if delivery.heartbeat_url is None else Heartbeat(delivery.heartbeat_url)
@@ -49,8 +45,6 @@ def open_heartbeat(delivery: Delivery) -> Heartbeat | None:
 
 def tell_heartbeat(delivery: Delivery, reasons: Sequence[str], log: Log) -> None:
     """Say well, or what is not, and log why that was not heard; nothing when the configuration names no heartbeat."""
-    from offsetguard.deliver.heartbeat import beat
-
     try:
         heartbeat = open_heartbeat(delivery)
     except AirflowNotFoundException as error:
@@ -76,7 +70,6 @@ async def look_whether_all_is_well() -> None:
 
 def _look() -> None:
     from offsetguard.decide.own_health import troubles_of
-    from offsetguard_airflow.task_inputs import open_workspace
 
     ours = open_workspace(_log.error)
     troubles = [one.text for one in troubles_of(ours.engine, ours.config, now=datetime.now(UTC))]

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow.sdk import BaseOperator
+from airflow.sdk.definitions.context import Context
 from airflow.sdk.exceptions import AirflowSkipException
 
+from offsetguard.collect.manifest import Manifest
+from offsetguard.config.workspace import Workspace
+from offsetguard.model.errors import IntervalHasPassed
+from offsetguard_airflow.hooks.connections import rocketmq_credentials
 from offsetguard_airflow.task_inputs import configuration, interval_at
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from airflow.sdk.definitions.context import Context
-
-    from offsetguard.collect.manifest import Manifest
 
 
 class CollectOffsetsOperator(BaseOperator):
@@ -35,9 +34,6 @@ class CollectOffsetsOperator(BaseOperator):
     def execute(self, context: Context) -> None:
         """Ask the cluster, unless the interval has landed already."""
         from offsetguard.collect.collector import collect_cluster
-        from offsetguard.config.workspace import Workspace
-        from offsetguard.model.errors import IntervalHasPassed
-        from offsetguard_airflow.hooks.connections import rocketmq_credentials
 
         workspace = Workspace.from_environment()
         config = configuration(workspace, self.log.error).config

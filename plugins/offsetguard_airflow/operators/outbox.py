@@ -10,6 +10,8 @@ from airflow.sdk.definitions.context import Context
 from airflow.sdk.exceptions import AirflowException
 
 from offsetguard_airflow.defaults import OUTBOX, OUTBOX_CHANGES
+from offsetguard_airflow.hooks.connections import ways
+from offsetguard_airflow.hooks.heartbeat import tell_heartbeat
 from offsetguard_airflow.task_inputs import open_workspace
 
 
@@ -22,8 +24,6 @@ class DeliverOperator(BaseOperator):
         """Send everything that is due now, then tell the heartbeat."""
         from offsetguard.decide.own_health import troubles_of
         from offsetguard.deliver.deliver import deliver_due
-        from offsetguard_airflow.hooks.connections import ways
-        from offsetguard_airflow.hooks.heartbeat import tell_heartbeat
 
         ours = open_workspace(self.log.error)
         config, engine = ours.config, ours.engine
