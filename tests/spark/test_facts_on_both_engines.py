@@ -19,14 +19,14 @@ from offsetguard.facts.queries import HISTORY
 from offsetguard.tables import PUBLISHED, QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard.tables.arrow import arrow_schema
 from offsetguard_peers.cases.running import is_thorough
-from offsetguard_peers.facts import generated as generated_intervals
+from offsetguard_peers.facts import generated
 from offsetguard_peers.facts.generated import SPAN
 from offsetguard_spark.facts import SparkEngine
 from offsetguard_spark.tables import spark_schema
 
 INTERVALS = 300 if is_thorough() else 60
 SEED = time_ns()
-START, END = generated_intervals.INTERVAL.start, generated_intervals.INTERVAL.end
+START, END = generated.INTERVAL.start, generated.INTERVAL.end
 TABLES = {table.name: table for table in PUBLISHED}
 PARAMETERS = parameters_of(Judgement(), START, END) | {"first_interval_start": START - SPAN}
 
@@ -66,7 +66,7 @@ class BothEngines:
 
 def test_both_engines_make_the_same_rows(spark: SparkSession) -> None:
     both = BothEngines(spark)
-    relations = generated_intervals.rows_by_relation(Random(SEED), INTERVALS)  # noqa: S311 it is a test
+    relations = generated.rows_by_relation(Random(SEED), INTERVALS)  # noqa: S311 it is a test
     for name, rows in relations.items():
         both.add(name, as_table(name, rows))
     _add_state_before(both, relations[QUEUE_SNAPSHOTS.name + HISTORY])

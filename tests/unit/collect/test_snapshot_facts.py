@@ -18,7 +18,7 @@ from offsetguard.tables import GROUP_SNAPSHOTS, OFFSET_MOVES, QUEUE_SNAPSHOTS, T
 from offsetguard.tables.queue_state import Sample
 from offsetguard_peers.cases.running import together
 from offsetguard_peers.configs import one_team
-from offsetguard_peers.facts import answers as queue_answers
+from offsetguard_peers.facts import answers
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 READ_AT = INTERVAL.start + timedelta(seconds=5)
@@ -57,7 +57,7 @@ def figures_of(*rows: Row) -> list[Row]:
         [(INTERVAL.start, Sample(**{one.name: row[one.name] for one in fields(Sample) if one.name in row}))]
         for row in rows
     ]
-    return queue_answers.figures_of(queue_answers.states_of(histories), [INTERVAL.end] * len(rows))
+    return answers.figures_of(answers.states_of(histories), [INTERVAL.end] * len(rows))
 
 
 def facts_of(*queues: Row, groups: list[Row] | None = None, moves: list[Row] | None = None) -> IntervalFacts:

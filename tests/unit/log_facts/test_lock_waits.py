@@ -11,29 +11,29 @@ from offsetguard.model.intervals import Interval, zone_of
 from offsetguard.sources.logs.events import LogEvent, LogOrigin, event_row, read_records
 from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS, LOCK_WAIT_FACTS, LOG_EVENTS
 from offsetguard.tables.log_facts import LockWaitFacts
-from offsetguard_peers.facts import log_cases as log_fact_cases
+from offsetguard_peers.facts import log_cases
 from offsetguard_peers.facts.answers import answers
 
 CAPTURED = Path(__file__).parents[1] / "logs" / "excerpts" / "lock-4.9.8.log"
 
 
 def lock_waits(
-    lines: list[Any], others: dict[str, Any] | None = None, interval: Interval = log_fact_cases.INTERVAL
+    lines: list[Any], others: dict[str, Any] | None = None, interval: Interval = log_cases.INTERVAL
 ) -> list[LockWaitFacts]:
     return answers(LOCK_WAIT_FACTS, LockWaitFacts, {LOG_EVENTS.name: lines, **(others or {})}, interval)
 
 
-@pytest.mark.parametrize("case", log_fact_cases.cases("lock_waits"), ids=lambda case: case["why"])
+@pytest.mark.parametrize("case", log_cases.cases("lock_waits"), ids=lambda case: case["why"])
 def test_lines_become_the_waits_that_the_case_says(case: dict[str, Any]) -> None:
-    lines = [log_fact_cases.lock_line(at, line) for at, line in enumerate(case["lines"])]
-    expected = [log_fact_cases.lock_wait(given) for given in case["waits"]]
+    lines = [log_cases.lock_line(at, line) for at, line in enumerate(case["lines"])]
+    expected = [log_cases.lock_wait(given) for given in case["waits"]]
     assert lock_waits(lines) == sorted(expected, key=repr)
 
 
 def test_lines_of_a_later_interval_do_not_count() -> None:
     """A backfill gives the same answer when newer intervals are there already."""
     assert not lock_waits(
-        [log_fact_cases.lock_line(0, [10, "refused", "b", "a", {"interval_start": log_fact_cases.INTERVAL.end}])]
+        [log_cases.lock_line(0, [10, "refused", "b", "a", {"interval_start": log_cases.INTERVAL.end}])]
     )
 
 
@@ -50,9 +50,9 @@ def test_a_captured_dead_holder_is_found_with_its_queues() -> None:
 
 def test_the_holder_of_a_lock_is_looked_up_among_the_clients_of_its_group() -> None:
     """None where nobody could tell: the line names no holder, or the group's clients were not seen."""
-    lines, clients, groups = log_fact_cases.holder_rows()
+    lines, clients, groups = log_cases.holder_rows()
     found = {
         (one.consumer_group, one.holder_client_id): (one.holder_online, one.holder_start_at)
         for one in lock_waits(lines, {CLIENT_SNAPSHOTS.name: clients, GROUP_SNAPSHOTS.name: groups})
     }
-    assert found == log_fact_cases.HOLDERS
+    assert found == log_cases.HOLDERS

@@ -15,17 +15,17 @@ from offsetguard.model.rocketmq import SILENCE
 from offsetguard.tables import LOG_EVENTS, LOG_LINE_FACTS
 from offsetguard.tables.log_facts import LogLineFacts
 from offsetguard_peers.cases.rules import log_line
-from offsetguard_peers.facts import log_cases as log_fact_cases
+from offsetguard_peers.facts import log_cases
 from offsetguard_peers.facts.answers import answers
 
 
 def log_lines(rows: list[Any]) -> list[LogLineFacts]:
-    return answers(LOG_LINE_FACTS, LogLineFacts, {LOG_EVENTS.name: rows}, log_fact_cases.INTERVAL)
+    return answers(LOG_LINE_FACTS, LogLineFacts, {LOG_EVENTS.name: rows}, log_cases.INTERVAL)
 
 
-@pytest.mark.parametrize("case", log_fact_cases.cases("log_lines"), ids=lambda case: case["why"])
+@pytest.mark.parametrize("case", log_cases.cases("log_lines"), ids=lambda case: case["why"])
 def test_lines_are_counted_as_the_case_says(case: dict[str, Any]) -> None:
-    rows = [log_fact_cases.group_line(at, line) for at, line in enumerate(case["lines"])]
+    rows = [log_cases.group_line(at, line) for at, line in enumerate(case["lines"])]
     expected = [log_line({"consumer_group": "billing", **given}) for given in case["facts"]]
     assert log_lines(rows) == sorted(expected, key=repr)
 
@@ -33,9 +33,9 @@ def test_lines_are_counted_as_the_case_says(case: dict[str, Any]) -> None:
 @settings(max_examples=20)
 @given(st.lists(st.integers(0, 1800), min_size=1, max_size=60))
 def test_a_spell_ends_at_the_last_line_and_no_silence_lies_in_it(moments: list[int]) -> None:
-    rows = [log_fact_cases.group_line(at, [s, "group_offline", "billing", {}]) for at, s in enumerate(moments)]
+    rows = [log_cases.group_line(at, [s, "group_offline", "billing", {}]) for at, s in enumerate(moments)]
     (fact,) = log_lines(rows)
-    ordered = sorted(log_fact_cases.before_the_end(s) for s in moments)
+    ordered = sorted(log_cases.before_the_end(s) for s in moments)
     spell = [at for at in ordered if at >= fact.spell_first_at]
     assert (fact.line_count, fact.first_at, fact.last_at) == (len(moments), ordered[0], ordered[-1])
     assert fact.spell_line_count == len(spell)
@@ -47,7 +47,7 @@ def test_a_spell_ends_at_the_last_line_and_no_silence_lies_in_it(moments: list[i
 def test_only_the_first_20_clients_are_named() -> None:
     names = [f"client-{number:03}" for number in range(25)]
     rows = [
-        log_fact_cases.group_line(at, [10, "consumer_connected", "billing", {}, {"client_id": name}])
+        log_cases.group_line(at, [10, "consumer_connected", "billing", {}, {"client_id": name}])
         for at, name in enumerate(names)
     ]
     (fact,) = log_lines(rows)
@@ -56,7 +56,7 @@ def test_only_the_first_20_clients_are_named() -> None:
 
 def test_a_line_whose_fields_cannot_be_read_names_nothing_and_stops_nobody() -> None:
     """Both engines: a text that is no JSON has no fields."""
-    row = log_fact_cases.group_line(0, [10, "client_not_in_members", "billing", {}, {"broker_name": None}])
+    row = log_cases.group_line(0, [10, "client_not_in_members", "billing", {}, {"broker_name": None}])
     (fact,) = log_lines([row | {"fields_json": "{"}])
     assert (fact.broker_name, fact.newest_fields_json) == (None, "{")
 

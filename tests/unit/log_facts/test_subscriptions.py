@@ -10,29 +10,29 @@ from hypothesis import strategies as st
 from offsetguard.tables import CLIENT_SNAPSHOTS, LOG_EVENTS, SUBSCRIPTION_FACTS
 from offsetguard.tables.log_facts import SubscriptionFacts
 from offsetguard_peers.cases.running import together
-from offsetguard_peers.facts import log_cases as log_fact_cases
+from offsetguard_peers.facts import log_cases
 from offsetguard_peers.facts.answers import answers
 
 
 def subscriptions(events: list[Any], clients: list[Any]) -> list[SubscriptionFacts]:
     rows = {LOG_EVENTS.name: events, CLIENT_SNAPSHOTS.name: clients}
-    return answers(SUBSCRIPTION_FACTS, SubscriptionFacts, rows, log_fact_cases.INTERVAL)
+    return answers(SUBSCRIPTION_FACTS, SubscriptionFacts, rows, log_cases.INTERVAL)
 
 
 def changed(pairs: list[tuple[str | None, str | None]]) -> list[SubscriptionFacts]:
     """Return the fact of each change, from one expression to another; each is about a topic of its own."""
     lines = [
-        log_fact_cases.subscription_line(number, [10, "changed", *pair], topic=str(number))
+        log_cases.subscription_line(number, [10, "changed", *pair], topic=str(number))
         for number, pair in enumerate(pairs)
     ]
     found = {int(fact.topic): fact for fact in subscriptions(lines, [])}
     return [found[number] for number in range(len(pairs))]
 
 
-@pytest.mark.parametrize("case", log_fact_cases.cases("subscriptions"), ids=lambda case: case["why"])
+@pytest.mark.parametrize("case", log_cases.cases("subscriptions"), ids=lambda case: case["why"])
 def test_lines_and_members_become_the_fact_that_the_case_says(case: dict[str, Any]) -> None:
-    found = subscriptions(*log_fact_cases.subscription_rows(case))
-    expected = log_fact_cases.subscription_fact(case["fact"])
+    found = subscriptions(*log_cases.subscription_rows(case))
+    expected = log_cases.subscription_fact(case["fact"])
     assert [fact for fact in found if fact.topic == "orders"] == ([expected] if expected else [])
 
 
