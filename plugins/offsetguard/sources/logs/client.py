@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from offsetguard.sources.logs.pattern import LogKind, pattern
+from offsetguard.sources.logs.pattern import LogKind, forms, pattern
 
-_line = partial(pattern, (LogKind.CLIENT,))
+_line, _forms = partial(pattern, (LogKind.CLIENT,)), partial(forms, (LogKind.CLIENT,))
 _PUSH = "DefaultMQPushConsumerImpl 4.9.7, 4.9.8, 5.3.3, 5.5.0"
 _REBALANCE = "RebalanceImpl 4.9.7, 4.9.8, 5.3.3, 5.5.0"
 _ORDERLY = "ConsumeMessageOrderlyService 4.9.7, 4.9.8, 5.3.3, 5.5.0"
@@ -176,24 +176,24 @@ _MEMBERS = (
         meaning="a broker told the client that members of its group came or went",
         source="ClientRemotingProcessor 4.9.7, 4.9.8, 5.3.3, 5.5.0",
     ),
-    _line(
+    *_forms(
         "rebalanced",
-        "rebalanced result changed. allocateMessageQueueStrategyName=",
-        r"^(?:client )?rebalanced result changed\. allocateMessageQueueStrategyName=<strategy>, "
-        "group=<consumer_group>, topic=<topic>, clientId=<client_id:client>, mqAllSize=<queue_count:int>, "
-        "cidAllSize=<member_count:int>, rebalanceResultSize=<own_queue_count:int>, "
-        "rebalanceResultSet=<message_queues:rest>",
-        meaning="the client holds other queues than before",
-        source="RebalanceImpl 4.9.7, 4.9.8; with `client` before it 5.3.3, 5.5.0",
-    ),
-    _line(
-        "rebalanced",
-        "broker rebalanced result changed. allocateMessageQueueStrategyName=",
-        r"^broker rebalanced result changed\. allocateMessageQueueStrategyName=<strategy>, "
-        "group=<consumer_group>, topic=<topic>, clientId=<client_id:client>, "
-        "assignmentSet=<message_queues:rest>",
-        meaning="the client holds other queues than before",
-        source="RebalanceImpl 5.3.3, 5.5.0 (clientRebalance=false)",
+        "the client holds other queues than before",
+        (
+            "RebalanceImpl 4.9.7, 4.9.8; with `client` before it 5.3.3, 5.5.0",
+            "rebalanced result changed. allocateMessageQueueStrategyName=",
+            r"^(?:client )?rebalanced result changed\. allocateMessageQueueStrategyName=<strategy>, "
+            "group=<consumer_group>, topic=<topic>, clientId=<client_id:client>, mqAllSize=<queue_count:int>, "
+            "cidAllSize=<member_count:int>, rebalanceResultSize=<own_queue_count:int>, "
+            "rebalanceResultSet=<message_queues:rest>",
+        ),
+        (
+            "RebalanceImpl 5.3.3, 5.5.0 (clientRebalance=false)",
+            "broker rebalanced result changed. allocateMessageQueueStrategyName=",
+            r"^broker rebalanced result changed\. allocateMessageQueueStrategyName=<strategy>, "
+            "group=<consumer_group>, topic=<topic>, clientId=<client_id:client>, "
+            "assignmentSet=<message_queues:rest>",
+        ),
     ),
     _line(
         "consumer_started",

@@ -9,132 +9,121 @@ from __future__ import annotations
 
 from functools import partial
 
-from offsetguard.sources.logs.pattern import LogKind, pattern
+from offsetguard.sources.logs.pattern import LogKind, forms, pattern
 
-_line = partial(pattern, (LogKind.LOCK,))
+_line, _forms = partial(pattern, (LogKind.LOCK,)), partial(forms, (LogKind.LOCK,))
 _4_9 = "RebalanceLockManager 4.9.7, 4.9.8"
 _5 = "RebalanceLockManager 5.3.3, 5.5.0"
 
-_TAKEN = "a client took the lock of a queue that nobody held"
-_EXPIRED = "a client took over a lock that its holder had not renewed in time (60 s by default)"
-_REFUSED = "a client asked for a lock that another client holds: the queue is not consumed until it gets it"
-_RELEASED = "a client gave its lock back"
-_OTHER = "a client gave back a lock that another client holds: it had lost it before"
-_NOT_LOCKED = "a client gave back a lock that nobody held"
-_NO_GROUP = "a client gave back locks of a group that never locked anything on this broker"
 _ERROR = "the lock table could not be used (a thread was interrupted)"
 
 PATTERNS = (
-    _line(
+    *_forms(
         "lock_taken",
-        "message queue not locked, I got it",
-        r"^<operation:tryLock(?:Batch)?>, message queue not locked, I got it\. Group: <consumer_group> "
-        "NewClientId: <client_id:client> <MESSAGE_QUEUE>",
-        meaning=_TAKEN,
-        source=_4_9,
+        "a client took the lock of a queue that nobody held",
+        (
+            _4_9,
+            "message queue not locked, I got it",
+            r"^<operation:tryLock(?:Batch)?>, message queue not locked, I got it\. Group: <consumer_group> "
+            "NewClientId: <client_id:client> <MESSAGE_QUEUE>",
+        ),
+        (
+            _5,
+            "which has not been locked yet",
+            "^RebalanceLockManager#<operation:tryLock(?:Batch)?>: lock a message (?:queue )?which has not been "
+            "locked yet, group=<consumer_group>, clientId=<client_id:client>, mq=<MESSAGE_QUEUE>",
+        ),
     ),
-    _line(
-        "lock_taken",
-        "which has not been locked yet",
-        "^RebalanceLockManager#<operation:tryLock(?:Batch)?>: lock a message (?:queue )?which has not been "
-        "locked yet, group=<consumer_group>, clientId=<client_id:client>, mq=<MESSAGE_QUEUE>",
-        meaning=_TAKEN,
-        source=_5,
-    ),
-    _line(
+    *_forms(
         "lock_expired",
-        "message queue lock expired, I got it",
-        r"^<operation:tryLock(?:Batch)?>, message queue lock expired, I got it\. Group: <consumer_group> "
-        "OldClientId: <holder_client_id:client> NewClientId: <client_id:client> <MESSAGE_QUEUE>",
-        meaning=_EXPIRED,
-        source=_4_9,
+        "a client took over a lock that its holder had not renewed in time (60 s by default)",
+        (
+            _4_9,
+            "message queue lock expired, I got it",
+            r"^<operation:tryLock(?:Batch)?>, message queue lock expired, I got it\. Group: <consumer_group> "
+            "OldClientId: <holder_client_id:client> NewClientId: <client_id:client> <MESSAGE_QUEUE>",
+        ),
+        (
+            _5,
+            "try to lock a expired message queue",
+            "^RebalanceLockManager#<operation:tryLock(?:Batch)?>: try to lock a expired message queue, "
+            "group=<consumer_group>, mq=<MESSAGE_QUEUE>, old client id=<holder_client_id:client>, new client "
+            "id=<client_id:rest>",
+        ),
     ),
-    _line(
-        "lock_expired",
-        "try to lock a expired message queue",
-        "^RebalanceLockManager#<operation:tryLock(?:Batch)?>: try to lock a expired message queue, "
-        "group=<consumer_group>, mq=<MESSAGE_QUEUE>, old client id=<holder_client_id:client>, new client "
-        "id=<client_id:rest>",
-        meaning=_EXPIRED,
-        source=_5,
-    ),
-    _line(
+    *_forms(
         "lock_refused",
-        "message queue locked by other client",
-        r"^<operation:tryLock(?:Batch)?>, message queue locked by other client\. Group: <consumer_group> "
-        "OtherClientId: <holder_client_id:client> NewClientId: <client_id:client> <MESSAGE_QUEUE>",
-        meaning=_REFUSED,
-        source=_4_9,
+        "a client asked for a lock that another client holds: the queue is not consumed until it gets it",
+        (
+            _4_9,
+            "message queue locked by other client",
+            r"^<operation:tryLock(?:Batch)?>, message queue locked by other client\. Group: <consumer_group> "
+            "OtherClientId: <holder_client_id:client> NewClientId: <client_id:client> <MESSAGE_QUEUE>",
+        ),
+        (
+            _5,
+            "message queue has been locked by other client",
+            "^RebalanceLockManager#<operation:tryLock(?:Batch)?>: message queue has been locked by other client, "
+            "group=<consumer_group>, mq=<MESSAGE_QUEUE>, locked client id=<holder_client_id:client>, current "
+            "client id=<client_id:rest>",
+        ),
     ),
-    _line(
-        "lock_refused",
-        "message queue has been locked by other client",
-        "^RebalanceLockManager#<operation:tryLock(?:Batch)?>: message queue has been locked by other client, "
-        "group=<consumer_group>, mq=<MESSAGE_QUEUE>, locked client id=<holder_client_id:client>, current "
-        "client id=<client_id:rest>",
-        meaning=_REFUSED,
-        source=_5,
-    ),
-    _line(
+    *_forms(
         "lock_released",
-        "unlockBatch, Group: ",
-        "^unlockBatch, Group: <consumer_group> <MESSAGE_QUEUE> <client_id:rest>",
-        meaning=_RELEASED,
-        source=_4_9,
+        "a client gave its lock back",
+        (_4_9, "unlockBatch, Group: ", "^unlockBatch, Group: <consumer_group> <MESSAGE_QUEUE> <client_id:rest>"),
+        (
+            _5,
+            "RebalanceLockManager#unlockBatch: unlock mq",
+            "^RebalanceLockManager#unlockBatch: unlock mq, group=<consumer_group>, clientId=<client_id:client>, "
+            "mqs=<MESSAGE_QUEUE>",
+        ),
     ),
-    _line(
-        "lock_released",
-        "RebalanceLockManager#unlockBatch: unlock mq",
-        "^RebalanceLockManager#unlockBatch: unlock mq, group=<consumer_group>, clientId=<client_id:client>, "
-        "mqs=<MESSAGE_QUEUE>",
-        meaning=_RELEASED,
-        source=_5,
-    ),
-    _line(
+    *_forms(
         "unlock_of_other",
-        "unlockBatch, but mq locked by other client",
-        "^unlockBatch, but mq locked by other client: <holder_client_id:client>, Group: <consumer_group> "
-        "<MESSAGE_QUEUE> <client_id:rest>",
-        meaning=_OTHER,
-        source=_4_9,
+        "a client gave back a lock that another client holds: it had lost it before",
+        (
+            _4_9,
+            "unlockBatch, but mq locked by other client",
+            "^unlockBatch, but mq locked by other client: <holder_client_id:client>, Group: <consumer_group> "
+            "<MESSAGE_QUEUE> <client_id:rest>",
+        ),
+        (
+            _5,
+            "RebalanceLockManager#unlockBatch: mq locked by other client",
+            "^RebalanceLockManager#unlockBatch: mq locked by other client, group=<consumer_group>, locked "
+            "clientId=<holder_client_id:client>, current clientId=<client_id:client>, mqs=<MESSAGE_QUEUE>",
+        ),
     ),
-    _line(
-        "unlock_of_other",
-        "RebalanceLockManager#unlockBatch: mq locked by other client",
-        "^RebalanceLockManager#unlockBatch: mq locked by other client, group=<consumer_group>, locked "
-        "clientId=<holder_client_id:client>, current clientId=<client_id:client>, mqs=<MESSAGE_QUEUE>",
-        meaning=_OTHER,
-        source=_5,
-    ),
-    _line(
+    *_forms(
         "unlock_of_unlocked",
-        "unlockBatch, but mq not locked",
-        "^unlockBatch, but mq not locked, Group: <consumer_group> <MESSAGE_QUEUE> <client_id:rest>",
-        meaning=_NOT_LOCKED,
-        source=_4_9,
+        "a client gave back a lock that nobody held",
+        (
+            _4_9,
+            "unlockBatch, but mq not locked",
+            "^unlockBatch, but mq not locked, Group: <consumer_group> <MESSAGE_QUEUE> <client_id:rest>",
+        ),
+        (
+            _5,
+            "RebalanceLockManager#unlockBatch: mq not locked",
+            "^RebalanceLockManager#unlockBatch: mq not locked, group=<consumer_group>, "
+            "clientId=<client_id:client>, mq=<MESSAGE_QUEUE>",
+        ),
     ),
-    _line(
-        "unlock_of_unlocked",
-        "RebalanceLockManager#unlockBatch: mq not locked",
-        "^RebalanceLockManager#unlockBatch: mq not locked, group=<consumer_group>, "
-        "clientId=<client_id:client>, mq=<MESSAGE_QUEUE>",
-        meaning=_NOT_LOCKED,
-        source=_5,
-    ),
-    _line(
+    *_forms(
         "unlock_of_unknown_group",
-        "unlockBatch, group not exist",
-        "^unlockBatch, group not exist, Group: <consumer_group> <client_id:rest>",
-        meaning=_NO_GROUP,
-        source=_4_9,
-    ),
-    _line(
-        "unlock_of_unknown_group",
-        "RebalanceLockManager#unlockBatch: group not exist",
-        "^RebalanceLockManager#unlockBatch: group not exist, group=<consumer_group>, "
-        "clientId=<client_id:client>, mqs=<message_queues:rest>",
-        meaning=_NO_GROUP,
-        source=_5,
+        "a client gave back locks of a group that never locked anything on this broker",
+        (
+            _4_9,
+            "unlockBatch, group not exist",
+            "^unlockBatch, group not exist, Group: <consumer_group> <client_id:rest>",
+        ),
+        (
+            _5,
+            "RebalanceLockManager#unlockBatch: group not exist",
+            "^RebalanceLockManager#unlockBatch: group not exist, group=<consumer_group>, "
+            "clientId=<client_id:client>, mqs=<message_queues:rest>",
+        ),
     ),
     _line(
         "lock_error",

@@ -124,3 +124,18 @@ def pattern(
 
     regex = _FIELD.sub(group, line)
     return Pattern(kind, log_kinds, must_contain, regex, meaning, source, tuple(fields), parts, spans_lines, routine)
+
+
+def forms(
+    log_kinds: tuple[LogKind, ...],
+    kind: str,
+    meaning: str,
+    *versions: tuple[str, str, str],
+    parts: tuple[Part, ...] = (),
+    routine: bool = False,
+) -> tuple[Pattern, ...]:
+    """Return the patterns of a line whose text differs between versions, each as (source, must_contain, line)."""
+    return tuple(
+        pattern(log_kinds, kind, must_contain, line, meaning=meaning, source=source, parts=parts, routine=routine)
+        for source, must_contain, line in versions
+    )

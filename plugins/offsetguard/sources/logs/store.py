@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from offsetguard.sources.logs.pattern import LogKind, pattern
+from offsetguard.sources.logs.pattern import LogKind, forms, pattern
 
-_line = partial(pattern, (LogKind.STORE,))
+_line, _forms = partial(pattern, (LogKind.STORE,)), partial(forms, (LogKind.STORE,))
 _watermark = partial(pattern, (LogKind.WATERMARK,))
 
 _STORE = (
@@ -47,20 +47,20 @@ _STORE = (
         meaning="a write held the commit log's lock for more than 500 ms: the disk is slow",
         source="CommitLog 4.9.7, 5.5.0",
     ),
-    _line(
+    *_forms(
         "put_slow",
-        "not in lock elapsed time(ms)=",
-        r"^(?:putMessage )?not in lock elapsed time\(ms\)=<elapsed_ms:int>, bodyLength=<body_bytes:int>",
-        meaning="a write took more than 500 ms, waiting included",
-        source="DefaultMessageStore 4.9.7",
-    ),
-    _line(
-        "put_slow",
-        "CommitLog#putMessage cost ",
-        "^DefaultMessageStore#putMessage: CommitLog#putMessage cost <elapsed_ms:int>ms, topic=<topic>, "
-        "bodyLength=<body_bytes:int>",
-        meaning="a write took more than 500 ms, waiting included",
-        source="DefaultMessageStore 5.5.0",
+        "a write took more than 500 ms, waiting included",
+        (
+            "DefaultMessageStore 4.9.7",
+            "not in lock elapsed time(ms)=",
+            r"^(?:putMessage )?not in lock elapsed time\(ms\)=<elapsed_ms:int>, bodyLength=<body_bytes:int>",
+        ),
+        (
+            "DefaultMessageStore 5.5.0",
+            "CommitLog#putMessage cost ",
+            "^DefaultMessageStore#putMessage: CommitLog#putMessage cost <elapsed_ms:int>ms, topic=<topic>, "
+            "bodyLength=<body_bytes:int>",
+        ),
     ),
     _line(
         "deletion_started",
