@@ -35,6 +35,7 @@ from offsetguard.config.workspace import Workspace
 from offsetguard.lake.catalog import load_table, open_catalog
 from offsetguard.lake.reading import FactReader
 from offsetguard.lake.upkeep.packing import PACKED_FILES, full_rows
+from offsetguard.model.intervals import Interval
 from offsetguard.store.database import open_database, writing
 from offsetguard.store.models import PublishedIntervalRow
 from offsetguard.tables import GROUP_FACTS, QUEUE_STATE, Table
@@ -69,12 +70,13 @@ def main() -> int:
         reader = FactReader(packed, open_database(packed.database_url))
         small_reader = FactReader(as_published, open_database(as_published.database_url))
         span = START, START + timedelta(minutes=intervals)
+        newest = Interval(span[1] - timedelta(minutes=1))
         one_day = START, START + timedelta(days=1)
         cases: dict[str, Callable[[str], pa.Table]] = {
             "week": lambda group: reader.group_history(CLUSTER, group, *span, columns=COLUMNS),
             "week, all columns": lambda group: reader.group_history(CLUSTER, group, *span),
             "week, pyiceberg scan": lambda group: _scan(packed, group),
-            "state": lambda _: reader.newest_rows(QUEUE_STATE, CLUSTER),
+            "state": lambda _: reader.interval(QUEUE_STATE, CLUSTER, newest),
             "one day as published": lambda group: small_reader.group_history(CLUSTER, group, *one_day, columns=COLUMNS),
         }
         seconds: dict[str, list[float]] = {name: [] for name in cases}

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -84,10 +84,6 @@ class IngestReport:
     corrupt_moves: int = 0  # negative offsets: not written
     unreadable_records: int = 0  # no time stamp, or in a layout that RocketMQ does not write
     seconds: dict[str, float] = field(default_factory=dict)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the report for JSON."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 from py4j.protocol import Py4JError
@@ -86,7 +86,7 @@ def publish(arguments: Sequence[str] | None = None) -> int:
 
     def work(job: _Job) -> int:
         report = job.publisher.publish(parsed.cluster, parsed.interval, now=job.now, again=parsed.again)
-        _say(json.dumps(report.as_dict()))
+        _say(json.dumps(asdict(report)))
         return 0
 
     return _run(work, "readers stay on the last good state")
@@ -122,7 +122,7 @@ def ingest(arguments: Sequence[str] | None = None) -> int:
         ingester = Ingester(
             job.workspace, job.engine, lambda: make_session(job.workspace, runs_for_minutes=True), job.progress
         )
-        _say(json.dumps(ingester.ingest(batch, now=job.now, dry_run=parsed.dry_run).as_dict()))
+        _say(json.dumps(asdict(ingester.ingest(batch, now=job.now, dry_run=parsed.dry_run))))
         return 0
 
     return _run(work, "the tables are as they were before")
@@ -150,7 +150,7 @@ def recompute(arguments: Sequence[str] | None = None) -> int:
     def work(job: _Job) -> int:
         job.check_cluster(parsed.cluster)
         report = _recomputed(start_once(job.publisher), parsed, job.now)
-        _say(json.dumps(report.as_dict()))
+        _say(json.dumps(asdict(report)))
         if report.failed or report.not_tried:
             return _fail(
                 f"{len(report.failed)} intervals could not be recomputed, {report.not_tried} were not tried; readers "
@@ -188,7 +188,7 @@ def redrive(arguments: Sequence[str] | None = None) -> int:
 
     def work(job: _Job) -> int:
         report = redrive_intervals(start_once(job.publisher), cluster, intervals, now=job.now)
-        _say(json.dumps(report.as_dict()))
+        _say(json.dumps(asdict(report)))
         return 1 if report.failed or report.not_tried or report.left_out else 0
 
     return _run(work, "what was judged again stays, run it again to go on")

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -20,7 +19,6 @@ from offsetguard.model.errors import PublishError, SnapshotError
 from offsetguard.model.intervals import Interval
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import LANDED, Table
-from offsetguard.tables.arrow import arrow_schema
 from offsetguard_spark.tables import spark_schema
 
 CLOCKS_DIFFER = timedelta(minutes=1)  # so far may the collector's clock be ahead of the publisher's
@@ -33,7 +31,6 @@ class LandedTable:
     table: Table
     row_count: int
     duplicate_count: int = 0  # rows that repeat a key
-    by_this_release: bool = True  # an older release landed other columns
 
     @property
     def key_count(self) -> int:
@@ -44,7 +41,7 @@ class LandedTable:
 def check_landed(folder: Path, manifest: Manifest) -> dict[str, LandedTable]:
     """Check every file of a snapshot before Spark starts: it takes milliseconds, and the errors name file and column.
 
-    Returns what was found by table name. A table that an older release did not land has no rows.
+    Returns what was found by table name.
     Raises SnapshotError for a file that is missing, truncated or of another schema; for a required column without a
     value; for rows of another cluster or interval; and when a file has not as many rows as the manifest says.
     """
@@ -93,16 +90,9 @@ def read_landed(spark: SparkSession, folder: Path, landed: Mapping[str, LandedTa
     tables = {}
     for name, found in landed.items():
         if found.row_count:
-            rows = _rows(spark, folder, found)
+            rows = spark.read.schema(spark_schema(found.table)).parquet(str(folder / f"{name}.parquet"))
             tables[name] = one_row_per_key(rows, found.table) if found.duplicate_count else rows
     return tables
-
-
-def _rows(spark: SparkSession, folder: Path, found: LandedTable) -> DataFrame:
-    if found.by_this_release:
-        file = folder / f"{found.table.name}.parquet"
-        return spark.read.schema(spark_schema(found.table)).parquet(str(file))
-    return spark.createDataFrame(read_table(folder, found.table).select(arrow_schema(found.table).names))
 
 
 def _check_table(folder: Path, table: Table, manifest: Manifest) -> LandedTable:
@@ -118,7 +108,6 @@ def _check_table(folder: Path, table: Table, manifest: Manifest) -> LandedTable:
         table,
         landed.num_rows,
         duplicate_count=landed.num_rows - landed.group_by(list(table.key)).aggregate([]).num_rows,
-        by_this_release=set(pq.read_schema(file).names) >= {column.name for column in table.columns},
     )
 
 

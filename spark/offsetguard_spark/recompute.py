@@ -13,10 +13,9 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -72,10 +71,6 @@ class RecomputeReport:
     not_tried: int = 0  # it stopped before them
     rebuilt_state_rows: int | None = None
     seconds: float = 0.0
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the report for JSON."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,8 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
@@ -53,10 +52,6 @@ class PublishReport:
     snapshot_ids: dict[str, int] = field(default_factory=dict)
     files: dict[str, int] = field(default_factory=dict)  # table name -> data files of all intervals before the run
     seconds: dict[str, float] = field(default_factory=dict)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the report for JSON."""
-        return asdict(self)
 
 
 @dataclass(slots=True)

@@ -67,23 +67,7 @@ NEVER_SHOWN = Metric(
     "offsetguard.housekeeping.never_shown", _G, (), "intervals with rows of a killed run: publish them again"
 )
 
-METRICS = (
-    PUBLISHED,
-    FAILED,
-    DURATION,
-    STEP,
-    ROWS,
-    FILES,
-    VIOLATIONS,
-    ALL_VIOLATIONS,
-    QUARANTINED,
-    DUPLICATES,
-    KEPT_FILES,
-    KEPT_SNAPSHOTS,
-    PACKED,
-    DELETED,
-    NEVER_SHOWN,
-)
+METRICS = tuple(one for one in list(globals().values()) if isinstance(one, Metric))
 
 
 def of_cycle(cycle: Cycle) -> Iterator[Measurement]:

@@ -1,10 +1,9 @@
-"""Published facts of one workspace: an interval, one group's past, the newest state of all queues; no Spark, no JVM.
+"""Published facts of one workspace: an interval, a table's or one group's past; no Spark, no JVM.
 
 What may be seen is said by `published_intervals`, never by a table's newest state:
 - an interval is read at the snapshot ids of its own row;
 - a past of many intervals is read at the newest snapshot that was published, which holds all of them as they were last
-  published (main only moves forward), and of it only intervals that have a row;
-- the newest state of the queues is read at the snapshot id of the newest published interval.
+  published (main only moves forward), and of it only intervals that have a row.
 
 pyiceberg says which files of a snapshot may have the rows, DuckDB reads them. The columns are those of this release,
 whatever release wrote the files: one that was added since is NULL there, and none is ever renamed.
@@ -105,42 +104,22 @@ class FactReader:
         published = published_intervals.starts(self._engine, cluster, since, until)
         return rows.filter(pc.is_in(starts, value_set=pa.array(published, starts.type))).select(names)
 
-    def newest_rows(self, table: Table, cluster: str) -> pa.Table:
-        """Return a cluster's rows of a table that keeps only the newest ones, as of its newest published interval.
-
-        `queue_state` has one row per queue, 200,000 at once: columns, not records, and in no order.
-        """
-        published = published_intervals.newest(self._engine, cluster)
-        if published is None:
-            return table_schema(table).empty_table()
-        return _published_rows(self._catalog, table, published, [("cluster", "=", cluster)])
-
 
 def read_interval(catalog: SqlCatalog, table: Table, published: PublishedInterval) -> pa.Table:
     """Return a table's rows of one published interval, ordered by key; raises PublishError as FactReader does."""
     interval = published.interval
-    span = [(_INTERVAL_START, ">=", interval.start), (_INTERVAL_START, "<", interval.end)]
-    return _published_rows(catalog, table, published, [("cluster", "=", published.cluster), *span], table.key)
-
-
-def _published_rows(
-    catalog: SqlCatalog,
-    table: Table,
-    published: PublishedInterval,
-    wanted: Sequence[Condition],
-    order: Sequence[str] = (),
-) -> pa.Table:
-    """Return rows of the snapshot that a published interval names."""
-    snapshot_id = published.snapshot_ids.get(table.name, NO_SNAPSHOT)  # an earlier release may not know the table
+    snapshot_id = published.snapshot_ids.get(table.name, NO_SNAPSHOT)  # the table may have come later
     if snapshot_id == NO_SNAPSHOT:
         return table_schema(table).empty_table()
-    whose = f"{published.cluster} {published.interval.name}"
+    whose = f"{published.cluster} {interval.name}"
     if snapshot_id == RETENTION_PASSED:
         raise PublishError(f"{table.name}: rows of {whose} were deleted: retention passed")
     state = load_table(catalog, table)
     if state.snapshot_by_id(snapshot_id) is None:
         raise _snapshot_is_gone(table, snapshot_id, whose)
-    return _rows(table, state, snapshot_id, wanted, order=order, names=[column.name for column in table.columns])
+    span = [(_INTERVAL_START, ">=", interval.start), (_INTERVAL_START, "<", interval.end)]
+    wanted = [("cluster", "=", published.cluster), *span]
+    return _rows(table, state, snapshot_id, wanted, order=table.key, names=[column.name for column in table.columns])
 
 
 def _rows(
@@ -163,9 +142,8 @@ def _rows(
             f"SELECT {', '.join(names)}"
             " FROM (FROM known UNION ALL BY NAME FROM read_parquet(?, union_by_name = true, hive_partitioning = false))"
             f" WHERE {' AND '.join(f'{column} {comparison} ?' for column, comparison, _ in wanted)}"
+            f" ORDER BY {', '.join(f'{name} NULLS FIRST' for name in order)}"
         )
-        if order:
-            query += f" ORDER BY {', '.join(f'{name} NULLS FIRST' for name in order)}"
         with _database().cursor() as connection:
             connection.register("known", schema.empty_table())  # columns that no file has, and the types of all
             rows = connection.sql(query, params=[files, *(value for _, _, value in wanted)]).to_arrow_table()
@@ -213,7 +191,7 @@ def _snapshot_is_gone(table: Table, snapshot_id: int, whose: str) -> PublishErro
 
 @dataclass(frozen=True, slots=True)
 class QuarantinedRow:
-    """One row and one invariant that it breaks. None: put there by a release that did not keep it."""
+    """One row and one invariant that it breaks."""
 
     cluster: str
     interval: Interval
@@ -221,10 +199,10 @@ class QuarantinedRow:
     invariant_id: str
     row_key: str
     row_json: str
-    reason: str | None
-    reason_number: int | None
-    rule_version: str | None
-    run_id: str | None
+    reason: str
+    reason_number: int
+    rule_version: str
+    run_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +224,7 @@ def quarantined_rows(reader: FactReader, wanted: Wanted) -> list[QuarantinedRow]
         for row in found.to_pylist()
         if wanted.table_name in (None, row["table_name"]) and wanted.invariant_id in (None, row["invariant_id"])
     ]
-    order = sorted(rows, key=lambda row: (row.table_name, row.row_key, row.reason_number or 0))
+    order = sorted(rows, key=lambda row: (row.table_name, row.row_key, row.reason_number))
     return sorted(order, key=lambda row: row.interval, reverse=True)
 
 

@@ -95,14 +95,6 @@ def test_an_interval_is_read_as_it_was_published(warehouse: Warehouse) -> None:
     assert rows["consumer_group"].to_pylist() == GROUPS
 
 
-def test_a_table_of_newest_rows_is_read_at_the_newest_published_interval(warehouse: Warehouse) -> None:
-    reader = warehouse.reader()
-    assert reader.newest_rows(GROUP_FACTS, "demo").num_rows == 0
-    warehouse.publish([1], warehouse.append(group_rows(GROUPS, [1]), group_rows(["theirs"], [1], cluster="other")))
-    warehouse.append(group_rows(["not-published"], [2]))
-    assert sorted(reader.newest_rows(GROUP_FACTS, "demo")["consumer_group"].to_pylist()) == GROUPS
-
-
 @pytest.mark.slow
 def test_many_threads_share_a_reader(warehouse: Warehouse) -> None:
     a_day_an_hour_and_minutes(warehouse)

@@ -62,14 +62,13 @@ def _file_truncated(warehouse: Warehouse) -> None:
     ],
 )
 def test_what_cannot_be_read_is_named(warehouse: Warehouse, damage: Callable[[Warehouse], None], said: str) -> None:
-    """For one interval, for a past, and for the newest rows; a reader that knows nothing yet cannot make it up."""
+    """For one interval, and for a past; a reader that knows nothing yet cannot make it up."""
     warehouse.publish([0], warehouse.append(group_rows(["billing"], [0])))
     warehouse.catalog.close()
     damage(warehouse)
     readings = [
         lambda: warehouse.reader().interval(GROUP_FACTS, "demo", Interval(minute(0))),
         lambda: warehouse.reader().group_history("demo", "billing", minute(0), minute(9)),
-        lambda: warehouse.reader().newest_rows(GROUP_FACTS, "demo"),
     ]
     for read in readings:
         with pytest.raises(PublishError, match=f"(?s){said}"):

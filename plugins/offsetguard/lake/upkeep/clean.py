@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import Table as IcebergTable
@@ -71,10 +70,6 @@ class HousekeepingReport:
     deleted_silences: int = 0
     deleted_snapshots: int = 0  # landed ones
     deleted_session_folders: int = 0  # of the warm Spark server
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the report for JSON."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
