@@ -6,7 +6,7 @@ What may be seen is said by `published_intervals`, never by a table's newest sta
   published (main only moves forward), and of it only intervals that have a row.
 
 pyiceberg says which files of a snapshot may have the rows, DuckDB reads them. The columns are those of this release,
-whatever release wrote the files: one that was added since is NULL there, and none is ever renamed.
+whatever release wrote the files: they are found by Iceberg's numbers, and one that was added since is NULL there.
 """
 
 from __future__ import annotations
@@ -31,12 +31,22 @@ from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.published_intervals import RETENTION_PASSED, PublishedInterval
-from offsetguard.tables import GROUP_FACTS, QUARANTINE, Table
+from offsetguard.tables import GROUP_FACTS, QUARANTINE, ColumnType, Table
 from offsetguard.tables.arrow import arrow_schema
 
 UNDECODABLE = "UNDECODABLE"  # instead of an invariant's id: what could not even be read
 
 _INTERVAL_START = "interval_start"
+_TYPES = {
+    ColumnType.STRING: "VARCHAR",
+    ColumnType.INT32: "INTEGER",
+    ColumnType.INT64: "BIGINT",
+    ColumnType.FLOAT64: "DOUBLE",
+    ColumnType.BOOLEAN: "BOOLEAN",
+    ColumnType.TIMESTAMP: "TIMESTAMPTZ",
+    ColumnType.STRING_LIST: "VARCHAR[]",
+}
+_NO_FILE_HAS = 1_000_000  # from here on, numbers of columns that are yet to be added to the table
 _COMPARISONS: dict[str, Callable[..., BooleanExpression]] = {"=": EqualTo, ">=": GreaterThanOrEqual, "<": LessThan}
 Condition = tuple[str, str, Any]  # a column, one of _COMPARISONS, a value
 
@@ -140,12 +150,11 @@ def _rows(
             return schema.empty_table().select(names)
         query = (
             f"SELECT {', '.join(names)}"
-            " FROM (FROM known UNION ALL BY NAME FROM read_parquet(?, union_by_name = true, hive_partitioning = false))"
+            f" FROM read_parquet(?, schema = {_columns_by_id(table, state)}, hive_partitioning = false)"
             f" WHERE {' AND '.join(f'{column} {comparison} ?' for column, comparison, _ in wanted)}"
             f" ORDER BY {', '.join(f'{name} NULLS FIRST' for name in order)}"
         )
         with _database().cursor() as connection:
-            connection.register("known", schema.empty_table())  # columns that no file has, and the types of all
             rows = connection.sql(query, params=[files, *(value for _, _, value in wanted)]).to_arrow_table()
     except duckdb.Error as error:
         raise PublishError(f"{table.name}: snapshot {snapshot_id}: data files cannot be read: {error}") from error
@@ -167,6 +176,17 @@ def _planned_files(table: Table, state: IcebergTable, snapshot_id: int, wanted: 
             " OffsetGuard may write it"
         )
     return [str(local_path(task.file.file_path)) for task in tasks]
+
+
+def _columns_by_id(table: Table, state: IcebergTable) -> str:
+    """Return the table's columns as `read_parquet` wants them: by the number that Iceberg gives each in every file."""
+    ids = {field.name: field.field_id for field in state.schema().fields}
+    columns = (
+        f"{ids.get(column.name, _NO_FILE_HAS + number)}:"
+        f" {{name: '{column.name}', type: '{_TYPES[column.type]}', default_value: NULL}}"
+        for number, column in enumerate(table.columns)
+    )
+    return f"MAP {{{', '.join(columns)}}}"
 
 
 @cache

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
-from offsetguard.lake.reading import table_schema
+from offsetguard.lake.reading import read_interval, table_schema
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.store.published_intervals import RETENTION_PASSED
@@ -119,3 +120,17 @@ def test_a_table_that_a_release_did_not_have_has_no_rows_of_its_intervals(wareho
     topics = create_table(warehouse.catalog, TOPIC_FACTS)
     append(topics, [rows_of(TOPIC_FACTS, [{"cluster": "demo", "interval_start": minute(0), "topic": "orders"}])])
     assert warehouse.reader().interval(TOPIC_FACTS, "demo", Interval(minute(0))).num_rows == 0
+
+
+def test_a_column_that_was_added_since_is_unknown_in_older_rows(warehouse: Warehouse) -> None:
+    older = replace(TOPIC_FACTS, columns=tuple(column for column in TOPIC_FACTS.columns if column.name != "lag"))
+    topics = create_table(warehouse.catalog, older)
+    row = {"cluster": "demo", "interval_start": minute(0), "topic": "orders", "queue_count": 4}
+    snapshot_id = append(topics, [rows_of(older, [row])])
+    warehouse.publish([0], warehouse.append(group_rows(GROUPS, [0])))
+    published = replace(warehouse.published[0], snapshot_ids={TOPIC_FACTS.name: snapshot_id})
+    rows = read_interval(warehouse.catalog, TOPIC_FACTS, published)
+    assert rows.schema == table_schema(TOPIC_FACTS)
+    assert rows.select(["topic", "queue_count", "lag"]).to_pylist() == [
+        {"topic": "orders", "queue_count": 4, "lag": None}
+    ]
