@@ -5,16 +5,32 @@ A column that a row does not have, or that is NULL because an earlier release wr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from datetime import datetime
 from typing import Any, TypeVar
 
+from offsetguard.collect.manifest import Manifest
 from offsetguard.facts.parameters import unfold
 from offsetguard.model.fact_records import Absences, BrokerMark, CollectionGap, UnseenBrokerFacts
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.model.verdicts import QueueVerdict, State
+from offsetguard.tables import (
+    BROKER_FACTS,
+    CLUSTER_FACTS,
+    GROUP_FACTS,
+    GROUP_SNAPSHOTS,
+    INVARIANT_RESULTS,
+    LOCK_WAIT_FACTS,
+    LOG_LINE_FACTS,
+    OFFSET_MOVE_FACTS,
+    QUEUE_FACTS,
+    SUBSCRIPTION_FACTS,
+    TOPIC_FACTS,
+    TRAFFIC_BASELINES,
+    Table,
+)
 from offsetguard.tables.broker_facts import BrokerFacts, ClusterFacts
 from offsetguard.tables.columns import ClientSummary
 from offsetguard.tables.facts import Baseline, OffsetMoveFacts, QueueFigures, TopicFacts
@@ -76,7 +92,7 @@ class IntervalFacts:
     logs_read: bool = False  # logs of brokers or clients: without lines they said nothing
     topics: tuple[TopicFacts, ...] = ()
     brokers: tuple[BrokerFacts, ...] = ()
-    cluster_facts: ClusterFacts | None = None  # None: published by an earlier release, or nothing was seen
+    cluster_facts: ClusterFacts | None = None  # None: nothing was seen
     lock_waits: tuple[LockWaitFacts, ...] = ()
     subscriptions: tuple[SubscriptionFacts, ...] = ()
     broker_marks: tuple[BrokerMark, ...] = ()  # oldest first; given by the judge: facts of one interval have none
@@ -88,14 +104,41 @@ class IntervalFacts:
     """By (consumer group, topic), how many suspect queues are in each state; None: not judged yet."""
 
 
+def facts_of(
+    manifest: Manifest, interval: Interval, now: datetime, rows: Callable[[Table], Iterable[Row]]
+) -> IntervalFacts:
+    """Return what the rules read about an interval; `rows` gives those of a table, none of what is not known."""
+
+    def records(table: Table, kind: type[Record]) -> tuple[Record, ...]:
+        return tuple(record_of(kind, row) for row in rows(table))
+
+    return IntervalFacts(
+        cluster=manifest.cluster,
+        interval=interval,
+        now=now,
+        queues=tuple(map(queue_facts_of, rows(QUEUE_FACTS))),
+        groups=records(GROUP_FACTS, GroupFacts),
+        topics=records(TOPIC_FACTS, TopicFacts),
+        brokers=records(BROKER_FACTS, BrokerFacts),
+        cluster_facts=next(iter(records(CLUSTER_FACTS, ClusterFacts)), None),
+        offset_moves=records(OFFSET_MOVE_FACTS, OffsetMoveFacts),
+        lock_waits=records(LOCK_WAIT_FACTS, LockWaitFacts),
+        subscriptions=records(SUBSCRIPTION_FACTS, SubscriptionFacts),
+        log_lines=records(LOG_LINE_FACTS, LogLineFacts),
+        online_groups=tuple(online_groups_of(rows(GROUP_SNAPSHOTS))),
+        invariant_results=records(INVARIANT_RESULTS, InvariantResult),
+        gaps=manifest.gap_facts(),
+        unseen_brokers=tuple(one.as_fact() for one in manifest.unseen_brokers),
+        traffic_hours=tuple(one for row in rows(TRAFFIC_BASELINES) for one in traffic_hour_of(row)),
+        unseen_broker_names=frozenset(manifest.unseen_broker_names),
+        cluster_unseen=manifest.cluster_unseen,
+        logs_read=bool(manifest.log_cursors),
+    )
+
+
 def record_of(kind: type[Record], row: Row) -> Record:
     """Return a record of the row's columns; lists become tuples."""
     return kind(**_known_columns(kind, row))
-
-
-def group_facts_of(row: Row) -> GroupFacts:
-    """Return a `group_facts` row as a record."""
-    return record_of(GroupFacts, row)
 
 
 def queue_facts_of(row: Row) -> QueueFacts:

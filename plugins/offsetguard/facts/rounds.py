@@ -26,32 +26,35 @@ from offsetguard.collect.landing import Row
 from offsetguard.collect.manifest import Manifest
 from offsetguard.collect.snapshot import Snapshot
 from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts, group_facts_of, online_groups_of, queue_facts_of
+from offsetguard.facts.interval import IntervalFacts, facts_of
 from offsetguard.facts.queries import FactQueries, Moment, MomentQueries
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.model.offsets import growth, milliseconds_between, per_second, sum_of_known
 from offsetguard.tables import (
     BROKER_FACTS,
     CLIENT_SNAPSHOTS,
-    CLUSTER_FACTS,
     GROUP_FACTS,
     GROUP_SNAPSHOTS,
+    INVARIANT_RESULTS,
     LOCK_WAIT_FACTS,
     LOG_EVENTS,
     LOG_LINE_FACTS,
     OFFSET_MOVE_FACTS,
     OFFSET_MOVES,
-    QUEUE_FACTS,
     QUEUE_SNAPSHOTS,
     SUBSCRIPTION_FACTS,
     TOPIC_FACTS,
     TOPIC_QUEUE_SNAPSHOTS,
+    TRAFFIC_BASELINES,
     Table,
 )
-from offsetguard.tables.broker_facts import BrokerFacts, ClusterFacts
-from offsetguard.tables.facts import OffsetMoveFacts, TopicFacts
+from offsetguard.tables.facts import TopicFacts
 from offsetguard.tables.group_facts import GroupFacts
-from offsetguard.tables.log_facts import LockWaitFacts, LogLineFacts, SubscriptionFacts
+
+COUNTED_OVER = INTERVAL_LENGTH  # as the pipeline, which compares intervals; brokers' rates cover as much
+_QUEUE = ("consumer_group", "topic", "broker_name", "queue_id")
+_TOPIC_QUEUE = ("topic", "broker_name", "queue_id")
+_Key = tuple[Any, ...]
 
 
 def facts_from_snapshot(
@@ -72,35 +75,24 @@ def facts_from_snapshot(
     if queries is None:
         queries = FactQueries([tables], [Moment(0, interval.start, now)], config.judgement).about(0)
     have_lines = queries.of_all.have(LOG_EVENTS)
-    have_subscriptions = have_lines or len(tables.get(CLIENT_SNAPSHOTS.name, ())) > 1
-    return IntervalFacts(
-        cluster=manifest.cluster,
-        interval=interval,
-        now=now,
-        queues=tuple(map(queue_facts_of, queries.rows(QUEUE_FACTS.name))),
-        groups=tuple(map(group_facts_of, sorted(queries.rows(GROUP_FACTS.name), key=_pair))),
-        topics=tuple(sorted(queries.records(TOPIC_FACTS, TopicFacts), key=lambda one: one.topic)),
-        brokers=tuple(sorted(queries.records(BROKER_FACTS, BrokerFacts), key=_replica)),
-        cluster_facts=next(iter(queries.records(CLUSTER_FACTS, ClusterFacts)), None),
-        offset_moves=queries.records(OFFSET_MOVE_FACTS, OffsetMoveFacts) if queries.of_all.have(OFFSET_MOVES) else (),
-        lock_waits=queries.records(LOCK_WAIT_FACTS, LockWaitFacts) if have_lines else (),
-        subscriptions=queries.records(SUBSCRIPTION_FACTS, SubscriptionFacts) if have_subscriptions else (),
-        log_lines=queries.records(LOG_LINE_FACTS, LogLineFacts) if have_lines else (),
-        online_groups=tuple(online_groups_of(rows_of(tables.get(GROUP_SNAPSHOTS.name, ())))),
-        gaps=manifest.gap_facts(),
-        unseen_brokers=tuple(one.as_fact() for one in manifest.unseen_brokers),
-        unseen_broker_names=frozenset(manifest.unseen_broker_names),
-        cluster_unseen=manifest.cluster_unseen,
-        logs_read=bool(manifest.log_cursors),
-    )
+    asked = {
+        OFFSET_MOVE_FACTS: queries.of_all.have(OFFSET_MOVES),
+        LOCK_WAIT_FACTS: have_lines,
+        SUBSCRIPTION_FACTS: have_lines or len(tables.get(CLIENT_SNAPSHOTS.name, ())) > 1,
+        LOG_LINE_FACTS: have_lines,
+        INVARIANT_RESULTS: False,
+        TRAFFIC_BASELINES: False,
+    }
 
+    def rows(table: Table) -> Sequence[Row]:
+        if table == GROUP_SNAPSHOTS:
+            return rows_of(tables.get(table.name, ()))
+        found = queries.rows(table.name) if asked.get(table, True) else ()
+        if table in (GROUP_FACTS, TOPIC_FACTS, BROKER_FACTS):
+            return sorted(found, key=lambda row: [row[name] for name in table.key])
+        return found
 
-def _replica(broker: BrokerFacts) -> tuple[str, int]:
-    return broker.broker_name, broker.broker_id
-
-
-def _pair(row: Row) -> tuple[str, str]:
-    return row["consumer_group"], row["topic"]
+    return facts_of(manifest, interval, now, rows)
 
 
 def rows_of(table: pa.Table | Sequence[Row]) -> Sequence[Row]:
@@ -109,12 +101,6 @@ def rows_of(table: pa.Table | Sequence[Row]) -> Sequence[Row]:
         return table
     rows: list[Row] = table.to_pylist()
     return rows
-
-
-COUNTED_OVER = INTERVAL_LENGTH  # as the pipeline, which compares intervals; brokers' rates cover as much
-_QUEUE = ("consumer_group", "topic", "broker_name", "queue_id")
-_TOPIC_QUEUE = ("topic", "broker_name", "queue_id")
-_Key = tuple[Any, ...]
 
 
 def facts_of_rounds(rounds: Sequence[Snapshot], config: Config, *, now: datetime | None = None) -> IntervalFacts:
