@@ -104,6 +104,7 @@ changes AS (
   WHERE
     line.interval_start BETWEEN :oldest_move_interval AND :interval_start
     AND consumer_group IS NOT NULL
+    AND at IS NOT NULL
     AND kind IN (
       'members_changed', 'consumer_started', 'consumer_stopped', 'consumer_connected', 'consumer_unregistered',
       'channel_removed', 'channel_expired', 'group_offline'

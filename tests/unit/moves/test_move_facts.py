@@ -77,7 +77,14 @@ def test_a_step_back_keeps_the_start_and_the_change_of_members_nearest_to_it() -
         at = END - timedelta(seconds=s_ago)
         return {"cluster": "demo", "interval_start": started_at, "kind": kind, "at": at, "fields_json": "{}", **about}
 
-    lines = [change(1100, 1), change(590, 2), change(580, 3, group="other"), change(30, 4), change(599, 5, "mute")]
+    lines = [
+        {**change(0, 6), "at": None},
+        change(1100, 1),
+        change(590, 2),
+        change(580, 3, group="other"),
+        change(30, 4),
+        change(599, 5, "mute"),
+    ]
     step = {"moved": [900, 850], "s_ago": 600, "origin": "snapshot"}
     started_at = END - timedelta(seconds=605)
     moves = [

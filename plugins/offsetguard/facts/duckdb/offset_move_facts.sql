@@ -96,6 +96,7 @@ WITH rows_once AS (
   WHERE
     line.interval_start BETWEEN $oldest_move_interval AND $interval_start
     AND NOT consumer_group IS NULL
+    AND NOT "at" IS NULL
     AND kind IN (
       'members_changed',
       'consumer_started',
