@@ -206,20 +206,16 @@ def digest(views: Sequence[MessageView], *, thread_key: str) -> DigestView:
 
 def _section(view: MessageView) -> DigestSection:
     groups = {incident.consumer_group for incident in (*view.firing, *view.resolved)} - {None}
+    said = {name: getattr(view, name) for name in DigestSection.model_fields}
     return DigestSection(
-        rule_id=view.rule_id,
-        title=view.title,
-        severity=view.severity,
-        reason=view.reason,
-        thread_key=view.thread_key,
-        firing=tuple(map(_short, view.firing[:INCIDENTS_PER_CAUSE])),
-        hidden_firing=view.hidden_firing + max(0, len(view.firing) - INCIDENTS_PER_CAUSE),
-        resolved=tuple(map(_short, view.resolved[:INCIDENTS_PER_CAUSE])),
-        hidden_resolved=view.hidden_resolved + max(0, len(view.resolved) - INCIDENTS_PER_CAUSE),
-        group_count=view.group_count or len(groups),
-        muted_count=view.muted_count,
-        repeat_count=view.repeat_count,
-        escalated_from=view.escalated_from,
+        **said
+        | {
+            "firing": tuple(map(_short, view.firing[:INCIDENTS_PER_CAUSE])),
+            "hidden_firing": view.hidden_firing + max(0, len(view.firing) - INCIDENTS_PER_CAUSE),
+            "resolved": tuple(map(_short, view.resolved[:INCIDENTS_PER_CAUSE])),
+            "hidden_resolved": view.hidden_resolved + max(0, len(view.resolved) - INCIDENTS_PER_CAUSE),
+            "group_count": view.group_count or len(groups),
+        }
     )
 
 
@@ -247,9 +243,9 @@ class Notification:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Equal for notifications that read the same in one interval; routes and incidents are compared as objects."""
-        shown = ((id(one.incident), one.escalated_from) for one in self.shown)
-        return (self.group, self.reason, self.thread_key, self.repeat_count, id(self.route), *shown, *self.gone)
+        """Equal for notifications that read the same in one interval."""
+        shown = ((one.incident.incident_id, one.escalated_from) for one in self.shown)
+        return (self.group, self.reason, self.thread_key, self.repeat_count, self.route, *shown, *self.gone)
 
 
 class KnownIncidents:

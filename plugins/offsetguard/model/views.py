@@ -135,48 +135,47 @@ class IncidentView(Record):
     silence_url: str | None = None
 
 
-class MessageView(Record):
-    """One message: (team, cluster, rule), worst incident first."""
+class Addressed(Record):
+    """What the outbox needs of every message, and who reads it."""
 
     team: str
     cluster: str
     rule_id: str
     severity: str  # the worst of what fires, or of what resolved when nothing fires
-    title: str  # a few words: what is wrong
-    reason: NotificationReason
     interval_start: datetime
     thread_key: str  # equal for all messages about the same firing spell
-    firing: tuple[IncidentView, ...] = ()
-    resolved: tuple[IncidentView, ...] = ()
-    page_url: str | None = None  # the Airflow UI
-    data_docs_url: str | None = None
     language: str = "en"
     time_zone: str = "UTC"  # IANA name; in which the reader sees moments
+    page_url: str | None = None  # the Airflow UI
+    data_docs_url: str | None = None
+
+
+class Cause(Record):
+    """What is said of one rule's incidents, by itself or within a digest."""
+
+    rule_id: str
+    title: str  # a few words: what is wrong
+    severity: str
+    reason: NotificationReason
+    thread_key: str
+    firing: tuple[IncidentView, ...] = ()  # worst first
+    resolved: tuple[IncidentView, ...] = ()
     hidden_firing: int = 0  # further incidents of this cause that are not in `firing`
     hidden_resolved: int = 0
-    group_count: int = 0  # consumer groups concerned, where incidents are hidden; 0: count those that are listed
+    group_count: int = 0  # consumer groups concerned, listed or not; 0: count those that are listed, if any
     muted_count: int = 0  # incidents that are not told because of what stands here
     repeat_count: int = 0  # how often it was told again without anything new
     escalated_from: str | None = None  # the team that did not react
+
+
+class MessageView(Addressed, Cause):
+    """One message: (team, cluster, rule)."""
+
     late: bool = False  # about an interval that is long gone (replay or backfill, when asked for)
 
 
-class DigestSection(Record):
-    """One cause: what one message would have said, shortened."""
-
-    rule_id: str
-    title: str
-    severity: str  # the worst of what fires, or of what resolved when nothing fires
-    reason: NotificationReason
-    thread_key: str
-    firing: tuple[IncidentView, ...] = ()  # worst first, at most INCIDENTS_PER_CAUSE
-    hidden_firing: int = 0
-    resolved: tuple[IncidentView, ...] = ()
-    hidden_resolved: int = 0
-    group_count: int = 0  # consumer groups concerned, listed or not; 0: it is not about groups
-    muted_count: int = 0
-    repeat_count: int = 0
-    escalated_from: str | None = None
+class DigestSection(Cause):
+    """One cause: what one message would have said, shortened to INCIDENTS_PER_CAUSE."""
 
     @property
     def firing_count(self) -> int:
@@ -189,21 +188,12 @@ class DigestSection(Record):
         return len(self.resolved) + self.hidden_resolved
 
 
-class DigestView(Record):
-    """One mail about several causes in one cluster and interval; carries what the outbox needs, as MessageView does."""
+class DigestView(Addressed):
+    """One mail about several causes in one cluster and interval."""
 
     kind: Literal["digest"] = "digest"
-    team: str
-    cluster: str
     rule_id: str = DIGEST
-    severity: str
-    interval_start: datetime
-    thread_key: str
     sections: tuple[DigestSection, ...]  # worst first
-    language: str = "en"
-    time_zone: str = "UTC"
-    page_url: str | None = None
-    data_docs_url: str | None = None
     late: bool = False
 
     @property
@@ -258,20 +248,14 @@ class DataQuality(Record):
     quarantined_count: int  # rows left out of the facts
 
 
-class DailyReportView(Record):
-    """One team's report about one day; carries what the outbox needs, as MessageView does."""
+class DailyReportView(Addressed):
+    """One team's report about one day, which began at `interval_start`; `severity` is the worst of it, or info."""
 
     kind: Literal["daily_report"] = "daily_report"
-    team: str
     cluster: str = EVERY_CLUSTER
     rule_id: str = DAILY_REPORT
-    severity: str  # the worst of the day, or info
-    interval_start: datetime  # when the day began
-    ends_at: datetime  # and when it ended
+    ends_at: datetime  # when the day ended
     day: date  # by the reader's calendar
-    thread_key: str
-    language: str = "en"
-    time_zone: str = "UTC"
     incidents: tuple[ReportedIncident, ...] = ()  # worst first, at most INCIDENTS_LISTED
     hidden_incidents: int = 0
     critical_count: int = 0  # of all of them
@@ -288,8 +272,6 @@ class DailyReportView(Record):
     forecasts: tuple[ForecastQuality, ...] = ()
     data: tuple[DataQuality, ...] = ()  # worst first, at most CLUSTERS_LISTED
     hidden_clusters: int = 0
-    page_url: str | None = None
-    data_docs_url: str | None = None
 
 
 MESSAGE = "message"  # what has no `kind`
