@@ -89,13 +89,14 @@ class Way(ABC):
 
     CHANNEL: ClassVar[Channel]
     LANES: ClassVar[int]  # receivers served at the same time
+    CONNECTION_FIELD: ClassVar[str | None]  # of `delivery`, which names the Airflow connection; None: the receiver does
     CONNECTION_NEEDS: ClassVar[str]  # what there is no channel without: host, password
     CONNECTION_ADVICE: ClassVar[str]  # what to do when there is none
 
     @classmethod
-    @abstractmethod
     def connection_id(cls, delivery: Delivery, receiver: str) -> str:
         """Return the Airflow connection that leads to a receiver."""
+        return receiver if cls.CONNECTION_FIELD is None else str(getattr(delivery, cls.CONNECTION_FIELD))
 
     @classmethod
     @abstractmethod

@@ -94,16 +94,11 @@ class MailChannel(Way):
 
     CHANNEL: ClassVar = Channel.MAIL
     LANES: ClassVar = 8  # all of them go through one server
+    CONNECTION_FIELD: ClassVar = "mail_connection"
     CONNECTION_NEEDS: ClassVar = "host"
     CONNECTION_ADVICE: ClassVar = (
         "create one of type smtp with host, port, login and password (delivery.mail_connection names it)"
     )
-
-    @classmethod
-    def connection_id(cls, delivery: Delivery, receiver: str) -> str:
-        """Return the one of the configuration."""
-        del receiver
-        return delivery.mail_connection
 
     @classmethod
     def opened(cls, connection: Connection, delivery: Delivery) -> MailChannel:

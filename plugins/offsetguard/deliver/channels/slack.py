@@ -110,17 +110,12 @@ class SlackChannel(Way):
 
     CHANNEL: ClassVar = Channel.SLACK
     LANES: ClassVar = 8
+    CONNECTION_FIELD: ClassVar = "slack_connection"
     CONNECTION_NEEDS: ClassVar = "password"
     CONNECTION_ADVICE: ClassVar = (
         "create one of type slack with the bot token (xoxb-..., scopes chat:write and channels:history) as password "
         "(delivery.slack_connection names it)"
     )
-
-    @classmethod
-    def connection_id(cls, delivery: Delivery, receiver: str) -> str:
-        """Return the one of the configuration."""
-        del receiver
-        return delivery.slack_connection
 
     @classmethod
     def opened(cls, connection: Connection, delivery: Delivery) -> SlackChannel:

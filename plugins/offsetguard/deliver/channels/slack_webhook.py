@@ -67,17 +67,12 @@ class SlackWebhookChannel(Way):
 
     CHANNEL: ClassVar = Channel.SLACK_WEBHOOK
     LANES: ClassVar = 16  # webhooks lead to as many places as there are
+    CONNECTION_FIELD: ClassVar = None
     CONNECTION_NEEDS: ClassVar = "password"
     CONNECTION_ADVICE: ClassVar = (
         "create one of type slackwebhook with the webhook's address as password "
         "(slack_webhooks in the configuration names it)"
     )
-
-    @classmethod
-    def connection_id(cls, delivery: Delivery, receiver: str) -> str:
-        """Return the receiver: each webhook has a connection of its own."""
-        del delivery
-        return receiver
 
     @classmethod
     def opened(cls, connection: Connection, delivery: Delivery) -> SlackWebhookChannel:
