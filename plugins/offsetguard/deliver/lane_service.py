@@ -74,27 +74,25 @@ class DeliveryReport:
     @property
     def reasons(self) -> tuple[str, ...]:
         """One line for each message that was tried and not sent, and for each trouble of the database."""
-        not_sent = (
-            f"{one.channel} to {one.receiver}: {one.result}: {one.reason}{_behind(one)}"
-            for one in self.deliveries
-            if one.result is not Result.SENT
-        )
-        return (*not_sent, *self.troubles)
+        return self._lines(Result.RETRIED, Result.FAILED, Result.NOT_LOGGED)
 
     @property
     def lasting_reasons(self) -> tuple[str, ...]:
         """Those of `reasons` that no further attempt will mend by itself."""
-        refused = (
-            f"{one.channel} to {one.receiver}: {one.result}: {one.reason}"
-            for one in self.deliveries
-            if one.result in (Result.FAILED, Result.NOT_LOGGED)
-        )
-        return (*refused, *self.troubles)
+        return self._lines(Result.FAILED, Result.NOT_LOGGED)
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """What an operator should know although messages were accepted, each text once."""
         return tuple(dict.fromkeys(one.remark for one in self.deliveries if one.remark))
+
+    def _lines(self, *results: Result) -> tuple[str, ...]:
+        lines = (
+            f"{one.channel} to {one.receiver}: {one.result}: {one.reason}{_behind(one)}"
+            for one in self.deliveries
+            if one.result in results
+        )
+        return (*lines, *self.troubles)
 
     def _count(self, result: Result) -> int:
         return sum(delivery.result is result for delivery in self.deliveries)

@@ -24,7 +24,7 @@ from typing import Any
 from offsetguard.catalogue import Catalogue
 from offsetguard.catalogue.text import format_from_to
 from offsetguard.deliver.messages import wording
-from offsetguard.deliver.messages.mail_pages import COLOURS, MailTexts, Picture, digest_texts, fill, report_texts
+from offsetguard.deliver.messages.mail_pages import MailTexts, Picture, digest_texts, fill, report_texts
 from offsetguard.deliver.messages.wording import harmless, harmless_view, shorten
 from offsetguard.model.views import LEAST_LAG_POINTS, AnyView, DailyReportView, DigestView, IncidentView, MessageView
 
@@ -100,8 +100,6 @@ class _Rendering:
             "words": words,
             "subject": wording.subject(view, words),
             "status": status,
-            "status_word": wording.status_word(status, words),
-            "colour": COLOURS.get(status, COLOURS["info"]),
             "in_brief": wording.in_brief(view, words),
             "sub_line": f"{words.say('mail_cluster')} {view.cluster}",
             "notes": tuple(wording.notes(view, words)),
@@ -117,9 +115,6 @@ class _Rendering:
             "links": lambda incident: tuple(self.links(incident)),
             "beside": lambda incident: tuple(wording.beside(incident, BESIDE_SHOWN, words)),
             "lag_in_words": lambda incident: wording.lag_in_words(incident, words),
-            "headline": wording.headline,
-            "ending": lambda incident: wording.ending(incident, words),
-            "more": lambda hidden, what: wording.more(hidden, what, words),
         }
 
     def rows(self, incident: IncidentView) -> Iterator[Row]:

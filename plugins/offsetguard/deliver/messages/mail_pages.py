@@ -36,8 +36,6 @@ def digest_texts(view: DigestView, words: Catalogue) -> MailTexts:
             "words": words,
             "subject": f"[{word.upper()}] {view.cluster} · {in_brief}",
             "status": status,
-            "status_word": word,
-            "colour": COLOURS.get(status, COLOURS["info"]),
             "in_brief": in_brief,
             "sub_line": f"{words.say('mail_cluster')} {view.cluster}",
             "notes": tuple(_notes(view, words)),
@@ -47,9 +45,6 @@ def digest_texts(view: DigestView, words: Catalogue) -> MailTexts:
             "more_sections": wording.more(len(view.sections) - SECTIONS_SHOWN, "cause", words),
             "counted": lambda section: _counted(section, words),
             "section_notes": lambda section: tuple(_section_notes(section, words)),
-            "headline": wording.headline,
-            "ending": lambda incident: wording.ending(incident, words),
-            "more": lambda hidden, what: wording.more(hidden, what, words),
         },
     )
 
@@ -232,9 +227,15 @@ _TEXT = _templates(autoescape=False)  # plain text has no markup; lines cannot b
 
 
 def fill(template: str, words: Mapping[str, Any], pictures: Mapping[str, Picture] | None = None) -> MailTexts:
-    """Fill `<template>.txt.j2` and `<template>.html.j2`; `words`: subject, status, words (a Catalogue) and theirs."""
+    """Fill `<template>.txt.j2` and `<template>.html.j2`; `words`: subject, status, words (a Catalogue) and more."""
     catalogue = words["words"]
+    status = words["status"]
     given = {
+        "status_word": wording.status_word(status, catalogue),
+        "colour": COLOURS.get(status, COLOURS["info"]),
+        "headline": wording.headline,
+        "ending": lambda incident: wording.ending(incident, catalogue),
+        "more": lambda hidden, what: wording.more(hidden, what, catalogue),
         **words,
         "say": catalogue.say,
         "html_language": _HTML_LANGUAGES[catalogue.locale.language],
@@ -242,7 +243,7 @@ def fill(template: str, words: Mapping[str, Any], pictures: Mapping[str, Picture
     }
     return MailTexts(
         subject=words["subject"],
-        status=words["status"],
+        status=status,
         text=_TEXT.get_template(f"{template}.txt.j2").render(given),
         html=_HTML.get_template(f"{template}.html.j2").render(given),
         pictures=tuple((pictures or {}).values()),
