@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, tzinfo
+from datetime import datetime
 
 from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
@@ -54,7 +54,6 @@ class Audience:
         self._config = config
         self._given = given
         sent = [incident for incident in open_incidents if incident.evidence.severity.is_sent]
-        self._zones: dict[str, tzinfo] = {}
         unnotified = {one.incident_id for one in sent if can_mute(one) and self._is_unnotified(one)}
         self._inhibitors = Inhibitors(one for one in sent if one.incident_id not in unnotified)
         self._unnotified = Inhibitors(one for one in sent if one.incident_id in unnotified)
@@ -86,27 +85,24 @@ class Audience:
         return self._mute_from_above(incident, before) or self._mute_by_people(incident, route)
 
     def _mute_by_people(self, incident: Incident, route: Route) -> Mute | None:
-        given = self._given
+        given, hours = self._given, route.quiet_hours
         return (
             maintenance_mute(incident, route.maintenance, given.interval.start)
             or silence_mute(incident, given.silences, given.now)
-            or (quiet_mute(incident, route.quiet_hours, self._zone(route), given.now) if route.quiet_hours else None)
+            or (quiet_mute(incident, hours, zone_of(route.time_zone), given.now) if hours else None)
         )
 
     def _is_unnotified(self, incident: Incident) -> bool:
         """Whether nobody of its own team is or was notified of an incident: it cannot speak for what lies below it."""
         team = self.team_of(incident)
         route = self.route_of(team, incident)
-        group = GroupKey(team, incident.subject.cluster, incident.subject.rule_id)
-        keys = (NotificationKey(group, channel, receiver) for channel, receiver in route.receivers)
-        known = any(incident.incident_id in self._given.notified.get(key, NEVER_NOTIFIED).firing for key in keys)
+        known = any(self._known(incident, key) is not None for key in _keys(team, incident, route))
         return not known and self._mute_by_people(incident, route) is not None
 
     def _route(self, incident: Incident) -> None:
         team = self.team_of(incident)
         route = self.route_of(team, incident)
-        group = GroupKey(team, incident.subject.cluster, incident.subject.rule_id)
-        own = [NotificationKey(group, channel, receiver) for channel, receiver in route.receivers]
+        own = _keys(team, incident, route)
         before = self._muted_before(incident, own)
         mute = self.mute_of(incident, route, before)
         if mute is not None and mute.reason is MuteReason.INHIBITION:
@@ -121,8 +117,7 @@ class Audience:
         reached = set(own)
         for step in chain[: incident.escalation_level]:
             further = self.route_of(step.team, incident)
-            for channel, receiver in further.receivers:
-                key = NotificationKey(group, channel, receiver)
+            for key in _keys(team, incident, further):
                 if key not in reached:
                     reached.add(key)
                     kept = self.mute_of(incident, further, before) or self._acknowledgement(incident, key)
@@ -143,7 +138,7 @@ class Audience:
         acknowledgement = self._given.acknowledged.get(incident.incident_id)
         if acknowledgement is None:
             return None
-        known = self._given.notified.get(key, NEVER_NOTIFIED).firing.get(incident.incident_id)
+        known = self._known(incident, key)
         if known is not None:
             worse = incident.evidence.severity.rank > known.severity.rank
             if worse or acknowledgement.at < known.severity_notified_at:
@@ -183,14 +178,15 @@ class Audience:
         before: set[NotificationKey] = set()
         reached = set(own)
         for step in chain[:level]:
-            receivers = self.route_of(step.team, incident).receivers
-            keys = {NotificationKey(own[0].group, channel, receiver) for channel, receiver in receivers}
-            further = keys - reached - before
+            further = {*_keys(own[0].group.team, incident, self.route_of(step.team, incident))} - reached - before
             if further:  # empty: the step added nobody, and those before it go on to count
                 before |= reached
                 reached = further
-        rows = (self._given.notified.get(key, NEVER_NOTIFIED).firing.get(incident.incident_id) for key in reached)
-        return [known for known in rows if known is not None]
+        return [known for key in reached if (known := self._known(incident, key)) is not None]
+
+    def _known(self, incident: Incident, key: NotificationKey) -> NotifiedIncident | None:
+        """Return how a receiver knows an incident; None: it does not."""
+        return self._given.notified.get(key, NEVER_NOTIFIED).firing.get(incident.incident_id)
 
     def _muted_before(self, incident: Incident, own: Iterable[NotificationKey]) -> MuteReason | None:
         known = (self._given.notified.get(key, NEVER_NOTIFIED).muted.get(incident.incident_id) for key in own)
@@ -205,7 +201,7 @@ class Audience:
     def _happened(self, incident: Incident, kind: EventKind, text: str) -> None:
         self.history.append(IncidentEvent(incident.incident_id, self._given.interval.start, kind, text))
 
-    def _zone(self, route: Route) -> tzinfo:
-        if route.time_zone not in self._zones:
-            self._zones[route.time_zone] = zone_of(route.time_zone)
-        return self._zones[route.time_zone]
+
+def _keys(team: str, incident: Incident, route: Route) -> list[NotificationKey]:
+    group = GroupKey(team, incident.subject.cluster, incident.subject.rule_id)
+    return [NotificationKey(group, channel, receiver) for channel, receiver in route.receivers]
