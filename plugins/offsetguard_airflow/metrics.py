@@ -5,15 +5,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from airflow.sdk.configuration import conf
 from airflow.sdk.observability.stats import gauge, incr, timing
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
+from offsetguard.config.workspace import Workspace
+from offsetguard.store import cycles
+from offsetguard.store.database import open_database
+from offsetguard_airflow.task_inputs import interval_at
 
+if TYPE_CHECKING:
     from offsetguard.lake.cycle_metrics import Measurement
 
 
@@ -38,11 +42,7 @@ def send(measurements: Iterable[Measurement]) -> None:
 
 def send_cycle(cluster: str, interval_start: str, *, since: datetime) -> None:
     """Send what the newest cycle of an interval did, or that it failed; nothing when none has begun since a moment."""
-    from offsetguard.config.workspace import Workspace
     from offsetguard.lake.cycle_metrics import of_cycle
-    from offsetguard.store import cycles
-    from offsetguard.store.database import open_database
-    from offsetguard_airflow.task_inputs import interval_at
 
     engine = open_database(Workspace.from_environment().database_url)
     for cycle in cycles.newest(engine, cluster=cluster, interval=interval_at(interval_start), limit=1):

@@ -9,15 +9,18 @@ from datetime import datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from sqlalchemy import Engine
+
+from offsetguard.collect.manifest import Manifest
 from offsetguard.config import Config
 from offsetguard.config.file import ConfigInUse, config_in_use, did_you_mean
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import ConfigError, PublishError
 from offsetguard.model.intervals import Interval
+from offsetguard.store import published_intervals
+from offsetguard.store.database import open_database
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
-
     from offsetguard.facts.interval import IntervalFacts
 
 ALL_CLUSTERS = "all"
@@ -35,8 +38,6 @@ class Opened:
 
 def open_workspace(log_error: Callable[[str], object]) -> Opened:
     """Read the configuration and open the database; raises ConfigError, StoreError."""
-    from offsetguard.store.database import open_database
-
     workspace = Workspace.from_environment()
     in_use = configuration(workspace, log_error)
     return Opened(workspace, in_use.config, in_use.problem, open_database(workspace.database_url))
@@ -77,9 +78,7 @@ def chosen_clusters(cluster: str) -> list[str]:
 
 def read_facts(workspace: Workspace, engine: Engine, cluster: str, interval: Interval) -> IntervalFacts:
     """Read them; raises PublishError when the interval was never published."""
-    from offsetguard.collect.manifest import Manifest
     from offsetguard.facts.published import read_interval_facts
-    from offsetguard.store import published_intervals
 
     published = published_intervals.get(engine, cluster, interval)
     if published is None:

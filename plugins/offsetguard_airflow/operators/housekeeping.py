@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from airflow.sdk import BaseOperator
 from airflow.sdk.definitions.context import Context
 
+from offsetguard_airflow.metrics import send
 from offsetguard_airflow.task_inputs import open_workspace
 
 
@@ -19,7 +20,6 @@ class HousekeepingOperator(BaseOperator):
         """Do everything that is due now."""
         from offsetguard.lake.cycle_metrics import of_housekeeping
         from offsetguard.lake.upkeep.clean import Housekeeper
-        from offsetguard_airflow.metrics import send
 
         ours = open_workspace(self.log.error)
         housekeeper = Housekeeper(ours.workspace, ours.config.retention, ours.engine, self.log.info)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
+from airflow.sdk.definitions.context import Context
 from airflow.sdk.exceptions import AirflowFailException
 
+from offsetguard.deliver.messages.wording import harmless
+from offsetguard.model.errors import ConfigError
 from offsetguard_airflow.defaults import OUTBOX, OUTBOX_CHANGES
 from offsetguard_airflow.task_inputs import check_group_pattern, interval_at, open_workspace, read_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from airflow.sdk.definitions.context import Context
-
     from offsetguard.decide.judge import JudgeReport
 
 EVERY_GROUP = "*"
@@ -67,7 +67,6 @@ class JudgeOperator(BaseOperator):
     def execute(self, context: Context) -> None:
         """Judge, and announce the outbox when messages were written."""
         from offsetguard.decide.judge import judge_interval
-        from offsetguard.model.errors import ConfigError
 
         ours = open_workspace(self.log.error)
         facts = read_facts(ours.workspace, ours.engine, self.cluster, interval_at(self.interval_start))
@@ -98,8 +97,6 @@ class JudgeOperator(BaseOperator):
 
 def report_lines(report: JudgeReport) -> Iterator[tuple[int, str]]:
     """Yield what a judgement came to, as lines with their levels; no name from the cluster can steer a terminal."""
-    from offsetguard.deliver.messages.wording import harmless
-
     return ((level, harmless(line, _LINE_LIMIT)) for level, line in _lines(report))
 
 

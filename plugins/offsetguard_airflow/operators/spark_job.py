@@ -32,6 +32,10 @@ from airflow.sdk import BaseHook
 from airflow.sdk.definitions.context import Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 from airflow.sdk.log import mask_secret
+from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError
+
+from offsetguard.config.workspace import Workspace
 
 if TYPE_CHECKING:
     from airflow.sdk.types import Logger  # Airflow has it for type checkers only
@@ -152,11 +156,6 @@ def _path_with_own_programs() -> str:
 
 def workspace_variables() -> dict[str, str]:
     """Return the environment that makes the job use our folders and databases, whose passwords are masked in logs."""
-    from sqlalchemy import make_url
-    from sqlalchemy.exc import ArgumentError
-
-    from offsetguard.config.workspace import Workspace
-
     workspace = Workspace.from_environment()
     for url in filter(None, (workspace.database_url, workspace.catalog_url)):
         with suppress(ArgumentError, ValueError):  # the job says what is wrong with it, and shows nothing of it

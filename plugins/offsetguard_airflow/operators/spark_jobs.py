@@ -7,8 +7,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk.definitions.context import Context
+from sqlalchemy.exc import SQLAlchemyError
 
+from offsetguard.model.errors import StoreError
 from offsetguard_airflow.defaults import PUBLISHED_FACTS
+from offsetguard_airflow.metrics import send_cycle
 from offsetguard_airflow.operators.spark_job import SparkJobOperator
 from offsetguard_airflow.task_inputs import interval_at
 
@@ -47,11 +50,6 @@ class PublishIntervalOperator(SparkJobOperator):
 
     def _send_metrics(self, began: datetime) -> None:
         """Send them; that this is not possible changes nothing of what became of the interval."""
-        from sqlalchemy.exc import SQLAlchemyError
-
-        from offsetguard.model.errors import StoreError
-        from offsetguard_airflow.metrics import send_cycle
-
         try:
             send_cycle(self.cluster, self.interval_start, since=began)
         except (StoreError, SQLAlchemyError) as error:
