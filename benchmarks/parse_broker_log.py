@@ -49,7 +49,7 @@ from offsetguard.sources.logs.pattern import Pattern
 from offsetguard_spark.ingest import LogBatch, parsed_counts, parsed_events
 from offsetguard_spark.session import make_session
 
-EXCERPTS = Path(__file__).parents[1] / "tests" / "unit" / "logs" / "excerpts"
+EXCERPTS = Path(__file__).parents[1] / "tests" / "unit" / "sources" / "logs" / "excerpts"
 SAMPLES = ("broker-4.9.8.log", "broker-5.3.3.log", "slave-5.3.3.log")
 AIM = 3.0
 MEMORY_AIM = 1.25

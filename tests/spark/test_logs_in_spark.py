@@ -19,7 +19,7 @@ from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
 from offsetguard_spark.log_events import laid_out, log_event_rows, offset_move_rows, recognised
 from offsetguard_spark.log_records import read_records
 
-EXCERPTS = sorted((Path(__file__).parents[1] / "unit" / "logs" / "excerpts").glob("*.log"))
+EXCERPTS = sorted((Path(__file__).parents[1] / "unit" / "sources" / "logs" / "excerpts").glob("*.log"))
 ZONE = "+08:00"
 MOVED = "PULL_OFFSET_MOVED:correction offset. topic={}, groupId=G1, requestOffset={}, newOffset=3, suggestBrokerId=0"
 TOO_SMALL = (

@@ -40,6 +40,12 @@ def sqlite_engine(sqlite_file: FreshFile) -> Engine:
     return sqlite_file.renewed()
 
 
+@pytest.fixture
+def engine(sqlite_engine: Engine) -> Engine:
+    """Open a fresh SQLite file; tests of concurrency ask for `each_engine`."""
+    return sqlite_engine
+
+
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def each_engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     """Open a fresh database of each kind."""

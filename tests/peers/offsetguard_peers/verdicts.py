@@ -154,7 +154,7 @@ def _weeks(weeks: Measured) -> Iterator[str]:
     healthy, troubled = weeks["healthy"], weeks["troubled"]
     yield "In simulated weeks with a daily rhythm, deployments, missing snapshots and broker restarts"
     yield (
-        f"(`tests/unit/weeks`): {healthy['groups']} groups for {healthy['days']} days, "
+        f"(`tests/unit/judge/weeks`): {healthy['groups']} groups for {healthy['days']} days, "
         f"{healthy['cycles']:,} cycles: **{healthy['warnings']}** warnings."
     )
     yield (
@@ -169,8 +169,8 @@ def _forecasts(forecasts: Measured) -> Iterator[str]:
         f"Twice {tuned['warnings']['worlds']} simulated brokers for {tuned['warnings']['days']} days each (time rule, "
         "disk rule, idle topics, a loud"
     )
-    yield "topic that pushes others out; `tests/unit/forecasts`). *Inside*: what came lay in the range stated. *Held"
-    yield "out*: brokers made of seeds that nobody looked at while forecasts were made."
+    yield "topic that pushes others out; `tests/unit/judge/forecasts`). *Inside*: what came lay in the range stated."
+    yield "*Held out*: brokers made of seeds that nobody looked at while forecasts were made."
     yield ""
     yield "| | outcomes | inside | held out: outcomes | inside |"
     yield "|---|---|---|---|---|"

@@ -28,7 +28,7 @@ from offsetguard_peers.cases.rules import config_of, facts_of, fold_ahead
 from offsetguard_peers.cases.running import for_each, is_thorough, read_cases
 from offsetguard_peers.cases.texts import english_words
 
-CASES = sorted((Path(__file__).parents[1] / "rules" / "cases").glob("*.yml"))
+CASES = sorted((Path(__file__).parents[1] / "judge" / "rules" / "cases").glob("*.yml"))
 CHINESE = Locale.of("zh", "Asia/Shanghai")
 HOSTILE = "</td><script>\u202e{lag_ms:duration}\r\nBcc: <!channel> %s"
 NAMES = frozenset({"operations", "demo", "orders", *RULES})

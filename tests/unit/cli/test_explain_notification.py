@@ -14,7 +14,7 @@ from offsetguard.cli.main import offsetguard
 from offsetguard.model.views import NotificationReason
 
 NOW_MS = 1_795_255_200_000
-CASES = yaml.safe_load((Path(__file__).parent.parent / "incidents" / "decisions.yml").read_text(encoding="utf-8"))
+CASES = yaml.safe_load((Path(__file__).parents[1] / "decide" / "decisions.yml").read_text(encoding="utf-8"))
 LINE = {"id": 1, "now_ms": NOW_MS, "last_sent": None, "firing": ["a"], "resolved": []}
 
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from offsetguard.cli.main import offsetguard
 
-EXCERPTS = Path(__file__).parents[1] / "logs" / "excerpts"
+EXCERPTS = Path(__file__).parents[1] / "sources" / "logs" / "excerpts"
 REFUSED = (
     "2026-11-21 15:48:25 WARN AdminBrokerThread_14 - RebalanceLockManager#tryLockBatch: message queue has been locked "
     "by other client, group=G1, mq=MessageQueue [topic=T1, brokerName=broker-a, queueId=0], locked client id=c1, "

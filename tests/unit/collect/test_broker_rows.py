@@ -18,7 +18,7 @@ from offsetguard.sources.rocketmq import broker_figures, broker_settings
 from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo
 from offsetguard.tables import BROKER_SNAPSHOTS
 
-BODIES = Path(__file__).parents[1] / "rocketmq" / "bodies"
+BODIES = Path(__file__).parents[1] / "sources" / "rocketmq" / "bodies"
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 INTERVAL = Interval(NOW)
 

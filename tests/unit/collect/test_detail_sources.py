@@ -33,7 +33,7 @@ from offsetguard.sources.rocketmq.requests import GetBrokerConfig
 from offsetguard.tables import BROKER_STATS, CLIENT_QUEUE_SNAPSHOTS, CLIENT_SNAPSHOTS
 from offsetguard_peers.scripted.peer import Conversation, ScriptedPeer
 
-BODIES = Path(__file__).parents[1] / "rocketmq" / "bodies"
+BODIES = Path(__file__).parents[1] / "sources" / "rocketmq" / "bodies"
 RUNNING_INFO = (BODIES / "307_4.9.8.json").read_bytes()
 STATS = (BODIES / "315_5.3.3.json").read_bytes()
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)

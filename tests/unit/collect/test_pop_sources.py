@@ -130,7 +130,7 @@ def test_the_round_before_is_remembered_as_far_as_it_knew() -> None:
     assert pop_sources([], before).remembered == {"a": Consumption.POP}
 
 
-BODIES = Path(__file__).parents[1] / "rocketmq" / "bodies"
+BODIES = Path(__file__).parents[1] / "sources" / "rocketmq" / "bodies"
 COMMITTED = all_consumer_offsets((BODIES / "43_5.5.1-lite.json").read_bytes())
 SWITCHED = all_consumer_offsets(
     b'{"offsetTable":{"rmq_sys_REVIVE@CID_RMQ_SYS_REVIVE_GROUP":{0:1},"%LMQ%$a$b@g":{0:1}}}'

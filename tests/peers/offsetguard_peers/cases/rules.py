@@ -1,4 +1,4 @@
-"""Facts and configurations as the cases of rules say them (tests/unit/rules/cases/<rule>.yml)."""
+"""Facts and configurations as the cases of rules say them (tests/unit/judge/rules/cases/<rule>.yml)."""
 
 from __future__ import annotations
 

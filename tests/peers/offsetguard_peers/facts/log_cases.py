@@ -1,6 +1,6 @@
 """Cases of lock waits and subscriptions as rows of `log_events` and `client_snapshots`, and as the facts expected.
 
-The cases stand in tests/unit/log_facts/*.yml.
+The cases stand in tests/unit/facts/*.yml.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Row = dict[str, Any]
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 SINCE = INTERVAL.end - timedelta(minutes=30)  # the look-back window
 
-_CASES = Path(__file__).parents[3] / "unit" / "log_facts"
+_CASES = Path(__file__).parents[3] / "unit" / "facts"
 _LOCK_KINDS = {
     "refused": "lock_refused",
     "expired": "lock_expired",

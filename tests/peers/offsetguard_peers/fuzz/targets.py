@@ -241,7 +241,7 @@ def _consume_queue(folder: Path, data: bytes) -> object:
     return read_topic(folder, "T")
 
 
-BODIES = Path(__file__).parents[3] / "unit" / "rocketmq" / "bodies"
+BODIES = Path(__file__).parents[3] / "unit" / "sources" / "rocketmq" / "bodies"
 BODY_DECODERS: dict[int, Callable[[bytes], object]] = {
     21: broker_settings.topic_config_table,
     26: broker_settings.broker_config,

@@ -1,6 +1,6 @@
 """Timelines: what happens when goes in, who hears what and when comes out; after Alertmanager's acceptance tests.
 
-Files in tests/unit/pipeline/timelines/ hold courses. A minute is judged after the other by a fake clock, in the judge's
+Files in tests/unit/decide/timelines/ hold courses. A minute is judged after the other by a fake clock, in the judge's
 own transaction; every message that it puts into the outbox must be expected, and every expected one must come in its
 time.
 

@@ -25,7 +25,7 @@ from offsetguard_peers.delivery.world import Channels, DeliveryWorld, delivery_w
 from offsetguard_peers.judging.timelines import Course
 from offsetguard_peers.slack.server import Failure
 
-(EVERYWHERE,) = yaml.safe_load((Path(__file__).parent / "everywhere.yml").read_text(encoding="utf-8"))
+(EVERYWHERE,) = yaml.safe_load((Path(__file__).parents[1] / "decide" / "everywhere.yml").read_text(encoding="utf-8"))
 DELIVERERS = 2
 
 

@@ -13,7 +13,7 @@ from offsetguard.tables import LOG_EVENTS
 from offsetguard_peers.cases.running import for_each, read_cases
 
 CASES = read_cases(Path(__file__).parent / "lines.yml")
-PAGE = Path(__file__).parents[3] / "docs" / "logs.md"
+PAGE = Path(__file__).parents[4] / "docs" / "logs.md"
 GMT_8 = timezone(timedelta(hours=8))
 
 

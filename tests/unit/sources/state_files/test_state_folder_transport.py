@@ -23,7 +23,7 @@ from offsetguard.sources.rocketmq.requests import (
 from offsetguard.sources.state_files.folder import CONSUMER_OFFSETS, read_state_folder
 from offsetguard.sources.state_files.transport import StateFolderTransport
 
-STATE = Path(__file__).parents[2] / "data" / "state_files" / "4.9.8"
+STATE = Path(__file__).parents[3] / "data" / "state_files" / "4.9.8"
 WRITTEN = datetime(2026, 11, 21, 7, 54, 44, tzinfo=UTC)
 
 

@@ -14,7 +14,7 @@ from offsetguard.tables.log_facts import LockWaitFacts
 from offsetguard_peers.facts import log_cases
 from offsetguard_peers.facts.answers import answers
 
-CAPTURED = Path(__file__).parents[1] / "logs" / "excerpts" / "lock-4.9.8.log"
+CAPTURED = Path(__file__).parents[1] / "sources" / "logs" / "excerpts" / "lock-4.9.8.log"
 
 
 def lock_waits(

@@ -31,7 +31,7 @@ from offsetguard.sources.rocketmq.requests import (
     Request,
 )
 
-BUNDLES = Path(__file__).parents[2] / "data" / "bundles"
+BUNDLES = Path(__file__).parents[3] / "data" / "bundles"
 NAME_SERVER, BROKER = "10.0.0.9:9876", "10.0.0.1:10911"
 START_MS = 1_795_247_480_000
 

@@ -19,7 +19,7 @@ from offsetguard.sources.bundle.reader import open_bundle
 from offsetguard.tables import QUEUE_SNAPSHOTS
 from offsetguard.tables.group_facts import GroupFacts
 
-BUNDLES = Path(__file__).parents[2] / "data" / "bundles"
+BUNDLES = Path(__file__).parents[3] / "data" / "bundles"
 CONFIG = default_config({"main": ["127.0.0.1:9"]})
 START = datetime(2026, 11, 21, 8, tzinfo=UTC)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from offsetguard.judge.reference import reference
 
-PAGE = Path(__file__).parents[3] / "docs" / "rules.md"
+PAGE = Path(__file__).parents[4] / "docs" / "rules.md"
 
 
 def test_the_page_is_the_one_that_the_rules_make() -> None:

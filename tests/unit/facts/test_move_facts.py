@@ -1,4 +1,4 @@
-"""Each case of cases.yml: what told of an offset move, and what the moves are."""
+"""Each case of move_cases.yml: what told of an offset move, and what the moves are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from offsetguard.tables import LOG_EVENTS, OFFSET_MOVE_FACTS, OFFSET_MOVES
 from offsetguard.tables.facts import OffsetMoveFacts
 from offsetguard_peers.facts.answers import answers
 
-CASES = yaml.safe_load((Path(__file__).parent / "cases.yml").read_text(encoding="utf-8"))
+CASES = yaml.safe_load((Path(__file__).parent / "move_cases.yml").read_text(encoding="utf-8"))
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 END = INTERVAL.end
 
