@@ -11,12 +11,10 @@ reader, which judges: a property test and a fuzz target hold that both read the 
 
 from __future__ import annotations
 
-import operator
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from sys import intern
 from typing import Any
 
@@ -190,26 +188,30 @@ def _read_tables(body: bytes, *, has_lists: bool) -> dict[str, KeyedOffsets]:
 
 def _keyed_offsets(rows: Mapping[str, Any], *, has_lists: bool) -> KeyedOffsets:
     table = KeyedOffsets(list(rows), array(INT32, [0]), array(INT32), array(INT64))
+    ascending: list[int] = []
     for key, row in rows.items():
-        is_ours = has_lists and isinstance(row, list) and type(next(iter(row), None)) is int
-        queue_ids, offsets = _from_list(row) if is_ours else _from_object(row, key)
-        table.queue_ids.extend(queue_ids)
-        table.offsets.extend(offsets)
+        if has_lists and isinstance(row, list) and type(next(iter(row), None)) is int:
+            queue_ids, offsets = row[::2], row[1::2]
+            if queue_ids != ascending:  # most keys have the same few ids, in order
+                queue_ids, offsets = _in_order(queue_ids, offsets)
+                ascending = queue_ids
+        else:
+            queue_ids, offsets = _from_object(row, key)
+        table.queue_ids.extend(array(INT32, queue_ids))  # in one piece: a third quicker than a list
+        table.offsets.extend(array(INT64, offsets))
         table.starts.append(len(table.offsets))
     return table
 
 
-def _from_list(numbers: Any) -> tuple[Iterable[int], Iterable[int]]:
-    queue_ids, offsets = numbers[::2], numbers[1::2]
-    if not all(map(operator.lt, queue_ids, islice(queue_ids, 1, None))):
-        by_queue_id = dict(zip(queue_ids, offsets, strict=True))
-        if len(by_queue_id) < len(queue_ids):
-            raise MalformedBytes("body: a queue id comes twice")
-        queue_ids, offsets = zip(*sorted(by_queue_id.items()), strict=True)
-    return array(INT32, queue_ids), array(INT64, offsets)  # in one piece: a third quicker than a list
+def _in_order(queue_ids: list[int], offsets: list[int]) -> tuple[list[int], list[int]]:
+    by_queue_id = dict(zip(queue_ids, offsets, strict=True))
+    if len(by_queue_id) < len(queue_ids):
+        raise MalformedBytes("body: a queue id comes twice")
+    in_order = sorted(by_queue_id)
+    return in_order, [by_queue_id[queue_id] for queue_id in in_order]
 
 
-def _from_object(row: object, key: str) -> tuple[Iterable[int], Iterable[int]]:
+def _from_object(row: object, key: str) -> tuple[list[int], list[int]]:
     by_queue_id = {int_key(queue_id, "queue id"): offset for queue_id, offset in as_object(row, key).items()}
     queue_ids = sorted(by_queue_id)
     return queue_ids, [as_int64(by_queue_id[queue_id], key) for queue_id in queue_ids]
