@@ -4,16 +4,16 @@ A cluster that is half dead gives half a snapshot that says so; only a landed fi
 about the past, raises.
 
 A support bundle is played back through the same rounds. `collect --bundle` lands one snapshot per interval; with
-`replay` nothing is landed, and every round counts: whoever recorded every five seconds wanted to see what happens
-between two intervals.
+`snapshots_of_bundle` nothing is landed, and every round counts: whoever recorded every five seconds wanted to see what
+happens between two intervals.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from offsetguard.collect.manifest import Gap, Manifest, Outcome
 from offsetguard.collect.offset_events import EventStart
 from offsetguard.collect.round import Round
 from offsetguard.collect.snapshot import Snapshot, snapshot_of
-from offsetguard.config import Cluster, Config, LogSource
+from offsetguard.config import Config, LogSource
 from offsetguard.config.configuration import asking_everything
 from offsetguard.config.workspace import MANIFEST_FILE_NAME
 from offsetguard.model.errors import IntervalHasPassed, SnapshotError
@@ -115,7 +115,15 @@ async def collect_round(
     """
     settings = config.clusters[cluster]
     logger.info("collect %s %s: start, name servers %s", cluster, interval.name, ", ".join(settings.name_servers))
-    async with _asking(settings, credentials, transport) as whom:
+    limits = settings.collection
+    asking = (
+        nullcontext(transport)
+        if transport is not None
+        else RocketMQClient(
+            settings.request_timeout_ms, credentials, limits.max_in_flight, limits.max_requests_per_s, settings.tls
+        )
+    )
+    async with asking as whom:
         one_round = Round(
             cluster,
             config,
@@ -132,21 +140,6 @@ async def collect_round(
     snapshot = snapshot_of(one_round, origin, started_at=started_at, finished_at=finished_at)
     _log(snapshot.manifest)
     return snapshot
-
-
-@asynccontextmanager
-async def _asking(
-    settings: Cluster, credentials: Credentials | None, transport: Transport | None
-) -> AsyncIterator[Transport]:
-    """Give the transport, or else connections to the cluster for as long as the round runs."""
-    if transport is not None:
-        yield transport
-        return
-    limits = settings.collection
-    async with RocketMQClient(
-        settings.request_timeout_ms, credentials, limits.max_in_flight, limits.max_requests_per_s, settings.tls
-    ) as client:
-        yield client
 
 
 def _log(manifest: Manifest) -> None:
@@ -194,29 +187,24 @@ def _check_is_present(cluster: str, interval: Interval, started_at: datetime) ->
         )
 
 
-async def replay(bundle: Bundle, cluster: str, config: Config) -> AsyncIterator[Snapshot]:
-    """Yield the rounds of an opened bundle, oldest first; `cluster` names the entry of `config` that they are of.
+async def snapshots_of_bundle(bundle: Bundle, cluster: str, config: Config) -> list[Snapshot]:
+    """Return the rounds of an opened bundle, oldest first; `cluster` names the entry of `config` that they are of.
 
     What is wrong with the bundle itself (`Bundle.notes`) is no gap of a round: it says nothing of the cluster. Raises
     BundleError when the bundle holds no round.
     """
-    earlier: Snapshot | None = None
+    snapshots: list[Snapshot] = []
     for one in all_rounds_of_bundle(bundle):
         snapshot = await collect_round(
             cluster,
             asking_everything(config, cluster) if one.details == "all" else config,
             one.interval,
             started_at=one.started_at,
-            earlier=EarlierRound(earlier.manifest, earlier.tables) if earlier else None,
+            earlier=EarlierRound(snapshots[-1].manifest, snapshots[-1].tables) if snapshots else None,
             events=EventStart.OLDEST,
             transport=one.transport,
             origin=one.origin,
             log_sources=one.log_sources,
         )
-        yield snapshot
-        earlier = snapshot
-
-
-async def snapshots_of_bundle(bundle: Bundle, cluster: str, config: Config) -> list[Snapshot]:
-    """Return all rounds at once; see `replay`."""
-    return [snapshot async for snapshot in replay(bundle, cluster, config)]
+        snapshots.append(snapshot)
+    return snapshots

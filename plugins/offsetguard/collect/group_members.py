@@ -39,8 +39,8 @@ async def read_proxy_members(
     reason = f"a proxy is asked about {MAX_GROUPS} groups in a round, suspects first"
     ledger.leave_out("members of groups that no broker sees", len(groups) - len(asked), reason)
     answers = await asyncio.gather(*(_ask(transport, proxy, asked, ledger) for proxy in proxies))
-    told = [group for group in asked if all(group in answer for answer in answers)]
-    return {group: frozenset[str]().union(*(answer[group] for answer in answers)) for group in told}
+    known = [group for group in asked if all(group in answer for answer in answers)]
+    return {group: frozenset[str]().union(*(answer[group] for answer in answers)) for group in known}
 
 
 async def _ask(transport: Transport, proxy: str, groups: Sequence[str], ledger: RequestLedger) -> ProxyMembers:

@@ -141,9 +141,9 @@ async def _read_delayed(
     ends = await _ends_of(link, SCHEDULE_TOPIC)
     if ends is None:
         return None
-    untold = {queue_id + 1: (one.min_offset, one.max_offset) for queue_id, one in ends.items()}
+    unsaid = {queue_id + 1: (one.min_offset, one.max_offset) for queue_id, one in ends.items()}
     queues = []
-    for level, (first, end) in sorted({**untold, **progress}.items()):
+    for level, (first, end) in sorted({**unsaid, **progress}.items()):
         late_before_ms = _late_before_ms(runtime, delays[level - 1]) if level <= len(delays) else None
         queues.append(_Queue(level - 1, first, end - first, _newest_ms(ends.get(level - 1)), late_before_ms))
     return [queue for queue in queues if queue.count > 0]
@@ -174,7 +174,7 @@ def _late_before_ms(runtime: BrokerRuntimeInfo | None, delay_ms: int = 0) -> int
 
 
 async def _late_count(link: ReplicaLink, topic: str, queues: list[_Queue] | None) -> int | None:
-    """Count the messages that are late; None = it could not be told of one of the queues.
+    """Count the messages that are late; None = unknown of one of the queues.
 
     Where the newest message of a queue is late all are, and no request 29 goes out: 4.x could not tell it.
     """

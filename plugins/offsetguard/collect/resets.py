@@ -100,9 +100,9 @@ def ordered_resets(
         target_ms = order.fields["target_timestamp_ms"]
         for queue_id in committed.get((topic, group), ()):
             one = QueueReset(order, (group, topic, broker_name, queue_id), None)
-            told = stored.get((topic, group, queue_id))
-            if told is not None and told.at >= order.at:
-                yield replace(one, target=cast("int", told.fields["corrected_offset"])), None
+            line = stored.get((topic, group, queue_id))
+            if line is not None and line.at >= order.at:
+                yield replace(one, target=cast("int", line.fields["corrected_offset"])), None
             elif target_ms == TO_THE_END_MS:
                 yield one, None
             elif isinstance(target_ms, int):

@@ -83,7 +83,7 @@ def kept(masters: Sequence[BrokerReading], topics_of_each: Iterable[Iterable[str
     return Backlog(high - low, high) if masters else None
 
 
-# Of dead-letter topics, per broker; what was told is kept, so the others come in the next rounds
+# Of dead-letter topics, per broker; what was answered is kept, so the others come in the next rounds
 QUEUES_IN_A_ROUND = 32
 
 
@@ -121,12 +121,12 @@ def oldest_dead_letter_at(
         return None
     if (known := _known_before(backlog, before)) is not None:
         return known
-    told = [
+    stored_at = [
         one.oldest_dead_letters.get((group, queue_id))
         for one in masters
         for queue_id in _queues_with_messages(one, group)
     ]
-    return None if None in told else min((at for at in told if at is not None), default=None)
+    return None if None in stored_at else min((at for at in stored_at if at is not None), default=None)
 
 
 def _known_before(now: Backlog, before: Mapping[str, object]) -> datetime | None:
