@@ -18,7 +18,7 @@ _PEERS = Path(__file__).resolve().parents[3] / "tests" / "peers" / "offsetguard_
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def demo(arguments: tuple[str, ...]) -> None:
     """Start real RocketMQ brokers with groups in trouble, and Airflow, and show the warnings that come of it."""
-    if not (_PEERS / "demo.py").is_file():
+    if not (_PEERS / "demo").is_dir():
         raise click.ClickException(
             "the demo starts real brokers from the tests of a checkout, and this OffsetGuard was installed without "
             "them; clone the repository and run `make demo` in it"

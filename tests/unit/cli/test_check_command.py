@@ -119,3 +119,10 @@ def test_help_lists_every_command_and_teaches_with_examples() -> None:
     details = CliRunner().invoke(offsetguard, ["check", "--help"]).output
     assert "Examples:" in details
     assert "Exit code:" in details
+
+
+@pytest.mark.parametrize("command", ["demo", "spark-server"])
+def test_what_lives_outside_of_the_package_is_found_by_the_command(command: str) -> None:
+    arguments = [sys.executable, "-m", "offsetguard.cli.main", command, "--help"]
+    result = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout.split()[:3]) == (0, ["usage:", "offsetguard", command])
