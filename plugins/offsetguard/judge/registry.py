@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Protocol, cast
@@ -12,6 +12,7 @@ from offsetguard.catalogue.text import Language
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge import rules
+from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of
 from offsetguard.judge.evidence.unseen import unseen_facts
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.judge.subsumption import by_shares, subsume
@@ -57,7 +58,7 @@ def judge(facts: IntervalFacts, config: Config) -> Judgement:
     findings, cannot_tell = look(facts, config)
 
     def about_load(part: IntervalFacts) -> Iterator[Finding]:
-        return (finding for file in RULE_FILES if file.RULE.about_load for finding in file.find(part, config))
+        return (finding for file in RULE_FILES if file.RULE.about_load for finding in _found(file, part, config))
 
     return Judgement(worst_first(subsume(worst_first(by_shares(findings, facts, about_load)))), tuple(cannot_tell))
 
@@ -65,7 +66,7 @@ def judge(facts: IntervalFacts, config: Config) -> Judgement:
 def look(facts: IntervalFacts, config: Config) -> tuple[list[Finding], list[CannotTell]]:
     """Return what each rule says by itself, before one finding explains another."""
     facts = _with_verdicts(facts, config)
-    findings = [finding for file in RULE_FILES for finding in file.find(facts, config)]
+    findings = [finding for file in RULE_FILES for finding in _found(file, facts, config)]
     untold: Iterable[Callable[[IntervalFacts, Config], Iterator[CannotTell]]]
     untold = [tell for file in RULE_FILES if (tell := getattr(file, "cannot_tell", None)) is not None]
     cannot_tell = {entry for tell in untold for entry in tell(facts, config)}
@@ -74,6 +75,18 @@ def look(facts: IntervalFacts, config: Config) -> tuple[list[Finding], list[Cann
         cannot_tell,
         key=lambda c: (RULES[c.rule_id].place, c.consumer_group or "", sorted(c.broker_names), c.because),
     )
+
+
+def _found(file: RuleFile, facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """Yield a rule's findings, with what mqadmin needs to be told where their texts name commands."""
+    named = file.RULE.named_figures
+    for finding in file.find(facts, config):
+        figures = dict(finding.figures)
+        if "name_servers" in named:
+            figures.setdefault("name_servers", name_servers_of(config, facts.cluster))
+        if "rocketmq_cluster" in named:
+            figures.setdefault("rocketmq_cluster", rocketmq_cluster_of(facts))
+        yield replace(finding, figures=figures)
 
 
 def _with_verdicts(facts: IntervalFacts, config: Config) -> IntervalFacts:

@@ -73,7 +73,11 @@ class _Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Texts(_Said):
-    """What people read of a finding, as templates over its figures (format: `catalogue.text.render_text`)."""
+    """What people read of a finding, as templates over its figures (format: `catalogue.text.render_text`).
+
+    Besides its figures they may name the finding's cluster, consumer_group and topic, and for commands of mqadmin
+    name_servers (-n) and rocketmq_cluster (-c).
+    """
 
     summary: str  # a few words, no full stop
     summary_zh: str
@@ -109,6 +113,12 @@ class Rule(_Said):
     mutes: Mutes | None = None
     holds_queues: bool = False  # it accounts for the lag of the queues that it names, and of no others
     about_load: bool = False  # of the whole group; asked twice where a cause holds some of its queues
+
+    @property
+    def named_figures(self) -> frozenset[str]:
+        """The figures that any of its texts names: they are the same in each language."""
+        said = (text for one in self.texts.values() for text in (one.summary, one.cause, one.do_next))
+        return frozenset().union(*map(named_figures, said))
 
     def finding(
         self,

@@ -25,7 +25,7 @@ from offsetguard.judge.evidence.judged_groups import (
     longest_silence,
     unseen_brokers,
 )
-from offsetguard.judge.evidence.lookups import lag_evidence, name_servers_of
+from offsetguard.judge.evidence.lookups import lag_evidence
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Severity, State, Texts
 from offsetguard.judge.windows.rules import POP
 from offsetguard.tables.group_facts import GroupFacts
@@ -176,7 +176,6 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "drained_ms": trend.drained_ms,
                 "max_lag_messages": policy.max_lag_messages,
                 "max_lag_ms": policy.max_lag_ms,
-                "name_servers": name_servers_of(config, facts.cluster),
             },
             queues=lag_evidence(judged.queues),
         )

@@ -16,7 +16,6 @@ from collections.abc import Iterator, Sequence
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge.evidence.lookups import name_servers_of
 from offsetguard.judge.evidence.unseen import GRACE, Unanswered, names, reasons, unanswered
 from offsetguard.judge.rule import Explains, Finding, Mutes, Rule, Scope, Severity, Texts
 from offsetguard.model.fact_records import UnseenBrokerFacts
@@ -111,7 +110,6 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             "brokers": names([f"{name}/{broker_id}" for name, broker_id in missing.dead_slaves]),
             "broker_count": len(missing.dead_slaves),
             "reasons": reasons(missing.of_the_dead),
-            "name_servers": name_servers_of(config, facts.cluster),
         },
         broker_names=frozenset(name for name, _ in missing.dead_slaves),
     )
@@ -136,7 +134,6 @@ def _of_masters(facts: IntervalFacts, config: Config, missing: Unanswered) -> Fi
             "group_count": count,
             "groups": None if count is None else names(groups, count),
             "reasons": reasons(gap for gap in missing.of_the_dead if gap.broker_name in dead),
-            "name_servers": name_servers_of(config, facts.cluster),
         },
         broker_names=frozenset(dead),
     )

@@ -29,7 +29,7 @@ from offsetguard.judge.evidence.judged_groups import (
     longest_silence,
     more_came,
 )
-from offsetguard.judge.evidence.lookups import lag_evidence, name_servers_of
+from offsetguard.judge.evidence.lookups import lag_evidence
 from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Severity, State, Texts
 from offsetguard.judge.windows.rules import POP
 
@@ -119,7 +119,6 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "silence": longest_silence(queues),
                 "silence_ms": longest_ms(queues, "silence_ms"),
                 "online_client_count": group.online_client_count,
-                "name_servers": name_servers_of(config, facts.cluster),
             },
             queues=lag_evidence(queues),
         )

@@ -29,7 +29,7 @@ from offsetguard.judge.evidence.judged_groups import (
     longest_silence,
     unseen_brokers,
 )
-from offsetguard.judge.evidence.lookups import lag_evidence, master_boots, name_servers_of, rocketmq_cluster_of
+from offsetguard.judge.evidence.lookups import lag_evidence, master_boots
 from offsetguard.judge.evidence.move_causes import HANDOVER
 from offsetguard.judge.evidence.unseen import GRACE
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Mutes, Rule, Scope, Severity, State, Texts
@@ -152,8 +152,6 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "longest_absence_ms": known.longest // timedelta(milliseconds=1) if known else None,
                 "max_lag_messages": policy.max_lag_messages,
                 "max_lag_ms": policy.max_lag_ms,
-                "name_servers": name_servers_of(config, facts.cluster),
-                "rocketmq_cluster": rocketmq_cluster_of(facts),
             },
             queues=lag_evidence(stopped or judged.queues),
         )

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.blocked_queues import UNLIMITED
-from offsetguard.judge.evidence.lookups import each_group, growth_unknown, name_servers_of
+from offsetguard.judge.evidence.lookups import each_group, growth_unknown
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Severity, Texts
 from offsetguard.tables.group_facts import GroupFacts
 
@@ -71,7 +71,6 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                     "oldest_dead_letter_at": group.oldest_dead_letter_at,
                     "dead_letter_topic": f"%DLQ%{group.consumer_group}",
                     "retry_limit": _retry_limit(group),
-                    "name_servers": name_servers_of(config, facts.cluster),
                 },
             )
 

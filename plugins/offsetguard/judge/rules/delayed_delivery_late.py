@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of, worst_brokers
+from offsetguard.judge.evidence.lookups import worst_brokers
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
 from offsetguard.tables.broker_facts import BrokerFacts
@@ -109,8 +109,6 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             "timer_behind_ms": worst.timer_behind_ms,
             "timer_message_count": worst.timer_message_count,
             "timer_unread_count": worst.timer_unread_count,
-            "name_servers": name_servers_of(config, facts.cluster),
-            "rocketmq_cluster": rocketmq_cluster_of(facts),
         },
         broker_names=frozenset(one.broker_name for one in brokers),
     )

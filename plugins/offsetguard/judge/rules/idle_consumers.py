@@ -17,7 +17,6 @@ from datetime import timedelta
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.capacity import GroupCapacity, capacities, is_short_of_queues
-from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit
 
@@ -89,8 +88,6 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "idle_client_count": idle,
                 "effective_lag": sum(group.effective_lag or 0 for group in lagging) if lagging else None,
                 "lagging_topic": None if worst is None else worst.topic,
-                "name_servers": name_servers_of(config, facts.cluster),
-                "rocketmq_cluster": rocketmq_cluster_of(facts),
             },
         )
 

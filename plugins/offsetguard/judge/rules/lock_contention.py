@@ -30,7 +30,7 @@ from offsetguard.judge.evidence.lock_holders import (
     unknown_holders,
     waits_for_messages,
 )
-from offsetguard.judge.evidence.lookups import name_servers_of, queues_by_group
+from offsetguard.judge.evidence.lookups import queues_by_group
 from offsetguard.judge.rule import CannotTell, Explains, Figure, Finding, QueueEvidence, Rule, Scope, Severity, Texts
 from offsetguard.judge.windows.rules import POP
 from offsetguard.model.rocketmq import REBALANCE_INTERVAL_MS
@@ -232,7 +232,6 @@ def _finding(  # noqa: PLR0917 the parts of one finding
             "on_brokers": brokers_of(queues),
             "effective_lag": sum(lag for one in queues if isinstance(lag := one.figures["effective_lag"], int)),
             "doubled_client_ids": ", ".join(doubled or ()) or None,
-            "name_servers": name_servers_of(config, facts.cluster),
         },
         queues=queues,
     )

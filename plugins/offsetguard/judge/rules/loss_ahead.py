@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, tiered_brokers, unseen_brokers
-from offsetguard.judge.evidence.lookups import name_servers_of, queue_name
+from offsetguard.judge.evidence.lookups import queue_name
 from offsetguard.judge.forecasts import forecasts
 from offsetguard.judge.rule import (
     CannotTell,
@@ -138,7 +138,6 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "online_client_count": judged.group.online_client_count,
                 "worst_queue": queue_name(worst.message_queue),
                 "brokers": ", ".join(sorted(brokers)),
-                "name_servers": name_servers_of(config, facts.cluster),
             },
             queues=tuple(_evidence(queue, forecast) for forecast, queue in risks),
         )

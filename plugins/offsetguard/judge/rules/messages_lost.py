@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, tiered_brokers, unseen_brokers
-from offsetguard.judge.evidence.lookups import name_servers_of, queue_name, rocketmq_cluster_of
+from offsetguard.judge.evidence.lookups import queue_name
 from offsetguard.judge.evidence.move_causes import REGAINED_WITHIN
 from offsetguard.judge.forecasts.broker_retentions import tiered_broker_names
 from offsetguard.judge.rule import CannotTell, Finding, QueueEvidence, Rule, Severity, State, Texts
@@ -139,8 +139,6 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "consumer_offset": worst.offsets.consumer_offset,
                 "min_offset": worst.offsets.min_offset,
                 "online_client_count": group.online_client_count,
-                "name_servers": name_servers_of(config, facts.cluster),
-                "rocketmq_cluster": rocketmq_cluster_of(facts),
             },
             queues=tuple(_evidence(queue, lost) for lost, queue in shown),
         )

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge.evidence.lookups import name_servers_of
 from offsetguard.judge.evidence.unseen import is_new, names, reasons, unanswered
 from offsetguard.judge.rule import Explains, Finding, Mutes, Rule, Scope, Severity, Texts
 
@@ -78,6 +77,5 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             "silent": names(silent) or None,
             "silent_count": len(silent),
             "reasons": reasons(gaps),
-            "name_servers": name_servers_of(config, facts.cluster),
         },
     )

@@ -18,7 +18,6 @@ from datetime import timedelta
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, longest_ms, unseen_brokers
-from offsetguard.judge.evidence.lookups import name_servers_of
 from offsetguard.judge.rule import CannotTell, Finding, QueueEvidence, Rule, Severity, State, Texts
 from offsetguard.judge.windows.windows import is_subscribed
 
@@ -78,7 +77,6 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "kept": sum(_kept(queue) for queue in queues),
                 "online_client_count": group.online_client_count,
                 "newest_client_start_at": group.newest_client_start_at,
-                "name_servers": name_servers_of(config, facts.cluster),
             },
             queues=tuple(
                 QueueEvidence(

@@ -18,7 +18,6 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge.evidence.lookups import name_servers_of
 from offsetguard.judge.evidence.move_causes import CLUSTERING, Causes, causes
 from offsetguard.judge.evidence.move_figures import (
     beyond,
@@ -139,7 +138,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 severity=Severity.CRITICAL if any(map(beyond, one.set_beyond)) else RULE.severity,
                 variant=variant,
                 state={"set_beyond": "ANOMALY", "to_the_end": "OK"}.get(variant, "REWOUND"),
-                figures={**figures, "name_servers": name_servers_of(config, facts.cluster)},
+                figures=figures,
                 queues=beyond_evidence(one.set_beyond) or move_evidence(moves),
                 broker_names=frozenset(move.broker_name for move in moves),
                 last_event_at=None if variant in {"set_beyond", "set_back_again"} else moment(figures["last_moved_at"]),

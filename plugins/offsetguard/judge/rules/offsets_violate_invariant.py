@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge.evidence.lookups import message_models, name_servers_of, online_clients, queues_by_group
+from offsetguard.judge.evidence.lookups import message_models, online_clients, queues_by_group
 from offsetguard.judge.evidence.move_figures import beyond
 from offsetguard.judge.rule import Figure, Finding, QueueEvidence, Rule, Severity, Texts
 from offsetguard.model.offsets import OffsetOrderViolation
@@ -128,7 +128,6 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             figures={
                 **_figures(telling),
                 "online_client_count": clients.get(consumer_group),
-                "name_servers": name_servers_of(config, facts.cluster),
             },
             queues=_evidence(broken),
         )

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.blocked_queues import SANE_RETRIES, UNLIMITED, BlockedQueue, blocked_queues
-from offsetguard.judge.evidence.lookups import name_servers_of, queue_name, queues_by_group
+from offsetguard.judge.evidence.lookups import queue_name, queues_by_group
 from offsetguard.judge.rule import (
     CannotTell,
     Explains,
@@ -141,7 +141,6 @@ def _finding(facts: IntervalFacts, config: Config, group: GroupFacts, blocked: S
             "sane_retries": SANE_RETRIES,
             "consume_failed_tps": group.consume_failed_tps,
             "holder_client_id": worst.holder_client_id,
-            "name_servers": name_servers_of(config, facts.cluster),
         },
         queues=tuple(
             QueueEvidence(

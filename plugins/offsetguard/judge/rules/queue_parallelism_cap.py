@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.capacity import GroupCapacity, capacities, is_behind_everywhere, is_short_of_queues
-from offsetguard.judge.evidence.lookups import name_servers_of, queues_by_group, rocketmq_cluster_of
+from offsetguard.judge.evidence.lookups import queues_by_group
 from offsetguard.judge.rule import CannotTell, Explains, Finding, QueueEvidence, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.tables.group_facts import GroupFacts
 
@@ -120,8 +120,6 @@ def _finding(
             "effective_lag": _waiting_count(capacity) if group is None else group.effective_lag,
             "consume_tps": None if group is None else group.consume_tps,
             "produce_tps": None if group is None else group.produce_tps,
-            "name_servers": name_servers_of(config, facts.cluster),
-            "rocketmq_cluster": rocketmq_cluster_of(facts),
         },
         queues=tuple(
             QueueEvidence(queue.message_queue, {"effective_lag": queue.offsets.effective_lag, "lag_ms": queue.lag_ms})

@@ -16,7 +16,6 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge.evidence.lookups import name_servers_of
 from offsetguard.judge.evidence.move_causes import Causes, causes
 from offsetguard.judge.evidence.move_figures import (
     beyond,
@@ -107,7 +106,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             severity=Severity.CRITICAL if any(map(was_beyond, queues)) else RULE.severity,
             variant="default" if one.recreated else "beyond_end",
             state="ANOMALY",
-            figures={**figures, "name_servers": name_servers_of(config, facts.cluster)},
+            figures=figures,
             queues=beyond_evidence(queues) or move_evidence(one.beyond_end),
             broker_names=frozenset(move.broker_name for move in one.beyond_end),
             last_event_at=None if any(map(beyond, queues)) else moment(figures["last_moved_at"]),

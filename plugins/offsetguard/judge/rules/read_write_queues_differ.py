@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.capacity import capacities
-from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of
 from offsetguard.judge.rule import CannotTell, Explains, Finding, QueueEvidence, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit
 from offsetguard.model.offsets import MessageQueue
@@ -171,8 +170,6 @@ def _finding(
             "group": group,
             "online_client_count": online_client_count,
             "effective_lag": effective_lag,
-            "name_servers": name_servers_of(config, facts.cluster),
-            "rocketmq_cluster": rocketmq_cluster_of(facts),
         },
         queues=_unread(facts, topic) if topic.unreadable_queue_count else (),
     )

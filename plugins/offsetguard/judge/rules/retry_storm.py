@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge.evidence.lookups import each_group, growth_unknown, name_servers_of
+from offsetguard.judge.evidence.lookups import each_group, growth_unknown
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Severity, Texts
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.offsets import sum_of_known
@@ -109,7 +109,6 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "failed_percent": 100 * share,
                 "retry_message_count": group.retry_message_count,
                 "retry_max_times": group.retry_max_times,
-                "name_servers": name_servers_of(config, facts.cluster),
             },
         )
 

@@ -17,7 +17,7 @@ from datetime import timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge.evidence.lookups import name_servers_of, replica_name, rocketmq_cluster_of
+from offsetguard.judge.evidence.lookups import replica_name
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
 from offsetguard.tables.broker_facts import BrokerFacts
@@ -105,8 +105,6 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             "worst_slave": replica_name(late[0]),
             "slave_behind_bytes": late[0].slave_behind_bytes,
             "behind_ms": behind_ms,
-            "name_servers": name_servers_of(config, facts.cluster),
-            "rocketmq_cluster": rocketmq_cluster_of(facts),
         },
         broker_names=frozenset(one.broker_name for one in late),
     )

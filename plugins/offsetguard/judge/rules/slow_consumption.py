@@ -19,7 +19,7 @@ from datetime import datetime
 from offsetguard.config import Config, EffectivePolicy
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.judged_groups import RECENTLY, finishes_messages, judged_groups, most_moves
-from offsetguard.judge.evidence.lookups import lag_evidence, name_servers_of, queue_name
+from offsetguard.judge.evidence.lookups import lag_evidence, queue_name
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit
 from offsetguard.tables.group_facts import GroupFacts
@@ -114,7 +114,6 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "held_ms": advanced_at and round((facts.now - advanced_at).total_seconds() * 1000),
                 "online_client_count": group.online_client_count,
                 "consume_rt_ms": group.consume_rt_ms,
-                "name_servers": name_servers_of(config, facts.cluster),
             },
             queues=lag_evidence(own),
         )

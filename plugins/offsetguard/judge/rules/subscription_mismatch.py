@@ -19,7 +19,7 @@ from datetime import datetime
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge.evidence.lookups import message_models, name_servers_of, queues_by_group
+from offsetguard.judge.evidence.lookups import message_models, queues_by_group
 from offsetguard.judge.evidence.rebalance_spells import REBALANCE_ROUNDS
 from offsetguard.judge.rule import CannotTell, Explains, Finding, QueueEvidence, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.model.offsets import MessageQueue
@@ -154,7 +154,6 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "passed": sum(passed.values()) if passed else None,
                 "passed_queue_count": len(passed),
                 "skipped_at_most": _skipped_at_most(passed, ratios.get((one.consumer_group, one.topic))),
-                "name_servers": name_servers_of(config, facts.cluster),
             },
             queues=_evidence(passed),
         )

@@ -24,7 +24,6 @@ from offsetguard.judge.evidence.capacity import (
     judged_hours,
     not_yet_usual,
 )
-from offsetguard.judge.evidence.lookups import name_servers_of
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Severity, Texts
 
 WRITTEN_LATELY = timedelta(hours=6)
@@ -90,7 +89,6 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             figures={
                 **figures_of(hour),
                 "last_update_at": last,
-                "name_servers": name_servers_of(config, facts.cluster),
             },
         )
 

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.capacity import CALM_MS, figures_of, is_surge, judged_hours, not_yet_usual
-from offsetguard.judge.evidence.lookups import name_servers_of
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Severity, Texts
 
 RULE = Rule(
@@ -54,7 +53,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             yield RULE.finding(
                 facts,
                 about=(None, hour.topic),
-                figures={**figures_of(hour), "name_servers": name_servers_of(config, facts.cluster)},
+                figures=figures_of(hour),
             )
 
 

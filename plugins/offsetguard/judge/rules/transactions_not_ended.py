@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of, worst_brokers
+from offsetguard.judge.evidence.lookups import worst_brokers
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
 from offsetguard.tables.broker_facts import BrokerFacts
@@ -117,8 +117,6 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             "half_late_count": worst.half_late_count,
             "given_up_growth": sum(one.given_up_growth or 0 for one in brokers),
             "since": worst.half_late_since if variant == "unchecked" else worst.half_growing_since,
-            "name_servers": name_servers_of(config, facts.cluster),
-            "rocketmq_cluster": rocketmq_cluster_of(facts),
         },
         broker_names=frozenset(one.broker_name for one in brokers),
     )
