@@ -98,7 +98,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     if facts.cluster_unseen or not (missing.dead_masters or missing.dead_slaves):
         return
     if missing.dead_masters:
-        yield _of_masters(facts, config, missing)
+        yield _of_masters(facts, missing)
         return
     noted = [one for one in facts.unseen_brokers if (one.broker_name, one.broker_id) in missing.dead_slaves]
     yield RULE.finding(
@@ -115,7 +115,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     )
 
 
-def _of_masters(facts: IntervalFacts, config: Config, missing: Unanswered) -> Finding:
+def _of_masters(facts: IntervalFacts, missing: Unanswered) -> Finding:
     dead = missing.dead_masters
     noted = [one for one in facts.unseen_brokers if one.broker_id == 0 and one.broker_name in dead]
     counts = [one.consumer_group_count for one in noted if one.consumer_group_count is not None]

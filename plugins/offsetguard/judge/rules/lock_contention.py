@@ -147,17 +147,17 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             severity = Severity.INFO if all(by_a_restart(one, facts) for one in long) else RULE.severity
             ended = [one.ended_at for one in long if one.ended_at is not None]
             over_at = max(ended) if len(ended) == len(long) else None
-            finding = _finding(facts, config, subject, variant, figures, queues)
+            finding = _finding(facts, subject, variant, figures, queues)
             yield replace(finding, severity=severity, last_event_at=over_at)
     for unheld in unheld_queues(facts, config):
         lasts = unheld.stood_still_ms >= LONG_MS
         if unheld.subject not in told and lasts and unheld.figures["doubled_client_ids"]:
             told.add(unheld.subject)
-            yield _finding(facts, config, unheld.subject, "same_client_id", unheld.figures, unheld.queues)
+            yield _finding(facts, unheld.subject, "same_client_id", unheld.figures, unheld.queues)
     for subject, group in groups.items():
         queues = () if subject in told else _not_locked(group, suspects.get(subject, ()))
         if queues:
-            yield _finding(facts, config, subject, "not_locked", queues[0].figures, queues)
+            yield _finding(facts, subject, "not_locked", queues[0].figures, queues)
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
@@ -210,19 +210,17 @@ def _not_locked(group: GroupFacts, suspects: Sequence[QueueFacts]) -> tuple[Queu
     )
 
 
-def _finding(  # noqa: PLR0917 the parts of one finding
+def _finding(
     facts: IntervalFacts,
-    config: Config,
     subject: tuple[str, str],
     variant: str,
     figures: Mapping[str, Figure],
     queues: tuple[QueueEvidence, ...],
 ) -> Finding:
-    group, topic = subject
-    doubled = next((one.doubled_client_ids for one in facts.groups if one.consumer_group == group), None)
+    doubled = next((one.doubled_client_ids for one in facts.groups if one.consumer_group == subject[0]), None)
     return RULE.finding(
         facts,
-        about=(group, topic),
+        about=subject,
         variant=variant,
         state="STALLED",
         figures={

@@ -127,10 +127,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     for unheld in unheld_queues(facts, config):
         of_one_id = unheld.figures["doubled_client_ids"] is not None  # then the share is nobody's: lock_contention
         if unheld.subject not in told and not unheld.outlasts_any_lock and not of_one_id:
-            group, topic = unheld.subject
             yield RULE.finding(
                 facts,
-                about=(group, topic),
+                about=unheld.subject,
                 severity=Severity.INFO if _is_a_rebalance(unheld, facts) else RULE.severity,
                 variant="unheld",
                 state="STALLED",
@@ -166,7 +165,6 @@ def _finding(
     waits: Sequence[LockWaitFacts],
     suspects: Sequence[QueueFacts],
 ) -> Finding:
-    group, topic = subject
     queues = evidence_of(waits, suspects, facts.now)
     longest = max(waits, key=lambda one: (stood_still_ms(one, facts.now), one.holder_client_id or ""))
     ongoing = [one for one in waits if goes_on(one, facts.now)]
@@ -175,7 +173,7 @@ def _finding(
     matters = _matters(facts, config, subject=subject, stood_still_ms=stood_still_ms(longest, facts.now), lag=lag)
     return RULE.finding(
         facts,
-        about=(group, topic),
+        about=subject,
         severity=RULE.severity if matters else Severity.INFO,
         variant="waiting" if ongoing else "default",
         last_event_at=None if ongoing else max((one.ended_at or one.last_refused_at for one in waits), default=None),

@@ -105,7 +105,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     for group in facts.groups:
         blocked = blocked_queues(group, suspects.get((group.consumer_group, group.topic), ()), facts)
         if blocked:
-            yield _finding(facts, config, group, blocked)
+            yield _finding(facts, group, blocked)
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
@@ -121,7 +121,7 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
             yield RULE.cannot_tell(Sentence("blocked_untold"), consumer_group=group.consumer_group)
 
 
-def _finding(facts: IntervalFacts, config: Config, group: GroupFacts, blocked: Sequence[BlockedQueue]) -> Finding:
+def _finding(facts: IntervalFacts, group: GroupFacts, blocked: Sequence[BlockedQueue]) -> Finding:
     worst, blocked_ms = blocked[0]
     place = worst.message_queue
     return RULE.finding(

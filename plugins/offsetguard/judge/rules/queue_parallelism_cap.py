@@ -80,10 +80,10 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         policy = config.policy(facts.cluster, one.consumer_group)
         behind = [group for group in one.topics if is_short_of_queues(facts, config, group)]
         for group in behind:
-            yield _finding(facts, config, one, group, suspects.get((group.consumer_group, group.topic), ()))
+            yield _finding(facts, one, group, suspects.get((group.consumer_group, group.topic), ()))
         lasting = any(is_behind_everywhere(facts, config, group) for group in one.topics)
         if not behind and lasting and _waiting_count(one) >= policy.lag_floor:
-            yield _finding(facts, config, one, None, ())
+            yield _finding(facts, one, None, ())
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
@@ -99,7 +99,6 @@ def _waiting_count(capacity: GroupCapacity) -> int:
 
 def _finding(
     facts: IntervalFacts,
-    config: Config,
     capacity: GroupCapacity,
     group: GroupFacts | None,
     suspects: Sequence[QueueFacts],

@@ -108,7 +108,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         if topic.unreadable_queue_count:
             unread = _unread_count(facts, topic)
             severity = RULE.severity if unread else Severity.INFO
-            yield _finding(facts, config, topic, "default" if unread else "unread_soon", severity)
+            yield _finding(facts, topic, "default" if unread else "unread_soon", severity)
         elif topic.unwritten_queue_count and topic.unwritten_queues_used is False:
             yield _unwritten(facts, config, topic)
 
@@ -132,7 +132,6 @@ def _unwritten(facts: IntervalFacts, config: Config, topic: TopicFacts) -> Findi
             if group.topic == topic.topic and starves and above_limit(group, policy):
                 return _finding(
                     facts,
-                    config,
                     topic,
                     "clients_starve",
                     RULE.severity,
@@ -140,12 +139,11 @@ def _unwritten(facts: IntervalFacts, config: Config, topic: TopicFacts) -> Findi
                     online_client_count=capacity.online_client_count,
                     effective_lag=group.effective_lag,
                 )
-    return _finding(facts, config, topic, "unwritten", Severity.INFO)
+    return _finding(facts, topic, "unwritten", Severity.INFO)
 
 
 def _finding(
     facts: IntervalFacts,
-    config: Config,
     topic: TopicFacts,
     variant: str,
     severity: Severity,
