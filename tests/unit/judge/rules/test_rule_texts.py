@@ -1,15 +1,21 @@
-"""Commands are copied out of messages: what ends a sentence must not be copied along, and they must do what is said."""
+"""What rules say: docs/rules.md has it, and commands that are copied out of messages do what is said.
+
+What ends a sentence must not be copied along.
+"""
 
 from __future__ import annotations
 
 import re
 from itertools import product
+from pathlib import Path
 
 from offsetguard.catalogue.text import Language
+from offsetguard.judge.reference import reference
 from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import Rule
 from offsetguard_peers.cases.running import for_each
 
+PAGE = Path(__file__).parents[4] / "docs" / "rules.md"
 _VALUE = r"(?:\{[^}]*\}|'[^']*'|[A-Za-z0-9_:]+)"
 COMMAND_WITH_A_STOP = re.compile(rf"mqadmin [a-z]\w+(?: -\w(?: {_VALUE})?)+[.。]")
 
@@ -32,3 +38,11 @@ def test_who_deletes_a_group_as_told_deletes_its_offsets_by_which_it_would_be_ju
 ) -> None:
     said = [texts.said("do_next", language) for texts in rule.texts.values()]
     assert [text for text in said if "mqadmin deleteSubGroup -n" in text and not text.endswith(" -r true")] == []
+
+
+def test_the_page_is_the_one_that_the_rules_make() -> None:
+    assert PAGE.read_text(encoding="utf-8") == reference(), "docs/rules.md is old: make docs"
+
+
+def test_every_rule_has_a_place_of_its_own_among_those_of_its_severity() -> None:
+    assert len({rule.place for rule in RULES.values()}) == len(RULES)
