@@ -43,7 +43,7 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Explains:
-    """Whose findings those of a rule explain, within the scope (`subsumption.py`)."""
+    """Findings of these rules are explained by those of the rule that says so, within the scope (`subsumption.py`)."""
 
     scope: Scope
     rules: tuple[str, ...]  # their ids
@@ -61,8 +61,8 @@ class Mutes:
     rules: tuple[str, ...] = ()  # that it mutes; empty: all
 
 
-class _Said:
-    """What has its English texts in its fields, and the Chinese ones beside them in fields of that name and `_zh`."""
+class _Bilingual:
+    """A record with English texts, each with the Chinese one beside it in a field of the same name and `_zh`."""
 
     __slots__ = ()
 
@@ -72,7 +72,7 @@ class _Said:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Texts(_Said):
+class Texts(_Bilingual):
     """What people read of a finding, as templates over its figures (format: `catalogue.text.render_text`).
 
     Besides its figures they may name the finding's cluster, consumer_group and topic, and for commands of mqadmin
@@ -88,12 +88,12 @@ class Texts(_Said):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule(_Said):
+class Rule(_Bilingual):
     """What is fixed about a rule. `texts` has one entry per variant of the finding; there is always a `default`."""
 
     id: str
     severity: Severity
-    place: int  # among findings of one severity: those of rules with small ones are told first
+    place: int  # its own: rules with small ones are told first among findings of one severity, and mute those below
     needs: tuple[str, ...]  # fields of IntervalFacts that the rule reads
     means: str  # one sentence for docs/rules.md
     texts: Mapping[str, Texts]
