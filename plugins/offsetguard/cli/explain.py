@@ -108,14 +108,14 @@ class _QueueLine(BaseModel):
     samples: list[_Sample]
     online_clients: Number = None
     message_model: Annotated[str | None, BeforeValidator(_message_model)] = None
-    orderly: StrictBool | None = None
+    orderly: StrictBool | None = None  # said of the queue; no verdict depends on it
     subscribed: StrictBool | None = None
     policy: _Policy | None = None
 
     @classmethod
     def read(cls, given: Any) -> GivenQueue:
         line = cls.model_validate(given)
-        context = QueueContext(line.online_clients, line.message_model, line.orderly, line.subscribed)
+        context = QueueContext(line.online_clients, line.message_model, line.subscribed)
         changes = line.policy.model_dump(exclude_none=True) if line.policy else {}
         samples = [GivenSample(**one.model_dump()) for one in line.samples]
         return GivenQueue(samples, context, WindowPolicy().model_copy(update=changes), line.now_ms)

@@ -101,7 +101,6 @@ class QueueContext:
 
     online_client_count: int | None = None
     message_model: str | None = None  # clustering or broadcasting, in any case
-    orderly: bool | None = None
     subscribed: bool | None = None  # whether a client subscribes to the topic
     consumption: str | None = None  # classic or pop
     lag_ms: int | None = None  # age of the oldest unconsumed message, where it is known better than by the window

@@ -131,7 +131,6 @@ def _context(group: GroupFacts) -> QueueContext:
     return QueueContext(
         online_client_count=group.online_client_count,
         message_model=group.message_model,
-        orderly=group.orderly,
         subscribed=is_subscribed(group),
         consumption=group.consumption,
         group_committed=group.never_committed_queue_count < group.queue_count - group.unknown_queue_count,
