@@ -37,8 +37,8 @@ from typing import Self
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from many_groups import OnlineGroups, commit_offsets, cpu_s, create_topics, send_messages, subscriptions
-from offsetguard.cli.which_clusters import default_config
 
+from offsetguard.cli.parameters import default_config
 from offsetguard.collect.collector import collect_cluster
 from offsetguard.model.intervals import Interval
 from offsetguard_peers.rocketmq.cluster import RocketMQCluster
