@@ -85,7 +85,11 @@ COMPRESSION_TYPE_SHIFT = 8
 COMPRESSION_TYPE_MASK = 0x7
 
 MAX_UNFOLDED_BYTES = 128 * 1024 * 1024  # of one pull; a frame holds 16 MiB, bodies are rarely compressed 8 to 1
+MAX_BODY_BYTES = 64 * 1024 * 1024  # brokers take 4 MiB by default; more than this is a bomb
 
+_PIECE_BYTES = 256 * 1024
+_ZLIB_TYPES = (0, 3)
+_PYARROW_CODECS = {1: "lz4", 2: "zstd"}  # pyarrow's "lz4" is the LZ4 frame format
 _RECORD_HEAD = struct.Struct(">ii")
 _FIXED = struct.Struct(">iiiiiqqiq")  # up to the born time
 _MIN_RECORD_BYTES = _RECORD_HEAD.size
@@ -255,13 +259,6 @@ def _properties(data: bytes) -> dict[str, str]:
     r"""Return the properties of `name\x01value\x02…`; the last \x02 may be missing."""
     pairs = (pair.partition("\x01") for pair in decode_text(data).split("\x02"))
     return {name: value for name, separator, value in pairs if separator}
-
-
-MAX_BODY_BYTES = 64 * 1024 * 1024  # brokers take 4 MiB by default; more than this is a bomb
-
-_PIECE_BYTES = 256 * 1024
-_ZLIB_TYPES = (0, 3)
-_PYARROW_CODECS = {1: "lz4", 2: "zstd"}  # pyarrow's "lz4" is the LZ4 frame format
 
 
 def decompress(data: bytes, compression_type: int) -> bytes:
