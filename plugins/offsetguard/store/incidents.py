@@ -10,14 +10,13 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Engine, Select, case, delete, func, insert, select, update
+from sqlalchemy import Select, case, delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
 from offsetguard.model.incident import Evidence, Incident, IncidentEvent, Subject
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import CannotTell, Explained, QueueEvidence, Severity
 from offsetguard.store.columns import NAME_LIMIT, chunks, from_json, record_of, storable, to_json
-from offsetguard.store.database import reading
 from offsetguard.store.models import IncidentEventRow, IncidentRow
 
 _IN_THE_RECORD = (
@@ -63,13 +62,6 @@ def forget(session: Session, incident_ids: Collection[str]) -> None:
     """Remove pending incidents that went away before anybody heard of them."""
     for some in chunks(incident_ids):
         session.execute(delete(IncidentRow).where(IncidentRow.incident_id.in_(some), IncidentRow.is_pending.is_(True)))
-
-
-def newest(engine: Engine, *, cluster: str | None = None, limit: int = 100) -> list[Incident]:
-    """Return incidents, newest first: for pages and people. Pending ones are nobody's concern yet."""
-    query = _shown(cluster).order_by(IncidentRow.opened_at.desc(), IncidentRow.incident_id).limit(limit)
-    with reading(engine) as session:
-        return [_from_row(row) for row in session.scalars(query)]
 
 
 def worst_open(session: Session, *, cluster: str | None = None, limit: int) -> list[Incident]:

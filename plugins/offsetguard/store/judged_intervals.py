@@ -10,12 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, Engine, delete, false, func, or_, select, update
+from sqlalchemy import ColumnElement, delete, false, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from offsetguard.model.intervals import Interval
-from offsetguard.store.columns import count_changed, record_of, values_of
-from offsetguard.store.database import reading
+from offsetguard.store.columns import count_changed, values_of
 from offsetguard.store.models import JudgedIntervalRow, Mode
 
 CLOCKS_DIFFER = timedelta(minutes=1)
@@ -73,14 +72,6 @@ def mark_ahead(session: Session, cluster: str, now: datetime) -> int:
     row = JudgedIntervalRow
     lying_ahead = (row.cluster == cluster, row.interval_start > now + CLOCKS_DIFFER, row.mode != Mode.AHEAD)
     return count_changed(session, update(row).where(*lying_ahead).values(mode=Mode.AHEAD))
-
-
-def newest(engine: Engine, *, cluster: str, limit: int = 100) -> list[JudgedInterval]:
-    """Return judged intervals of a cluster, newest first: for pages, and to see that judging goes on."""
-    row = JudgedIntervalRow
-    query = select(row).where(row.cluster == cluster).order_by(row.interval_start.desc()).limit(limit)
-    with reading(engine) as session:
-        return [record_of(JudgedInterval, one, interval=Interval(one.interval_start)) for one in session.scalars(query)]
 
 
 def delete_older(session: Session, moment: datetime) -> int:

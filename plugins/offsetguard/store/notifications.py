@@ -120,13 +120,6 @@ def newest_receipt(engine: Engine, *, channel: Channel, receiver: str) -> str | 
         return session.scalar(query.limit(1))
 
 
-def newest_accepted(engine: Engine, *, limit: int = 100) -> list[Acceptance]:
-    """Return the newest entries of the notification log, newest first."""
-    query = select(NotificationLogRow).order_by(NotificationLogRow.id.desc()).limit(limit)
-    with reading(engine) as session:
-        return [record_of(Acceptance, row) for row in session.scalars(query)]
-
-
 def _values(key: NotificationKey, last: Notified) -> dict[str, Any]:
     firing = {
         incident_id: [

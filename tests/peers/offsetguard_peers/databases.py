@@ -17,9 +17,16 @@ from functools import cache
 from pathlib import Path
 from typing import Self
 
-from sqlalchemy import URL, Engine, create_engine, text
+from sqlalchemy import URL, Engine, create_engine, select, text
 
-from offsetguard.store.database import open_database
+from offsetguard.model.incident import Incident
+from offsetguard.model.intervals import Interval
+from offsetguard.store import incidents
+from offsetguard.store.columns import record_of
+from offsetguard.store.database import open_database, reading
+from offsetguard.store.judged_intervals import JudgedInterval
+from offsetguard.store.models import IncidentRow, JudgedIntervalRow, NotificationLogRow
+from offsetguard.store.notifications import Acceptance
 from offsetguard_peers.processes import ChildProcess, ReservedPort
 
 _USER = "offsetguard"
@@ -164,3 +171,27 @@ def _migrated() -> bytes:
             connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
         engine.dispose()
         return file.read_bytes()
+
+
+def newest_incidents(engine: Engine) -> list[Incident]:
+    """Return all incidents but pending ones, newest first."""
+    row = IncidentRow
+    query = select(row.incident_id).where(row.is_pending.is_(False)).order_by(row.opened_at.desc(), row.incident_id)
+    with reading(engine) as session:
+        ids = session.scalars(query).all()
+        found = incidents.by_id(session, ids)
+    return [found[one] for one in ids]
+
+
+def newest_judged(engine: Engine) -> list[JudgedInterval]:
+    """Return all judged intervals, newest first."""
+    query = select(JudgedIntervalRow).order_by(JudgedIntervalRow.interval_start.desc())
+    with reading(engine) as session:
+        return [record_of(JudgedInterval, row, interval=Interval(row.interval_start)) for row in session.scalars(query)]
+
+
+def newest_accepted(engine: Engine) -> list[Acceptance]:
+    """Return the notification log, newest first."""
+    with reading(engine) as session:
+        rows = session.scalars(select(NotificationLogRow).order_by(NotificationLogRow.id.desc()))
+        return [record_of(Acceptance, row) for row in rows]

@@ -17,6 +17,7 @@ from offsetguard.store.database import reading
 from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard_peers.configs import one_team
+from offsetguard_peers.databases import newest_incidents
 from offsetguard_peers.judging.records import a_group
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
@@ -42,7 +43,7 @@ def skewed(clock_ahead_ms: int) -> tuple[BrokerFacts, ...]:
 
 def history(engine: Engine, rule_id: str = "consumer_offline") -> list[tuple[int, str]]:
     """Return minute and kind of all that happened to the one incident of a rule, mutes left out."""
-    (incident,) = (one for one in incidents.newest(engine) if one.subject.rule_id == rule_id)
+    (incident,) = (one for one in newest_incidents(engine) if one.subject.rule_id == rule_id)
     with reading(engine) as session:
         events = incidents.events_of(session, incident.incident_id)
     mine = {
@@ -77,7 +78,7 @@ def test_a_group_that_is_deleted_closes_its_incident(engine: Engine) -> None:
     judge(engine, 0, a_group("a", 20_000))
     for minute in (1, 2):
         judge(engine, minute)
-    (incident,) = incidents.newest(engine)
+    (incident,) = newest_incidents(engine)
     assert incident.resolution == "consumer group a is gone: the brokers keep no offsets of it"
     assert history(engine)[-1] == (2, "resolved")
 
@@ -96,7 +97,7 @@ def test_what_some_groups_were_judged_for_is_not_counted_again_with_all(engine: 
     judge(engine, 0, a_group("a", 20_000))
     for pattern in ("a", "a*", None):
         judge(engine, 1, a_group("a", 0), group_pattern=pattern)
-    (incident,) = incidents.newest(engine)
+    (incident,) = newest_incidents(engine)
     assert (incident.is_open, incident.good_count) == (True, 1)
 
 
@@ -109,7 +110,7 @@ def test_one_look_at_a_clock_tells_nobody_and_leaves_nothing(engine: Engine) -> 
     """A process that was held up between two looks at clocks would do: clock_skew wants two intervals."""
     report = judge(engine, 0, brokers=skewed(60_000))
     assert ([one.rule.id for one in report.findings], report.opened, report.messages) == (["clock_skew"], (), ())
-    assert incidents.newest(engine) == []
+    assert newest_incidents(engine) == []
     judge(engine, 1, brokers=skewed(0))
     with reading(engine) as session:
         assert incidents.open_incidents(session, "demo") == []

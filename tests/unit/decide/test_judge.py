@@ -8,7 +8,8 @@ from offsetguard.config import Config
 from offsetguard.model.fact_records import CollectionGap
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.model.views import NotificationReason
-from offsetguard.store import incidents, outbox
+from offsetguard.store import outbox
+from offsetguard_peers.databases import newest_incidents
 from offsetguard_peers.judging.records import MINUTE, START, a_queue, config, facts, group, judge, told
 
 
@@ -50,7 +51,7 @@ def test_trouble_that_goes_on_is_not_told_again_until_the_repeat_interval_has_pa
     sent = [judge(engine, facts(n, group("somebody", 20_000 + n)), config=settings) for n in range(5)]
     reasons = [[reason for *_, reason in told(report)] for report in sent]
     assert reasons == [[NotificationReason.FIRST], [], [], [NotificationReason.REPEAT], []]
-    (incident,) = incidents.newest(engine)
+    (incident,) = newest_incidents(engine)
     assert (incident.seen_count, incident.peak, incident.opened_at) == (5, 20_004, START)
 
 

@@ -9,13 +9,14 @@ from sqlalchemy import Engine
 
 from offsetguard.decide.judge import JudgeReport
 from offsetguard.model.views import NotificationReason
-from offsetguard.store import incidents, judged_intervals, outbox
+from offsetguard.store import outbox
 from offsetguard.store.models import Mode
+from offsetguard_peers.databases import newest_incidents, newest_judged
 from offsetguard_peers.judging.records import MINUTE, START, facts, group, judge, told
 
 
 def everything(engine: Engine) -> tuple[object, ...]:
-    return incidents.newest(engine), outbox.messages(engine), judged_intervals.newest(engine, cluster="demo")
+    return newest_incidents(engine), outbox.messages(engine), newest_judged(engine)
 
 
 def test_judging_an_interval_again_changes_nothing_and_sends_nothing(engine: Engine) -> None:
@@ -42,7 +43,7 @@ def test_two_judges_at_once_give_one_message(each_engine: Engine) -> None:
         thread.join()
     assert sorted(len(report.messages) for report in reports) == [0, 0, 0, 1]
     assert len(outbox.messages(each_engine)) == 1
-    assert len(incidents.newest(each_engine)) == 1
+    assert len(newest_incidents(each_engine)) == 1
 
 
 def test_an_interval_older_than_notify_within_is_recorded_and_sends_nothing(engine: Engine) -> None:
@@ -60,25 +61,25 @@ def test_an_interval_older_than_the_newest_judged_one_changes_no_incident(engine
     judge(engine, facts(5, group("a", 20_000)))
     report = judge(engine, facts(4, group("a", 0), group("b", 90_000)))
     assert (report.mode, report.messages) == (Mode.HISTORY, ())
-    assert [(one.subject.consumer_group, one.is_open) for one in incidents.newest(engine)] == [("a", True)]
-    assert [one.mode for one in judged_intervals.newest(engine, cluster="demo")] == [Mode.LIVE, Mode.HISTORY]
+    assert [(one.subject.consumer_group, one.is_open) for one in newest_incidents(engine)] == [("a", True)]
+    assert [one.mode for one in newest_judged(engine)] == [Mode.LIVE, Mode.HISTORY]
 
 
 def test_a_replay_of_the_past_writes_a_row_and_no_message_however_young_it_is(engine: Engine) -> None:
     judge(engine, facts(5, group("a", 20_000)))
-    before = (incidents.newest(engine), outbox.messages(engine))
+    before = (newest_incidents(engine), outbox.messages(engine))
     for minute in (3, 1, 4):
         report = judge(engine, facts(minute, group("b", 90_000)), late=(5 - minute) * MINUTE, replay=True)
         assert (report.mode, report.messages, report.opened) == (Mode.HISTORY, (), ())
-    assert (incidents.newest(engine), outbox.messages(engine)) == before
-    modes = [one.mode for one in judged_intervals.newest(engine, cluster="demo")]
+    assert (newest_incidents(engine), outbox.messages(engine)) == before
+    modes = [one.mode for one in newest_judged(engine)]
     assert modes == [Mode.LIVE, *[Mode.HISTORY] * 3]
 
 
 def test_a_replay_does_not_take_the_place_of_the_judgement_that_is_still_to_come(engine: Engine) -> None:
     """A backfill may be at a minute before that minute's own run is: people must still be told."""
     assert judge(engine, facts(0, group("a", 20_000)), replay=True).messages == ()
-    assert judged_intervals.newest(engine, cluster="demo") == []
+    assert newest_judged(engine) == []
     assert judge(engine, facts(0, group("a", 20_000))).messages
 
 
@@ -96,8 +97,8 @@ def test_a_replay_tells_what_is_newer_than_all_that_was_judged_when_asked_to_and
 def test_a_dry_run_says_what_would_be_told_and_writes_nothing(engine: Engine) -> None:
     report = judge(engine, facts(0, group("a", 20_000)), dry_run=True)
     assert told(report) == [("operations@example.org", "operations", NotificationReason.FIRST)]
-    assert (incidents.newest(engine), outbox.messages(engine)) == ([], [])
-    assert judged_intervals.newest(engine, cluster="demo") == []
+    assert (newest_incidents(engine), outbox.messages(engine)) == ([], [])
+    assert newest_judged(engine) == []
     assert judge(engine, facts(0, group("a", 20_000))).messages == report.messages
 
 
@@ -118,7 +119,7 @@ def test_a_judgement_of_some_groups_and_then_of_all_counts_the_interval_once(eng
     judge(engine, facts(0, group("a", 20_000), group("b", 30_000)), group_pattern="a")
     report = judge(engine, facts(0, group("a", 20_000), group("b", 30_000)))
     assert [one.subject.consumer_group for one in report.opened] == ["b"]
-    assert {one.subject.consumer_group: one.seen_count for one in incidents.newest(engine)} == {"a": 1, "b": 1}
+    assert {one.subject.consumer_group: one.seen_count for one in newest_incidents(engine)} == {"a": 1, "b": 1}
 
 
 def test_a_minute_that_was_judged_ahead_does_not_outrank_the_present(engine: Engine) -> None:
@@ -127,8 +128,8 @@ def test_a_minute_that_was_judged_ahead_does_not_outrank_the_present(engine: Eng
     first, *_, over, _ = [judge(engine, facts(n, group("somebody", 50_000 if n < 3 else 0))) for n in range(6)]
     assert first.mode is Mode.LIVE
     assert not first.already_judged
-    assert judged_intervals.newest(engine, cluster="demo")[0].mode is Mode.AHEAD
-    (incident,) = incidents.newest(engine)
+    assert newest_judged(engine)[0].mode is Mode.AHEAD
+    (incident,) = newest_incidents(engine)
     assert (incident.peak, incident.seen_count) == (50_000, 4)
     assert incident.resolved_at == over.interval.start, "its end is seen, not an hour later"
     (again,) = told(judge(engine, facts(6, group("somebody", 20_000))))

@@ -10,8 +10,8 @@ from sqlalchemy import Engine
 from offsetguard.facts.interval import TrafficHour
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.model.views import NotificationReason
-from offsetguard.store import incidents
 from offsetguard.tables.broker_facts import BrokerFacts
+from offsetguard_peers.databases import newest_incidents
 from offsetguard_peers.judging.records import START, a_queue, config, facts, group, judge
 
 
@@ -43,7 +43,7 @@ def test_what_is_only_info_is_kept_as_history_and_told_to_nobody(engine: Engine)
     report = judge(engine, facts(0, traffic_hours=(SURGE,)))
     assert [(one.rule.id, one.severity.value) for one in report.findings] == [("traffic_surge", "info")]
     assert (len(report.opened), report.messages, report.decisions) == (1, (), ())
-    assert [one.subject.rule_id for one in incidents.newest(engine)] == ["traffic_surge"]
+    assert [one.subject.rule_id for one in newest_incidents(engine)] == ["traffic_surge"]
     ended = judge(engine, facts(70))
     assert ([one.subject.rule_id for one in ended.resolved], ended.messages) == (["traffic_surge"], ())
 
@@ -75,7 +75,7 @@ def test_a_message_names_what_its_finding_explains(engine: Engine) -> None:
     (shown,) = message.view.firing
     assert message.view.rule_id == "broker_unreachable"
     assert shown.explains == ("slave_behind: slave broker-a/1 is 2.8 GiB behind its master",)
-    goes_on = {one.subject.rule_id: one.seen_count for one in incidents.newest(engine)}
+    goes_on = {one.subject.rule_id: one.seen_count for one in newest_incidents(engine)}
     assert goes_on == {"broker_unreachable": 1, "slave_behind": 2}, "what is explained has not recovered"
     judge(engine, facts(2))
     over = judge(engine, facts(3))

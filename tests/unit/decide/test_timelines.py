@@ -9,10 +9,9 @@ import pytest
 from sqlalchemy import Engine
 
 from offsetguard.store import incidents, outbox
-from offsetguard.store import incidents as incident_store
 from offsetguard.store.database import reading
 from offsetguard_peers.cases.running import read_cases
-from offsetguard_peers.databases import fresh_database
+from offsetguard_peers.databases import fresh_database, newest_incidents
 from offsetguard_peers.judging.timelines import MINUTE, START, Course, check
 
 TIMELINES = [
@@ -33,9 +32,7 @@ def test_everything_that_is_expected_is_said_in_its_time_and_nothing_else(
     assert len(outbox.messages(engine)) == len(course.said)
     for wanted in script.get("history", ()):
         with reading(engine) as session:
-            (incident,) = (
-                one for one in incident_store.newest(engine, limit=50) if one.subject.consumer_group == wanted["group"]
-            )
+            (incident,) = (one for one in newest_incidents(engine) if one.subject.consumer_group == wanted["group"])
             kinds = [one.kind.value for one in incidents.events_of(session, incident.incident_id)]
         assert kinds == wanted["kinds"]
     for minute, reason in script.get("reasons", {}).items():

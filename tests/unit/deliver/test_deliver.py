@@ -15,9 +15,10 @@ from offsetguard.deliver.channels.channel import Unavailable
 from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
 from offsetguard.deliver.deliver import deliver_due
 from offsetguard.deliver.lane_service import DeliveryReport, Result, wait_before_retry
-from offsetguard.store import notifications, outbox
+from offsetguard.store import outbox
 from offsetguard.store.models import Status
 from offsetguard.store.outbox import WAITS_FOR_EARLIER
+from offsetguard_peers.databases import newest_accepted
 from offsetguard_peers.delivery.world import (
     LATER,
     NOW,
@@ -46,7 +47,7 @@ def test_due_messages_are_accepted_once_and_logged_with_their_receipts(world: Wo
     report = deliver_due(world.engine, world.channels, now=NOW)
     assert (report.sent, report.retried, report.failed, report.reasons) == (2, 0, 0, ())
     mail, posted = world.smtp.mails[0], world.slack.messages[0]
-    receipts = {entry.receiver: entry.receipt for entry in notifications.newest_accepted(world.engine)}
+    receipts = {entry.receiver: entry.receipt for entry in newest_accepted(world.engine)}
     assert receipts == {
         "orders@example.com": mail.message["Message-ID"],
         "#alerts": f"C0ALERTS {posted.ts}",
@@ -178,7 +179,7 @@ def test_messages_to_a_webhook_stand_one_below_the_other(world: World) -> None:
     world.put("2", "hook", RESOLVED)
     assert deliver_due(world.engine, world.channels, now=NOW).sent == 2
     assert [(message.through_webhook, message.thread_ts) for message in world.slack.messages] == [(True, None)] * 2
-    assert [entry.receipt for entry in notifications.newest_accepted(world.engine)] == ["webhook hook"] * 2
+    assert [entry.receipt for entry in newest_accepted(world.engine)] == ["webhook hook"] * 2
 
 
 WEBHOOK_FAILURES = [

@@ -19,8 +19,9 @@ from sqlalchemy import Engine
 
 from offsetguard.deliver.channels.mail import MailChannel
 from offsetguard.deliver.deliver import deliver_due
-from offsetguard.store import notifications, outbox
+from offsetguard.store import outbox
 from offsetguard.store.models import Status
+from offsetguard_peers.databases import newest_accepted
 from offsetguard_peers.delivery.world import Channels, DeliveryWorld, delivery_world
 from offsetguard_peers.judging.timelines import Course
 from offsetguard_peers.slack.server import Failure
@@ -49,7 +50,7 @@ class Told:
         self.trouble(minute)
         self.world.slack.workspace.clock = now.timestamp
         start = threading.Barrier(DELIVERERS)
-        before = {entry.outbox_id for entry in notifications.newest_accepted(self.world.engine, limit=1_000)}
+        before = {entry.outbox_id for entry in newest_accepted(self.world.engine)}
 
         def deliver(_number: int) -> None:
             start.wait()
@@ -58,7 +59,7 @@ class Told:
         with ThreadPoolExecutor(DELIVERERS) as pool:
             list(pool.map(deliver, range(DELIVERERS)))
         rows = {row.id: row for row in outbox.messages(self.world.engine)}
-        for entry in reversed(notifications.newest_accepted(self.world.engine, limit=1_000)):
+        for entry in reversed(newest_accepted(self.world.engine)):
             if entry.outbox_id not in before:
                 self.accepted.append((minute, entry.receiver, rows[entry.outbox_id].view.reason.value))
 

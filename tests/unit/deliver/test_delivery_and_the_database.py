@@ -12,8 +12,8 @@ from sqlalchemy import Engine, text
 
 from offsetguard.deliver.deliver import deliver_due
 from offsetguard.deliver.lane_service import Result
-from offsetguard.store import notifications
 from offsetguard.store.models import Status
+from offsetguard_peers.databases import newest_accepted
 from offsetguard_peers.delivery.world import LATER, NOW, RESOLVED, DeliveryWorld, delivery_world
 from offsetguard_peers.smtp.server import Step
 
@@ -76,7 +76,7 @@ def test_what_cannot_be_logged_for_the_whole_claim_is_told_and_sent_once_more(wo
     log.come_back()
     assert deliver_due(world.engine, world.channels, now=CLAIMS_HAVE_ENDED).sent == 1
     assert len(world.smtp.mails) == 2
-    assert len(notifications.newest_accepted(world.engine)) == 1
+    assert len(newest_accepted(world.engine)) == 1
     first, second = (mail.message["Message-ID"] for mail in world.smtp.mails)
     assert first == second
 

@@ -38,6 +38,7 @@ from offsetguard.store.models import (
     SilenceRow,
 )
 from offsetguard.store.outbox import Lane
+from offsetguard_peers.databases import newest_accepted
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -124,7 +125,7 @@ def test_accepted_messages_go_with_the_log_of_their_thread_but_for_the_newest_of
     send(engine, "only one", thread="only one", at=OLD, receiver="billing@example.org")
     assert ageing.delete_older(engine, NOW).messages == 2
     assert keys(engine) == {"newest", "only one"}
-    assert {entry.receipt for entry in notifications.newest_accepted(engine)} == {"<newest>", "<only one>"}
+    assert {entry.receipt for entry in newest_accepted(engine)} == {"<newest>", "<only one>"}
 
 
 def test_what_was_dismissed_goes_like_what_was_accepted(engine: Engine) -> None:

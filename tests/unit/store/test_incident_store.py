@@ -18,6 +18,7 @@ from offsetguard.store import incidents, judged_intervals
 from offsetguard.store.database import reading, writing
 from offsetguard.store.judged_intervals import JudgedInterval
 from offsetguard.store.models import Mode
+from offsetguard_peers.databases import newest_judged
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -124,7 +125,7 @@ def test_an_interval_is_judged_once(engine: Engine) -> None:
     judged = JudgedInterval("demo", Interval(START), START + 2 * MINUTE, Mode.LATE, 3, 2, 1, 0)
     with writing(engine) as session:
         judged_intervals.record(session, judged)
-    assert judged_intervals.newest(engine, cluster="demo") == [judged]
+    assert newest_judged(engine) == [judged]
     with pytest.raises(IntegrityError), writing(engine) as session:
         judged_intervals.record(session, judged)
 

@@ -14,6 +14,7 @@ from offsetguard.model.silence import Acknowledgement, Matchers, Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import incidents, silences
 from offsetguard.store.database import reading, writing
+from offsetguard_peers.databases import newest_incidents
 
 NOW = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -114,7 +115,7 @@ def test_a_pending_incident_comes_back_pending_and_leaves_nothing_when_it_goes_a
     )
     with writing(engine) as session:
         incidents.save(session, [pending, told])
-    assert incidents.newest(engine) == [told], "nobody needs to hear of a pending one"
+    assert newest_incidents(engine) == [told], "nobody needs to hear of a pending one"
     with writing(engine) as session:
         assert {one.incident_id: one for one in incidents.open_incidents(session, "main")} == {
             pending.incident_id: pending,

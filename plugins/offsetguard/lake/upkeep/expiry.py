@@ -1,6 +1,6 @@
 """How long rows, snapshots and files are kept, and deleting what is older or what nothing names any more.
 
-First all published intervals are settled (`store.settled_intervals`), so that readers find them in the newest snapshot.
+First all published intervals are settled (`store.published_intervals`): readers find them in the newest snapshot then.
 What stays: the newest snapshots, what intervals that are not settled name, what branches point to, and whatever is so
 young that a reader may be at it. Then the files go that killed runs left in the warehouse, landed snapshots whose time
 has passed, and what ended sessions left on the warm Spark server.

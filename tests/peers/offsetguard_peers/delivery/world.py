@@ -18,8 +18,9 @@ from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
 from offsetguard.deliver.deliver import deliver_due
 from offsetguard.model.notification import Channel
 from offsetguard.model.views import IncidentView, MessageView, NotificationReason
-from offsetguard.store import notifications, outbox
+from offsetguard.store import outbox
 from offsetguard.store.database import connect, writing
+from offsetguard_peers.databases import newest_accepted
 from offsetguard_peers.slack.server import SlackServer
 from offsetguard_peers.smtp.server import SmtpServer
 
@@ -103,7 +104,7 @@ class DeliveryWorld:
 
     def accepted(self) -> list[str]:
         """Who accepted a message; the servers agree with the log."""
-        log = notifications.newest_accepted(self.engine, limit=100_000)
+        log = newest_accepted(self.engine)
         assert len(log) == len(self.smtp.mails) + len(self.slack.messages)
         return sorted(entry.receiver for entry in log)
 
