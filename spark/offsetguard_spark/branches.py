@@ -1,7 +1,7 @@
 """One interval's rows on a branch of each table: written and audited there, then made the main state.
 
 A branch starts from main, so a reader of main sees nothing of it. Whatever a killed run left behind is dropped by the
-next one: only one process publishes into a warehouse at a time (`lock.py`), so no other branch can be in use.
+next one: only one process publishes into a warehouse at a time (`store/locks.py`), so no other branch can be in use.
 
 Spark writes and reads the rows. Creating, forwarding and dropping branches only changes metadata: pyiceberg does that
 in milliseconds, as commits to the same catalog, with the state of main that they rely on stated in the commit.

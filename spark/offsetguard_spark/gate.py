@@ -43,6 +43,7 @@ from offsetguard_expectations.invariant import (
 from offsetguard_expectations.invariants import AGREEMENTS, ALL, ROW_INVARIANTS, Check
 from offsetguard_expectations.run_report import Count, Findings, InvariantOutcome, RunReport
 from offsetguard_spark.invariants import Sought, example_of, find_examples
+from offsetguard_spark.landed import LandedTable
 
 AT_ONCE = 4  # tables: small ones mostly wait for Spark
 TAG = "gate"  # of the Spark jobs
@@ -84,20 +85,6 @@ class Written(Protocol):
         ...
 
 
-class Landed(Protocol):
-    """What is known of a landed table from its file: rows, and how many of them repeat a key."""
-
-    @property
-    def row_count(self) -> int:
-        """Rows in the file."""
-        ...
-
-    @property
-    def duplicate_count(self) -> int:
-        """Rows that repeat the key of another one."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class GateReport:
     """What the gate found."""
@@ -136,7 +123,7 @@ class GateReport:
 
 def check_written(
     written: Written,
-    landed: Mapping[str, Landed],
+    landed: Mapping[str, LandedTable],
     manifest: Manifest,
     data_docs_folder: Path,
     *,
@@ -159,14 +146,14 @@ def check_written(
         reports.append(_Judgement(written, rows, landed, findings, max_corrupt_share).report())
         return reports[0].run_report
 
-    expected = {table: landed[table.name].row_count - landed[table.name].duplicate_count for table in LANDED}
+    expected = {table: landed[table.name].key_count for table in LANDED}
     with _one_job_per_query(spark), ThreadPoolExecutor(AT_ONCE, initializer=spark.addTag, initargs=(TAG,)) as pool:
         validate(written.interval, rows, expected, judge, data_docs_folder / written.cluster, pool=pool)
     return reports[0]
 
 
 def manifest_row(
-    spark: SparkSession, manifest: Manifest, landed: Mapping[str, Landed], previous: Interval | None
+    spark: SparkSession, manifest: Manifest, landed: Mapping[str, LandedTable], previous: Interval | None
 ) -> DataFrame:
     """Return the manifest as the one row of the table that its invariants speak about."""
     row = {
@@ -200,7 +187,7 @@ class _Judgement:
 
     written: Written
     tables: Mapping[Table, DataFrame]
-    landed: Mapping[str, Landed]
+    landed: Mapping[str, LandedTable]
     findings: Findings
     max_corrupt_share: float
 
@@ -273,15 +260,12 @@ class _Judgement:
 
     def _not_conserved(self) -> list[str]:
         """Every landed row is written or in quarantine, once; those that repeat a key excepted."""
-        problems = []
-        for table in LANDED:
-            if self.findings.count(QUARANTINE.name, conservation_of(table)).violations:
-                found = self.landed[table.name]
-                problems.append(
-                    f"{table.name}: {self._rows(table)} rows written and {self._quarantined_rows(table)} in quarantine,"
-                    f" {found.row_count - found.duplicate_count} landed"
-                )
-        return problems
+        return [
+            f"{table.name}: {self._rows(table)} rows written and {self._quarantined_rows(table)} in quarantine,"
+            f" {self.landed[table.name].key_count} landed"
+            for table in LANDED
+            if self.findings.count(QUARANTINE.name, conservation_of(table)).violations
+        ]
 
     def _corrupt_written(self) -> list[str]:
         return [

@@ -46,6 +46,7 @@ from offsetguard_spark.invariants import (
     quarantine_rows,
 )
 from offsetguard_spark.invariants import sound_rows as sound
+from offsetguard_spark.landed import LandedTable
 from offsetguard_spark.tables import spark_schema
 
 FILLED_IN: dict[ColumnType, Any] = {
@@ -56,14 +57,6 @@ FILLED_IN: dict[ColumnType, Any] = {
     ColumnType.BOOLEAN: True,
     ColumnType.STRING_LIST: [],
 }
-
-
-@dataclass
-class LandedRows:
-    """What the check of a landed file says."""
-
-    row_count: int
-    duplicate_count: int = 0
 
 
 @dataclass
@@ -104,7 +97,7 @@ def written_rows(spark: SparkSession, snapshot: Any, folder: Path) -> WrittenRow
 
 
 def gate(written: WrittenRows, snapshot: Any, **more: Any) -> GateReport:
-    landed = {name: LandedRows(len(rows)) for name, rows in snapshot.rows.items()}
+    landed = {table.name: LandedTable(table, len(snapshot.rows[table.name])) for table in LANDED}
     previous = Interval(snapshot.interval.start - timedelta(minutes=1))
     return check_written(
         written, landed, snapshot.manifest(), written.data_docs_folder, **({"previous": previous} | more)

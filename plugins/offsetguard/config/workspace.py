@@ -3,7 +3,7 @@
 OFFSETGUARD_HOME         the folder (default: `.offsetguard` in the working directory)
 OFFSETGUARD_CONFIG       the configuration file (default: `config/offsetguard.yml` in the working directory)
 OFFSETGUARD_DATABASE_URL SQLAlchemy URL of incidents, outbox and published intervals (default: SQLite in the folder)
-OFFSETGUARD_CATALOG_URL  SQLAlchemy URL of the Iceberg catalog (default: SQLite in the folder); `iceberg_catalog.py`
+OFFSETGUARD_CATALOG_URL  SQLAlchemy URL of the Iceberg catalog (default: SQLite in the folder); `lake/catalog.py`
 """
 
 from __future__ import annotations
