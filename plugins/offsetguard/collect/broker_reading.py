@@ -28,6 +28,7 @@ from offsetguard.sources.rocketmq.offsets import (
 )
 
 GroupQueue = tuple[str, "MessageQueue"]  # (consumer group, queue)
+GroupClient = tuple[str, str]  # (consumer group, client id)
 
 
 _OF_GROUPS = frozenset({"GROUP_GET_NUMS", "GROUP_GET_SIZE", "SNDBCK_PUT_NUMS", "GROUP_CK_NUMS", "GROUP_ACK_NUMS"})
@@ -298,7 +299,7 @@ class BrokerReading:
     oldest_dead_letters: dict[tuple[str, int], datetime] = field(default_factory=dict)  # by (group, queue id)
     held_back: HeldBack = field(default_factory=HeldBack)
     second_readings: dict[GroupQueue, SecondReading] = field(default_factory=dict)
-    running_info: dict[tuple[str, str], ClientAnswer] = field(default_factory=dict)  # by (group, client id)
+    running_info: dict[GroupClient, ClientAnswer] = field(default_factory=dict)
     broker_stats: dict[StatsItem, Answer[BrokerStats]] = field(default_factory=dict)  # None = nothing counted
     events: list[MoveEvent] = field(default_factory=list)
     event_cursor: EventCursor | None = None  # None: not reached in this round, the previous one holds on

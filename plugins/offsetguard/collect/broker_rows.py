@@ -23,6 +23,9 @@ from offsetguard.model.offsets import MASTER_ID
 from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo, BrokerStats
 from offsetguard.tables import QUEUE_SNAPSHOTS
 
+_INT32_END = 2**31
+_READ = "GROUP_GET_NUMS"  # messages that a group was handed out
+
 
 def unseen_masters(
     broker_names: Iterable[str], earlier: EarlierRound, started_at: datetime
@@ -70,9 +73,6 @@ def _groups_on(broker_name: str, earlier: EarlierRound) -> dict[str, Any]:
     there = queues.filter(pc.equal(queues["broker_name"], broker_name))["consumer_group"].unique().to_pylist()
     groups = sorted(group for group in there if not is_system_group(group))
     return {"consumer_groups": tuple(groups[:MAX_HIDDEN_GROUPS]), "consumer_group_count": len(groups)}
-
-
-_INT32_END = 2**31
 
 
 def broker_rows(
@@ -183,9 +183,6 @@ def _whole_number(text: str | None) -> int | None:
     if text is None or len(text) > len("-2147483648") or not text.removeprefix("-").isdecimal():
         return None
     return int(text) if -_INT32_END <= int(text) < _INT32_END else None
-
-
-_READ = "GROUP_GET_NUMS"  # messages that a group was handed out
 
 
 def broker_stats_rows(

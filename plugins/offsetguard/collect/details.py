@@ -27,22 +27,27 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer, StatsItem
+from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer, GroupClient, StatsItem
 from offsetguard.collect.detail_choice import choose_clients
 from offsetguard.collect.manifest import RequestLedger
+from offsetguard.collect.pop import BROKERS_WITHOUT_POP
 from offsetguard.collect.replica import ReplicaLink
 from offsetguard.collect.system_names import RETRY_PREFIX, is_lite_topic
 from offsetguard.model.errors import NotRecorded, RequestTimedOut, RocketMQError
 from offsetguard.sources.rocketmq.refusals import ClientTimedOut, NotThere
 from offsetguard.sources.rocketmq.requests import GetConsumerRunningInfo, ViewBrokerStatsData
 
+SHARE_OF_PLACES = 4  # one place in so many is for groups that are not suspect
 IN_FLIGHT = 4
+CLIENT_PATIENCE_S = 1.5  # clients answer in milliseconds; the round does not wait for one that hangs,
+CLIENT_SILENCE_S = 0.5  # nor for all of them when none has answered for so long
+LATENCY_QUEUES = 16  # per replica and round: there is one item per queue
 LANGUAGES = frozenset({"JAVA", "GO", "CPP"})  # those whose clients implement 307
 GRPC_CLIENT_ID = re.compile(r".+@[0-9]+@[0-9]+@[0-9a-z]+")  # host@pid@number@time in base 36, of all gRPC clients
 
 
-async def read_running_info(link: ReplicaLink, reading: BrokerReading, clients: Sequence[tuple[str, str]]) -> None:
-    """Ask the clients of this broker, given as (consumer group, client id); fills `reading.running_info`.
+async def read_running_info(link: ReplicaLink, reading: BrokerReading, clients: Sequence[GroupClient]) -> None:
+    """Ask the clients of this broker; fills `reading.running_info`.
 
     Ask each client through one broker only: it tells all of itself. Clients that cannot answer are left out silently:
     they have no entry. Who is not asked since others did not answer has an entry that says so.
@@ -65,7 +70,7 @@ def can_answer(reading: BrokerReading, consumer_group: str, client_id: str) -> b
     return not languages or not languages.isdisjoint(LANGUAGES)
 
 
-async def _ask_in_turn(link: ReplicaLink, reading: BrokerReading, waiting: Iterator[tuple[str, str]]) -> None:
+async def _ask_in_turn(link: ReplicaLink, reading: BrokerReading, waiting: Iterator[GroupClient]) -> None:
     """Use one place until a client does not answer."""
     for client in waiting:
         outcome = await link.ask_client(GetConsumerRunningInfo(*client))
@@ -78,12 +83,6 @@ async def _ask_in_turn(link: ReplicaLink, reading: BrokerReading, waiting: Itera
             return
         else:
             reading.running_info[client] = ClientAnswer(None, str(outcome), None)
-
-
-SHARE_OF_PLACES = 4  # one place in so many is for groups that are not suspect
-CLIENT_PATIENCE_S = 1.5  # clients answer in milliseconds; the round does not wait for one that hangs,
-CLIENT_SILENCE_S = 0.5  # nor for all of them when none has answered for so long
-GroupClient = tuple[str, str]  # (consumer group, client id)
 
 
 def plan_clients(
@@ -183,19 +182,12 @@ def _topics_by_group(master: BrokerReading, groups: Sequence[str]) -> dict[str, 
         if connections := master.connections.get(group):
             topics.update(connections.subscriptions)
     known = master.topics or {}
-    return {
-        group: sorted(topic for topic in topics if topic in known and not is_lite_topic(topic))
-        for group, topics in found.items()
-    }
+    return {group: sorted(topics & known.keys()) for group, topics in found.items()}
 
 
 def _queue_ids(master: BrokerReading, topic: str) -> Collection[int]:
     ends = master.queue_ends.get(topic)
     return ends.queue_ids if ends else ()
-
-
-LATENCY_QUEUES = 16  # per replica and round: there is one item per queue
-_OLD_LINES = ("V3_", "V4_")
 
 
 async def read_broker_stats(link: ReplicaLink, reading: BrokerReading, items: Iterable[StatsItem]) -> None:
@@ -216,7 +208,6 @@ def items_for(
     groups: Mapping[str, Collection[str]],
     reading: BrokerReading,
     queue_ids: Callable[[str], Collection[int]] = lambda _: (),
-    latency_queues: int = LATENCY_QUEUES,
 ) -> list[StatsItem]:
     """Return what one replica is asked about detail groups: consumer group -> its topics, retry topics included.
 
@@ -225,7 +216,7 @@ def items_for(
     """
     pairs = [(topic, group) for group, topics in groups.items() for topic in topics if not is_lite_topic(topic)]
     items = [item for topic, group in pairs for item in _items_of_pair(topic, group, reading)]
-    items += islice(_latencies(pairs, queue_ids), latency_queues if _counts_per_queue(reading) else 0)
+    items += islice(_latencies(pairs, queue_ids), LATENCY_QUEUES if _counts_per_queue(reading) else 0)
     return list(dict.fromkeys(items))
 
 
@@ -252,7 +243,7 @@ def _latencies(pairs: Iterable[tuple[str, str]], queue_ids: Callable[[str], Coll
 def _counts_pops(reading: BrokerReading) -> bool:
     """Whether the replica is of 5.x; False where its version was not seen."""
     version = reading.runtime.broker_version_desc if reading.runtime else None
-    return version is not None and not version.startswith(_OLD_LINES)
+    return version is not None and not version.startswith(BROKERS_WITHOUT_POP)
 
 
 def _counts_per_queue(reading: BrokerReading) -> bool:

@@ -28,6 +28,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.sources.rocketmq.offset_table import AllConsumerOffsets
 
 _MOST_MISSING = 20
+_BEYOND_ALL_COUNTS = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +156,6 @@ def _backlog_columns(found: tuple[Backlog | None, Backlog | None], before: Mappi
         columns[f"{name}_max_offset"] = backlog.max_offset if backlog else None
         columns[f"{name}_growth"] = growth(backlog, before.get(f"{name}_max_offset"))
     return columns
-
-
-_BEYOND_ALL_COUNTS = 2**63
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from typing import NamedTuple
 from offsetguard.collect.system_names import LITE_PREFIX, RETRY_PREFIX
 
 FIRST_POP_CLIENT_VERSION = 412  # MQVersion V5_0_0_SNAPSHOT: no older client pops
-_BROKERS_WITHOUT_POP = ("V3_", "V4_")
+BROKERS_WITHOUT_POP = ("V3_", "V4_")
 _OTHER_PREFIXES = (RETRY_PREFIX, LITE_PREFIX)
 _V1_SEPARATOR, _V2_SEPARATOR = "_", "+"  # `+` is allowed in no name of a topic or group
 
@@ -87,7 +87,7 @@ class Recognition:
 
 def _old_brokers(signs: GroupSigns) -> bool:
     versions = signs.broker_versions
-    return bool(versions) and all(one is not None and one.startswith(_BROKERS_WITHOUT_POP) for one in versions)
+    return bool(versions) and all(one is not None and one.startswith(BROKERS_WITHOUT_POP) for one in versions)
 
 
 def _old_clients(signs: GroupSigns) -> bool:

@@ -38,6 +38,7 @@ from offsetguard.sources.rocketmq.consumers import ConsumerRunningInfo
 # A broker counts messages in flight in memory only: after a restart those that it had handed out before are missing
 # until they have expired or were acknowledged. RocketMQ's own invisible times are 15 minutes at most.
 COUNTER_SETTLES = timedelta(minutes=15)
+POP_STATISTICS = ("GROUP_CK_NUMS", "GROUP_ACK_NUMS")
 _COUNTS = range(2**63)  # what the columns hold; a client or page that says anything else is not believed
 
 
@@ -340,9 +341,6 @@ def _topics_by_group(master: BrokerReading) -> Mapping[str, _Topics]:
     for topic, group in master.committed_offsets:
         topics[group].add(topic)
     return topics
-
-
-POP_STATISTICS = ("GROUP_CK_NUMS", "GROUP_ACK_NUMS")
 
 
 def pop_sources(

@@ -52,6 +52,7 @@ from offsetguard.sources.rocketmq.requests import (
 )
 
 MAX_QUEUES = 65_536  # of one topic on one broker
+AGES_IN_A_ROUND = 32  # of (group, topic) pairs, per broker
 
 # 4.9.7 in its first second: `NoSuchElementException, java.util.LinkedList.getLast`, before the first statistics sample
 NOT_YET = frozenset({ResponseCode.SYSTEM_ERROR})
@@ -213,9 +214,6 @@ def _keep_unreadable_keys(reading: BrokerReading, committed: Answer[AllConsumerO
 
 def _groups_to_ask(reading: BrokerReading) -> list[str]:
     return [group for group in reading.groups or () if not is_system_group(group)]
-
-
-AGES_IN_A_ROUND = 32  # of (group, topic) pairs, per broker
 
 
 async def read_detailed_offsets(

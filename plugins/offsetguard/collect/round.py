@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from offsetguard.collect.broker_reading import BrokerReading
+from offsetguard.collect.broker_reading import BrokerReading, GroupClient
 from offsetguard.collect.detail_choice import (
     DetailChoice,
     Suspect,
@@ -21,7 +21,7 @@ from offsetguard.collect.detail_choice import (
     round_number_of,
     suspect_of,
 )
-from offsetguard.collect.details import GroupClient, plan_clients, read_clients, read_rates
+from offsetguard.collect.details import plan_clients, read_clients, read_rates
 from offsetguard.collect.earlier_round import EarlierFigures, EarlierRound
 from offsetguard.collect.group_members import (
     GroupMembers,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 
 import pyarrow as pa
 
-from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer, Undecodable
+from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer, GroupClient, Undecodable
 from offsetguard.collect.landing import Row, table_of
 from offsetguard.collect.snapshot_moves import move_row
 from offsetguard.collect.system_names import topic_kind
@@ -143,9 +143,6 @@ class SnapshotRows:
     def row(self, **columns: object) -> Row:
         """Return a row of this cluster and interval."""
         return {"cluster": self.cluster, "interval_start": self.interval.start, **columns}
-
-
-GroupClient = tuple[str, str]  # (consumer group, client id)
 
 
 def client_answers(readings: Sequence[BrokerReading]) -> dict[GroupClient, ClientAnswer]:

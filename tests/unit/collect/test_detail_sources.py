@@ -241,9 +241,9 @@ def test_a_list_that_is_cut_off_has_everything_of_the_first_groups() -> None:
 
 
 def test_latencies_are_per_queue_and_bounded() -> None:
-    items = items_for({"g": ["orders", "payments"]}, replica(1), lambda _: range(4), latency_queues=6)
+    items = items_for({"g": ["orders", "payments"]}, replica(1), lambda _: range(10))
     keys = [item.stats_key for item in items if item.stats_name == "GROUP_GET_LATENCY"]
-    assert keys == [f"{queue_id}@orders@g" for queue_id in range(4)] + ["0@payments@g", "1@payments@g"]
+    assert keys == [*(f"{queue_id}@orders@g" for queue_id in range(10)), *(f"{n}@payments@g" for n in range(6))]
     assert not any(
         item.stats_name == "GROUP_GET_LATENCY"
         for item in items_for(GROUPS, replica(enableDetailStat="false"), lambda _: range(4))
