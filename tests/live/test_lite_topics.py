@@ -39,7 +39,7 @@ def cluster() -> Iterator[RocketMQCluster]:
 
 def read_sessions(cluster: RocketMQCluster) -> set[str]:
     committed = Admin(cluster).read(cluster.masters[0].address, GetAllConsumerOffset())
-    return lite_topics_by_group(committed).get("readers", set())
+    return lite_topics_by_group(committed.offsets).get("readers", set())
 
 
 def wait_for(consumers: GrpcConsumers, count: int) -> None:

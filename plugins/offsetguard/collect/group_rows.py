@@ -25,7 +25,7 @@ from offsetguard.collect.retry_topics import Backlog, backlogs, growth, oldest_d
 from offsetguard.collect.system_names import is_lite_topic, is_system_group
 from offsetguard.config import Config
 from offsetguard.model.intervals import Interval
-from offsetguard.sources.rocketmq.offset_table import AllConsumerOffsets
+from offsetguard.sources.rocketmq.offset_table import TopicAtGroup
 
 _MOST_MISSING = 20
 _BEYOND_ALL_COUNTS = 2**63
@@ -50,7 +50,7 @@ class GroupRows:
         found = backlogs(self.masters, groups)
         seen = {one.broker_name for one in self.masters if one.gave_offsets}
         comparable = seen == self.earlier.seen_masters
-        lite = self._lite_columns()
+        lite = lite_columns(self.masters)
         detailed = frozenset().union(*(one.detailed_groups for one in self.masters))
         committing = frozenset().union(*(one.committing_groups for one in self.masters))
         for group in groups:
@@ -130,15 +130,6 @@ class GroupRows:
         suspect = self.choice.suspects.get(group)
         return suspect.reason.value if suspect else None
 
-    def _lite_columns(self) -> dict[str, Row]:
-        committed = [one.committed.body for one in self.masters if one.committed and one.committed.body]
-        stats = {
-            group: [one.consume_stats[group].body for one in self.masters if group in one.consume_stats]
-            for group in {group for one in self.masters for group in one.consume_stats}
-        }
-        figures = lite_figures(committed, {group: [one for one in all_of if one] for group, all_of in stats.items()})
-        return {group: {"lite_topic_count": one.topic_count, "lite_lag": one.lag} for group, one in figures.items()}
-
 
 def known_groups(masters: Iterable[BrokerReading], members: Iterable[str]) -> set[str]:
     """Return every group that a master knows by its settings, its members or a committed offset."""
@@ -158,18 +149,10 @@ def _backlog_columns(found: tuple[Backlog | None, Backlog | None], before: Mappi
     return columns
 
 
-@dataclass(frozen=True, slots=True)
-class LiteFigures:
-    """What is left of a group's lite topics after folding."""
-
-    topic_count: int  # light queues with a committed offset of the group
-    lag: int | None  # messages that wait in them; None: not asked in this round
-
-
-def lite_topics_by_group(committed: AllConsumerOffsets) -> dict[str, set[str]]:
+def lite_topics_by_group(committed: Iterable[TopicAtGroup]) -> dict[str, set[str]]:
     """Return the light queues that each group has committed offsets for; groups without any are missing."""
     found: dict[str, set[str]] = {}
-    for topic, group in committed.offsets:
+    for topic, group in committed:
         if is_lite_topic(topic):
             found.setdefault(group, set()).add(topic)
     return found
@@ -189,24 +172,24 @@ def lite_lag(queues: ConsumeQueues) -> int | None:
     return sum(waiting) if waiting else None
 
 
-def lite_figures(
-    committed: Iterable[AllConsumerOffsets], stats: Mapping[str, Iterable[ConsumeQueues]]
-) -> dict[str, LiteFigures]:
+def lite_columns(masters: Sequence[BrokerReading]) -> dict[str, Row]:
     """Fold the lite topics of every group over all masters; groups without any are missing.
 
-    `stats`: the 208 of the groups that were asked in detail. The lag is known only when every master that holds lite
-    topics of the group was asked: half of a sum would look like less work than there is.
+    The lag is known only when every master that holds lite topics of the group was asked (208): half of a sum would
+    look like less work than there is.
     """
-    by_broker = [lite_topics_by_group(one) for one in committed]
-    groups = sorted({group for one in by_broker for group in one})
-    figures = {}
-    for group in groups:
-        holders = sum(group in one for one in by_broker)
-        lags = [lag for one in stats.get(group, ()) if (lag := lite_lag(one)) is not None]
-        topics = set().union(*(one.get(group, set()) for one in by_broker))
-        lag = sum(lags) if len(lags) >= holders else None
-        figures[group] = LiteFigures(len(topics), lag if lag is not None and lag < _BEYOND_ALL_COUNTS else None)
-    return figures
+    by_master = [lite_topics_by_group(one.committed_offsets) for one in masters]
+    columns: dict[str, Row] = {}
+    for group in {group for one in by_master for group in one}:
+        holding = [one[group] for one in by_master if group in one]
+        answers = [one.consume_stats[group].body for one in masters if group in one.consume_stats]
+        lags = [lag for one in answers if one is not None and (lag := lite_lag(one)) is not None]
+        lag = sum(lags) if len(lags) >= len(holding) else None
+        columns[group] = {
+            "lite_topic_count": len(set().union(*holding)),  # with a committed offset of the group
+            "lite_lag": lag if lag is not None and lag < _BEYOND_ALL_COUNTS else None,
+        }
+    return columns
 
 
 def offsets_out_of_sight(master: BrokerReading, offsets_before: Callable[[str], int]) -> Gap | None:

@@ -12,7 +12,7 @@ import pytest
 
 from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer, ConsumeQueues, StatsItem
 from offsetguard.collect.group_members import MAX_GROUPS, groups_for_proxies, read_proxy_members
-from offsetguard.collect.group_rows import LiteFigures, lite_figures, lite_lag, offsets_out_of_sight
+from offsetguard.collect.group_rows import lite_columns, lite_lag, offsets_out_of_sight
 from offsetguard.collect.manifest import Outcome, RequestLedger
 from offsetguard.collect.pop import Consumption
 from offsetguard.collect.pop_figures import pop_sources
@@ -147,22 +147,32 @@ def stats(**lags: int) -> ConsumeQueues:
     return ConsumeQueues({**queues, MessageQueue("orders", "broker-a", 0): ConsumeOffsets(99, 0, 0, None)})
 
 
+def lite_figures(*masters: tuple[AllConsumerOffsets, ConsumeQueues | None]) -> dict[str, tuple[int, int | None]]:
+    """Return (lite topics, lag) of each group; given what each master said of offsets, and of `lite-readers` (208)."""
+    readings = [reading(f"broker-{number}") for number in range(len(masters))]
+    for one, (committed, queues) in zip(readings, masters, strict=True):
+        one.committed = Answer(committed, NOW)
+        if queues is not None:
+            one.consume_stats["lite-readers"] = Answer(queues, NOW)
+    return {group: (row["lite_topic_count"], row["lite_lag"]) for group, row in lite_columns(readings).items()}
+
+
 def test_a_real_group_has_consumed_its_twelve_sessions() -> None:
-    assert lite_figures([COMMITTED], {"lite-readers": [STATS]}) == {"lite-readers": LiteFigures(12, 0)}
+    assert lite_figures((COMMITTED, STATS)) == {"lite-readers": (12, 0)}
 
 
 def test_a_group_that_was_not_asked_has_an_unknown_lag() -> None:
-    assert lite_figures([COMMITTED], {}) == {"lite-readers": LiteFigures(12, None)}
+    assert lite_figures((COMMITTED, None)) == {"lite-readers": (12, None)}
 
 
 def test_the_lag_of_one_of_two_brokers_is_no_lag() -> None:
-    assert lite_figures([COMMITTED, COMMITTED], {"lite-readers": [STATS]})["lite-readers"].lag is None
-    assert lite_figures([COMMITTED, CLASSIC], {"lite-readers": [STATS]})["lite-readers"].lag == 0
+    assert lite_figures((COMMITTED, STATS), (COMMITTED, None)) == {"lite-readers": (12, None)}
+    assert lite_figures((COMMITTED, STATS), (CLASSIC, None)) == {"lite-readers": (12, 0)}
 
 
 def test_a_lag_that_no_column_holds_is_unknown() -> None:
     huge = ConsumeQueues({MessageQueue("%LMQ%$a$b", "broker-a", 0): ConsumeOffsets(2**63 - 1, -1, 0, None)})
-    assert lite_figures([COMMITTED], {"lite-readers": [huge]})["lite-readers"].lag is None
+    assert lite_figures((COMMITTED, huge)) == {"lite-readers": (12, None)}
 
 
 def test_only_light_queues_count_and_none_of_them_less_than_nothing() -> None:
@@ -171,7 +181,7 @@ def test_only_light_queues_count_and_none_of_them_less_than_nothing() -> None:
 
 
 def test_groups_without_lite_topics_have_no_figures() -> None:
-    assert lite_figures([CLASSIC], {"billing": [STATS]}) == {}
+    assert lite_figures((CLASSIC, STATS)) == {}
 
 
 SWITCHES = [
