@@ -10,9 +10,15 @@ from offsetguard.tables.broker_facts import BROKER_FACTS, CLUSTER_FACTS
 from offsetguard.tables.facts import OFFSET_MOVE_FACTS, QUEUE_FACTS, TOPIC_FACTS, TRAFFIC_BASELINES
 from offsetguard.tables.gate import INVARIANT_RESULTS, MANIFEST, QUARANTINE
 from offsetguard.tables.group_facts import GROUP_FACTS
-from offsetguard.tables.log_facts import LOCK_WAIT_FACTS, LOG_LINE_FACTS, SUBSCRIPTION_FACTS
+from offsetguard.tables.log_facts import (
+    LOCK_WAIT_FACTS,
+    LOG_EVENTS,
+    LOG_LINE_FACTS,
+    OFFSET_MOVES,
+    SUBSCRIPTION_FACTS,
+    UNDECODABLE_RECORDS,
+)
 from offsetguard.tables.queue_state import QUEUE_STATE
-from offsetguard.tables.records import LOG_EVENTS, OFFSET_MOVES, UNDECODABLE_RECORDS
 from offsetguard.tables.snapshots import (
     BROKER_SNAPSHOTS,
     BROKER_STATS,
