@@ -25,7 +25,6 @@ from offsetguard.cli.output import (
     finding_as_json,
     findings_as_text,
     progress,
-    wants_json,
     was_unseen,
 )
 from offsetguard.cli.parameters import (
@@ -143,7 +142,7 @@ def check(
     every: timedelta,
     logs: tuple[tuple[str | None, Path], ...],
     details: str,
-    output_format: str,
+    as_json: bool,
 ) -> None:
     """Diagnose a live cluster now: collect its offsets a few times, judge them, print findings, worst first.
 
@@ -171,7 +170,6 @@ def check(
     judgement = judge(facts_of_rounds(taken, config), config)
     findings = [one for one in judgement.findings if concerns(one.consumer_group, group_pattern)]
     untold = [one for one in judgement.cannot_tell if concerns(one.consumer_group, group_pattern)]
-    as_json = wants_json(output_format)
     click.echo(_what_was_sampled(taken), err=as_json)
     for line in map(finding_as_json, findings) if as_json else findings_as_text(findings):
         click.echo(line)

@@ -17,7 +17,6 @@ from typing import Any
 
 import click
 
-from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import credentials_from, format_option
 from offsetguard.collect.name_servers import unmatched_addresses
 from offsetguard.config import RECEIVER_LISTS, Cluster, EffectivePolicy
@@ -108,7 +107,7 @@ def config() -> None:
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.option("--live", is_flag=True, help="Also ask the name servers whether each pattern matches a consumer group.")
 @format_option("object")
-def check(file: Path | None, live: bool, output_format: str) -> None:
+def check(file: Path | None, live: bool, as_json: bool) -> None:
     """Say what FILE means, and every problem in it with its line.
 
     FILE is by default the one that OFFSETGUARD_CONFIG names, else config/offsetguard.yml. Nothing is changed.
@@ -135,7 +134,7 @@ def check(file: Path | None, live: bool, output_format: str) -> None:
     """
     path = file or Workspace.from_environment().config_file
     lines, exit_code = _check(path, live=live)
-    for text in map(json.dumps, lines) if wants_json(output_format) else _table(path, lines):
+    for text in map(json.dumps, lines) if as_json else _table(path, lines):
         click.echo(text)
     sys.exit(exit_code)
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 import click
 
 from offsetguard.catalogue.text import format_moment
-from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import format_option, our_database
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.store import cycles as store
@@ -23,7 +22,7 @@ _TEXT_LIMIT = 2_000
 @click.option("--details", is_flag=True, help="Also the seconds of each step, and rows and files of each table.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=20, show_default=True, help="At most so many cycles.")
 @format_option("cycle")
-def cycles(*, cluster: str | None, failed: bool, details: bool, limit: int, output_format: str) -> None:
+def cycles(*, cluster: str | None, failed: bool, details: bool, limit: int, as_json: bool) -> None:
     """Show the newest cycles: one line for each publication of an interval, also for those that failed.
 
     The database is the one that Airflow uses: OFFSETGUARD_DATABASE_URL, or SQLite in OFFSETGUARD_HOME.
@@ -37,7 +36,7 @@ def cycles(*, cluster: str | None, failed: bool, details: bool, limit: int, outp
     """
     engine = our_database()
     found = store.newest(engine, cluster=cluster, failed=failed, limit=limit)
-    if wants_json(output_format):
+    if as_json:
         for cycle in found:
             click.echo(json.dumps(as_document(cycle)))
         return

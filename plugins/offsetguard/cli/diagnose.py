@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from offsetguard.catalogue.text import format_moment
-from offsetguard.cli.output import cannot_tell_as_text, finding_as_json, findings_as_text, wants_json
+from offsetguard.cli.output import cannot_tell_as_text, finding_as_json, findings_as_text
 from offsetguard.cli.parameters import Pattern, concerns, default_config, format_option, safe_name
 from offsetguard.collect.collector import snapshots_of_bundle
 from offsetguard.collect.manifest import Outcome
@@ -40,7 +40,7 @@ def diagnose(
     config_file: Path | None,
     cluster: str | None,
     group_pattern: re.Pattern[str] | None,
-    output_format: str,
+    as_json: bool,
 ) -> None:
     """Judge a support bundle, recorded by `offsetguard record` or laid out like one: findings, worst first.
 
@@ -65,7 +65,6 @@ def diagnose(
     rounds = asyncio.run(snapshots_of_bundle(opened, name, config))
     result = diagnose_rounds(rounds, config, end=_end_of(opened))
     found = [one for one in result.diagnosed if concerns(one.finding.consumer_group, group_pattern)]
-    as_json = wants_json(output_format)
     for text in _what_was_read(opened, rounds):
         click.echo(harmless(text, _TEXT_LIMIT), err=as_json)
     for line in map(_as_json, found) if as_json else _as_text(found):

@@ -13,7 +13,6 @@ import click
 from pydantic import BaseModel, BeforeValidator, StrictBool, ValidationError
 from pydantic_core import PydanticCustomError
 
-from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import format_option
 from offsetguard.config import Delivery, WindowPolicy
 from offsetguard.decide.incidents.timing import LastSent, decide
@@ -163,7 +162,7 @@ def explain() -> None:
 @explain.command()
 @_input
 @_format
-def queue(file: IO[bytes], output_format: str) -> None:
+def queue(file: IO[bytes], as_json: bool) -> None:
     """Say in which state a queue of a consumer group is: LOST, STALLED, FALLING_BEHIND, OK, ...
 
     A line has id, now_ms and samples, each with at_ms and what is known of consumer_offset, max_offset, min_offset,
@@ -183,13 +182,13 @@ def queue(file: IO[bytes], output_format: str) -> None:
     \b
     Exit code: 0 = every line is answered, 1 = some line is wrong (see "error"), 2 = wrong arguments.
     """
-    _answer_together(file, output_format, _QueueLine.read, _of_queues)
+    _answer_together(file, as_json, _QueueLine.read, _of_queues)
 
 
 @explain.command("time-lag")
 @_input
 @_format
-def time_lag(file: IO[bytes], output_format: str) -> None:
+def time_lag(file: IO[bytes], as_json: bool) -> None:
     """Say how old the oldest message is that was not consumed, by the max offsets of some samples.
 
     A line has id, curve ([[max_offset, at_ms], ...]), consumer_offset and now_ms. A message that was written between
@@ -205,13 +204,13 @@ def time_lag(file: IO[bytes], output_format: str) -> None:
     \b
     Exit code: 0 = every line is answered, 1 = some line is wrong (see "error"), 2 = wrong arguments.
     """
-    _answer_together(file, output_format, _TimeLagLine.read, _of_time_lags)
+    _answer_together(file, as_json, _TimeLagLine.read, _of_time_lags)
 
 
 @explain.command()
 @_input
 @_format
-def notification(file: IO[bytes], output_format: str) -> None:
+def notification(file: IO[bytes], as_json: bool) -> None:
     """Say whether a receiver is told about a group of incidents now, and why or why not: Alertmanager's decision.
 
     A line has id, now_ms, firing and resolved (ids of incidents), and last_sent: what the newest message said (at_ms,
@@ -241,19 +240,19 @@ def notification(file: IO[bytes], output_format: str) -> None:
     \b
     Exit code: 0 = every line is answered, 1 = some line is wrong (see "error"), 2 = wrong arguments.
     """
-    _answer_lines(file, output_format, _of_notification)
+    _answer_lines(file, as_json, _of_notification)
 
 
-def _answer_lines(file: IO[bytes], output_format: str, answer: Callable[[Any], Answer]) -> None:
+def _answer_lines(file: IO[bytes], as_json: bool, answer: Callable[[Any], Answer]) -> None:
     """Answer each line as soon as it is read."""
-    _show((_answered(line, answer) for line in file if line.strip()), output_format)
+    _show((_answered(line, answer) for line in file if line.strip()), as_json)
 
 
 def _answer_together(
-    file: IO[bytes], output_format: str, read: Callable[[Any], Given], answer: Callable[[list[Given]], list[Answer]]
+    file: IO[bytes], as_json: bool, read: Callable[[Any], Given], answer: Callable[[list[Given]], list[Answer]]
 ) -> None:
     """Answer a thousand lines in one go, each in its place: a query costs as much for all of them as for one."""
-    _show(chain.from_iterable(_in_places(lines, read, answer) for lines in _in_parts(file)), output_format)
+    _show(chain.from_iterable(_in_places(lines, read, answer) for lines in _in_parts(file)), as_json)
 
 
 def _in_parts(file: IO[bytes]) -> Iterator[list[bytes]]:
@@ -276,8 +275,8 @@ def _in_places(
     return (one if "error" in one else one | next(answers) for one in kept)
 
 
-def _show(answers: Iterable[Answer], output_format: str) -> None:
-    as_json, wrong = wants_json(output_format), False
+def _show(answers: Iterable[Answer], as_json: bool) -> None:
+    wrong = False
     for found in answers:
         wrong = wrong or "error" in found
         click.echo(json.dumps(found) if as_json else _as_text(found))

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
-from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import Duration, format_option, our_database
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.store import judge_memory as store
@@ -21,7 +20,7 @@ _TEXT_LIMIT = 1_000
 @click.option("--cluster", help="Only of this cluster, by its name in the configuration.")
 @click.option("--since", type=Duration(), default="30d", show_default=True, help="How far to look back, e.g. 7d.")
 @format_option("kind and basis")
-def forecasts(*, cluster: str | None, since: timedelta, output_format: str) -> None:
+def forecasts(*, cluster: str | None, since: timedelta, as_json: bool) -> None:
     """Show how often what was forecast came within the range that was stated.
 
     One line for each kind (drain: a backlog is gone; loss: messages are deleted before they are consumed) and basis
@@ -36,7 +35,7 @@ def forecasts(*, cluster: str | None, since: timedelta, output_format: str) -> N
     """
     engine = our_database()
     found = store.coverage(engine, since=datetime.now(UTC) - since, cluster=cluster)
-    if wants_json(output_format):
+    if as_json:
         for one in found:
             click.echo(json.dumps(as_document(one)))
         return

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import format_option
 from offsetguard.config.file import load_config
 from offsetguard.config.workspace import Workspace
@@ -24,7 +23,7 @@ from offsetguard.store.database import open_database
     help="Default: OFFSETGUARD_CONFIG, or config/offsetguard.yml.",
 )
 @format_option("verdict", "text")
-def health(*, config_file: Path | None, output_format: str) -> None:
+def health(*, config_file: Path | None, as_json: bool) -> None:
     """Say whether clusters are judged and messages go out; the limits stand in `delivery:` of the configuration.
 
     Reads nothing but our database, so that it tells the truth also when Airflow is dead. Exit code 0: well, 1: not.
@@ -47,7 +46,7 @@ def health(*, config_file: Path | None, output_format: str) -> None:
         silent_after_ms=delivery.silent_after_ms,
         undelivered_after_ms=delivery.undelivered_after_ms,
     )
-    if wants_json(output_format):
+    if as_json:
         click.echo(
             json.dumps(
                 {

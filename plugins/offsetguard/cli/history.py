@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from offsetguard.catalogue.text import format_moment
-from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import Duration, format_option
 from offsetguard.config.workspace import Workspace
 from offsetguard.deliver.messages.wording import harmless
@@ -58,7 +57,7 @@ def history(
     until: datetime | None,
     topic: str | None,
     columns: tuple[str, ...],
-    output_format: str,
+    as_json: bool,
 ) -> None:
     """Show what was published of one consumer group: a line for each interval and topic, oldest first.
 
@@ -76,7 +75,7 @@ def history(
     reader = FactReader(workspace, open_database(workspace.database_url))
     rows = reader.group_history(cluster, consumer_group, end - since, end, columns=names).select(list(names))
     found = [row for row in rows.to_pylist() if topic in (None, row["topic"])]
-    if wants_json(output_format):
+    if as_json:
         for row in found:
             click.echo(json.dumps({"cluster": cluster, "consumer_group": consumer_group} | _plain(row)))
         return

@@ -12,7 +12,7 @@ import click
 from sqlalchemy.orm import Session
 
 from offsetguard.catalogue.text import format_duration, format_moment
-from offsetguard.cli.output import plain, queue_documents, shown, wants_json
+from offsetguard.cli.output import plain, queue_documents, shown
 from offsetguard.cli.parameters import author_option, format_option, our_database
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.model.errors import SilenceError
@@ -188,9 +188,9 @@ def incidents() -> None:
 @click.option("--resolved", is_flag=True, help="Those that are over, what ended last first; without it, open ones.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="At most so many.")
 @format_option("incident")
-def list_incidents(*, cluster: str | None, resolved: bool, limit: int, output_format: str) -> None:
+def list_incidents(*, cluster: str | None, resolved: bool, limit: int, as_json: bool) -> None:
     """Show incidents: open ones worst first."""
-    now, as_json = datetime.now(UTC), wants_json(output_format)
+    now = datetime.now(UTC)
     with reading(our_database()) as session:
         chosen = store.newest_resolved if resolved else store.worst_open
         found = chosen(session, cluster=cluster, limit=limit + 1)
@@ -211,7 +211,7 @@ def list_incidents(*, cluster: str | None, resolved: bool, limit: int, output_fo
 @incidents.command()
 @click.argument("incident_id", metavar="ID")
 @format_option("incident", "text")
-def show(*, incident_id: str, output_format: str) -> None:
+def show(*, incident_id: str, as_json: bool) -> None:
     """Show one incident: texts, figures, queues, history, who was told, who acknowledged it and what mutes it."""
     now = datetime.now(UTC)
     with reading(our_database()) as session:
@@ -220,7 +220,7 @@ def show(*, incident_id: str, output_format: str) -> None:
         acknowledged = silences.acknowledgements_of(session, [one.incident_id]).get(one.incident_id)
         muting = [silence for silence in silences.active(session, now) if silence.matches(one)]
         concerned = notifications.recipients_of(session, one)
-    if wants_json(output_format):
+    if as_json:
         click.echo(json.dumps(incident_as_json(one, acknowledged, muting, history, concerned)))
     else:
         for line in incident_in_full(one, acknowledged, muting, history, concerned, now=now):
@@ -232,7 +232,7 @@ def show(*, incident_id: str, output_format: str) -> None:
 @click.option("--comment", default="", help="What you do about it, for those who look at it, too.")
 @author_option()
 @format_option("acknowledgement")
-def acknowledge(*, incident_ids: tuple[str, ...], comment: str, author: str, output_format: str) -> None:
+def acknowledge(*, incident_ids: tuple[str, ...], comment: str, author: str, as_json: bool) -> None:
     """Say that you look after incidents: they are neither told again nor escalated until they get worse.
 
     To hear nothing of them for a while, add a silence.
@@ -242,7 +242,7 @@ def acknowledge(*, incident_ids: tuple[str, ...], comment: str, author: str, out
         chosen = [find_incident(session, one) for one in incident_ids]
         given = [silences.acknowledge(session, one, author=author, comment=comment, now=now) for one in chosen]
     for incident, one in zip(chosen, given, strict=True):
-        if wants_json(output_format):
+        if as_json:
             click.echo(json.dumps({"incident_id": one.incident_id, "author": one.author, "at": one.at.isoformat()}))
         else:
             summary = harmless(incident.evidence.summary, _TEXT_LIMIT)

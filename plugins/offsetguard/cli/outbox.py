@@ -7,7 +7,6 @@ import json
 import click
 
 from offsetguard.catalogue.text import format_moment
-from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import format_option, our_database
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.store import outbox as store
@@ -41,12 +40,11 @@ def outbox() -> None:
 )
 @click.option("--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="At most so many rows.")
 @format_option("message")
-def list_messages(*, status: str | None, limit: int, output_format: str) -> None:
+def list_messages(*, status: str | None, limit: int, as_json: bool) -> None:
     """Show messages, newest first, with the reason of each that was not accepted."""
     wanted = [Status(status)] if status else [Status.PENDING, Status.FAILED]
     engine = our_database()
     rows = [row for one in wanted for row in store.messages(engine, status=one, limit=limit)]
-    as_json = wants_json(output_format)
     for row in sorted(rows, key=lambda row: -row.id)[:limit]:
         click.echo(_as_json(row) if as_json else _as_text(row))
     if not rows and not as_json:

@@ -6,7 +6,6 @@ The JSON is an interface that others script against: fields are only ever added.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -36,11 +35,6 @@ def shown(figure: Figure) -> str:
     if isinstance(figure, datetime):
         return format_moment(figure)
     return f"{figure:,}" if isinstance(figure, int) and not isinstance(figure, bool) else str(figure)
-
-
-def wants_json(output_format: str) -> bool:
-    """`auto`: a table on a terminal, JSON elsewhere."""
-    return output_format == "json" or (output_format == "auto" and not sys.stdout.isatty())
 
 
 def queue_documents(queues: Iterable[QueueEvidence]) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ A cluster is named by `--namesrv`, or by `--config` with `--cluster`; spans of t
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -35,13 +36,14 @@ _UNIT_S = {"ms": 0.001, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86_4
 
 
 def format_option(a_line: str, shown: str = "a table") -> Callable[[Command], Command]:
-    """Return the option `--format` of a command whose JSON lines hold one of `a_line` each."""
+    """Return the option `--format` of a command whose JSON lines hold one of `a_line` each; it gives `as_json`."""
     return click.option(
         "--format",
-        "output_format",
+        "as_json",
         type=click.Choice(["auto", "table", "json"]),
         default="auto",
         show_default=True,
+        callback=lambda _, __, chosen: chosen == "json" or (chosen == "auto" and not sys.stdout.isatty()),
         help=f"auto: {shown} on a terminal, JSON (one {a_line} per line) elsewhere.",
     )
 

@@ -11,7 +11,6 @@ from datetime import tzinfo
 import click
 
 from offsetguard.catalogue.text import format_moment
-from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import format_option
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.model.intervals import zone_of
@@ -46,7 +45,7 @@ _MAX_TOLD = 10  # unreadable places that are shown; all are counted
     "4.x clients write the zone of their host: say which, e.g. UTC or Europe/Berlin.",
 )
 @format_option("event")
-def parse_log(*, files: tuple[str, ...], kind: str, time_zone: str, output_format: str) -> None:
+def parse_log(*, files: tuple[str, ...], kind: str, time_zone: str, as_json: bool) -> None:
     """Read logs of RocketMQ brokers and clients (4.9 and 5.x), and say what they hold.
 
     Each recognised line becomes one event: {"kind", "at", "source_line", "file", "level", "thread", ...fields}. `at` is
@@ -64,7 +63,7 @@ def parse_log(*, files: tuple[str, ...], kind: str, time_zone: str, output_forma
     """
     zone = zone_of(time_zone)
     patterns = [pattern for pattern in PATTERNS if kind == _AUTO or LogKind(kind) in pattern.log_kinds]
-    show = _as_json if wants_json(output_format) else _as_text
+    show = _as_json if as_json else _as_text
     counts: Counter[str] = Counter()
     for file in files:
         try:

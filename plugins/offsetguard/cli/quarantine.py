@@ -12,7 +12,6 @@ from typing import Any
 import click
 
 from offsetguard.catalogue.text import format_moment
-from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import Moment, format_option
 from offsetguard.config.workspace import Workspace
 from offsetguard.deliver.messages.wording import harmless
@@ -57,10 +56,9 @@ def _choosing(command: Callable[..., None]) -> Callable[..., None]:
     "--limit", type=click.IntRange(1, 1_000_000), default=100, show_default=True, help="At most so many rows."
 )
 @format_option("row")
-def list_rows(*, limit: int, output_format: str, **choice: str | datetime | None) -> None:
+def list_rows(*, limit: int, as_json: bool, **choice: str | datetime | None) -> None:
     """Show rows in quarantine, newest interval first, with the reason of each."""
     rows = quarantined_rows(_reader(), _wanted(choice))
-    as_json = wants_json(output_format)
     for row in rows[:limit]:
         click.echo(_as_json(row) if as_json else _as_text(row))
     if as_json:

@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from offsetguard.cli.check import SamplingPlan, take_samples
-from offsetguard.cli.output import progress, shown, wants_json
+from offsetguard.cli.output import progress, shown
 from offsetguard.cli.parameters import Duration, chosen_clusters, client_of, credentials_from, format_option
 from offsetguard.config import Config
 from offsetguard.config.configuration import asking_everything
@@ -80,7 +80,7 @@ def queue_of(
     consumer_group: str | None,
     samples: int,
     every: timedelta,
-    output_format: str,
+    as_json: bool,
 ) -> None:
     """Say which queue SelectMessageQueueByHash picks for KEY: Java's hashCode, without its sign, modulo the queues.
 
@@ -116,7 +116,7 @@ def queue_of(
             if one.error is None
         }
     lines = [_line(one, lookups) for one in asked]
-    for line in map(json.dumps, lines) if wants_json(output_format) else _as_text(lines):
+    for line in map(json.dumps, lines) if as_json else _as_text(lines):
         click.echo(line)
     sys.exit(EXIT_WRONG_INPUT if any("error" in line for line in lines) else 0)
 

@@ -20,7 +20,7 @@ import click
 from sqlalchemy import Engine
 
 from offsetguard.catalogue.text import format_moment
-from offsetguard.cli.output import finding_as_json, wants_json
+from offsetguard.cli.output import finding_as_json
 from offsetguard.cli.parameters import format_option
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config import Config
@@ -77,7 +77,7 @@ def replay(
     cluster: str | None,
     rules: frozenset[str] | None,
     config_file: Path | None,
-    output_format: str,
+    as_json: bool,
 ) -> None:
     """Say what would have been found and sent over the published past, by today's rules and configuration.
 
@@ -102,7 +102,6 @@ def replay(
     engine = connect(workspace.database_url)  # not migrated: nothing is written
     span = since.replace(tzinfo=UTC), until.replace(tzinfo=UTC)
     names = list(config.clusters) if cluster is None else [cluster]
-    as_json = wants_json(output_format)
     counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix="offsetguard-replay-") as folder:
         scratch = open_database(f"sqlite:///{folder}/scratch.db")

@@ -19,7 +19,6 @@ from sqlalchemy import make_url
 
 from offsetguard.catalogue import catalogue
 from offsetguard.catalogue.text import Locale, format_duration, format_moment
-from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import Moment, format_option
 from offsetguard.config import yaml_lines
 from offsetguard.config.file import ConfigFile, did_you_mean, read_config_file
@@ -66,7 +65,7 @@ def test(
     severity: str | None,
     at: datetime | None,
     config_file: Path | None,
-    output_format: str,
+    as_json: bool,
 ) -> None:
     """Say who would be told of trouble, how, when, and which lines of the file decide it. Sends nothing.
 
@@ -93,7 +92,7 @@ def test(
         [Severity(severity)] if severity else [Severity.CRITICAL, Severity.WARNING],
         _silences(workspace.database_url, trouble.at),
     )
-    if wants_json(output_format):
+    if as_json:
         for answer in found:
             click.echo(json.dumps(answer))
     else:

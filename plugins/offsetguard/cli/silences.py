@@ -10,7 +10,6 @@ import click
 
 from offsetguard.catalogue.text import format_duration, format_moment
 from offsetguard.cli.incidents import find_incident
-from offsetguard.cli.output import wants_json
 from offsetguard.cli.parameters import Duration, Moment, author_option, format_option, our_database
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.model.errors import SilenceError
@@ -45,9 +44,9 @@ def silences() -> None:
 @click.option("--all", "every", is_flag=True, help="Those that are over, too.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="At most so many.")
 @format_option("silence")
-def list_silences(*, every: bool, limit: int, output_format: str) -> None:
+def list_silences(*, every: bool, limit: int, as_json: bool) -> None:
     """Show silences that mute now or will later, with who wanted them and why."""
-    now, as_json = datetime.now(UTC), wants_json(output_format)
+    now = datetime.now(UTC)
     with reading(our_database()) as session:
         found = store.newest(session, limit=limit) if every else store.not_over(session, now)[:limit]
     for one in found:
@@ -81,7 +80,7 @@ def add(
     since: datetime | None,
     comment: str,
     author: str,
-    output_format: str,
+    as_json: bool,
     **globs: str | None,
 ) -> None:
     """Hear nothing of incidents that match, for a while."""
@@ -99,7 +98,7 @@ def add(
         silence = store.add(session, Silence(matchers, author.strip(), comment.strip(), starts_at, ends_at, now))
         open_ones = incident_store.worst_open(session, limit=_COUNTED_INCIDENTS)
     muted = sum(silence.matches(one) for one in open_ones)
-    if wants_json(output_format):
+    if as_json:
         click.echo(json.dumps({**silence_as_json(silence, now), "open_incidents": muted}))
         return
     click.echo(_as_text(silence, now))
@@ -109,7 +108,7 @@ def add(
 @silences.command()
 @click.argument("silence_ids", metavar="NUMBER...", nargs=-1, required=True, type=int)
 @format_option("silence")
-def expire(*, silence_ids: tuple[int, ...], output_format: str) -> None:
+def expire(*, silence_ids: tuple[int, ...], as_json: bool) -> None:
     """End silences before their time: what still fires is heard of again at once."""
     now = datetime.now(UTC)
     with writing(our_database()) as session:
@@ -125,7 +124,7 @@ def expire(*, silence_ids: tuple[int, ...], output_format: str) -> None:
             ended.append(store.by_id(session, silence_id))
     for one in ended:
         if one is not None:
-            click.echo(json.dumps(silence_as_json(one, now)) if wants_json(output_format) else _as_text(one, now))
+            click.echo(json.dumps(silence_as_json(one, now)) if as_json else _as_text(one, now))
 
 
 def silence_as_json(silence: Silence, now: datetime) -> dict[str, Any]:
