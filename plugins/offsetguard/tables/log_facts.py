@@ -1,4 +1,4 @@
-"""What brokers and clients wrote down: offset moves, log lines, what could not be read; and what log lines say as facts."""
+"""What brokers and clients wrote down: offset moves, log lines, what could not be read; and facts of these lines."""
 
 from dataclasses import dataclass
 from datetime import datetime
