@@ -146,7 +146,6 @@ def test_topics_and_groups_have_their_settings(line: Line) -> None:
     assert (topics[TOPIC].read_queue_nums, topics[TOPIC].perm, topics[TOPIC].order) == (QUEUES, 6, False)
     groups = ask(line.master, GetAllSubscriptionGroupConfig()).groups
     assert (groups[GROUP].consume_enable, groups[GROUP].retry_max_times) == (True, 16)
-    assert groups[GROUP].consume_message_orderly is (False if line.is_5 else None)
 
 
 def test_offsets_of_a_queue_agree_in_every_request(line: Line) -> None:
