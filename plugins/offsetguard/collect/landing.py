@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from offsetguard.collect.columns import arrow_array
-from offsetguard.collect.manifest import GAPS_FILE_NAME, Gap, Manifest, as_json
+from offsetguard.collect.manifest import GAPS_FILE_NAME, Gap, Manifest
 from offsetguard.config.workspace import MANIFEST_FILE_NAME
 from offsetguard.model.errors import SnapshotError
 from offsetguard.model.intervals import Interval
@@ -148,7 +148,7 @@ def land(
     try:
         temporary.mkdir(parents=True)
         texts = {MANIFEST_FILE_NAME: manifest.to_json(indent=1)}
-        if gaps := "".join(f"{as_json(gap)}\n" for gap in everything_missing):
+        if gaps := "".join(f"{gap.to_json()}\n" for gap in everything_missing):
             texts[GAPS_FILE_NAME] = gaps
         # the disk takes several files in the time of one; the largest table begins
         with ThreadPoolExecutor(FILES_AT_ONCE, "land") as pool:

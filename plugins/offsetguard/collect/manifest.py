@@ -5,9 +5,8 @@ The ledger of a round counts every request by its outcome, and keeps the gaps th
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -126,6 +125,10 @@ class Gap:
     outcome: Outcome
     reason: str
 
+    def to_json(self) -> str:
+        """Return one line of JSON."""
+        return _GAP.dump_json(self).decode()
+
     @property
     def kind(self) -> str:
         """What gaps are counted by, e.g. `timed_out GET_TOPIC_STATS_INFO`."""
@@ -170,7 +173,7 @@ class Manifest:
 
     def to_json(self, indent: int | None = None) -> str:
         """Return the text that `from_json` reads; the same manifest always gives the same text."""
-        return as_json(self, indent)
+        return _MANIFEST.dump_json(self, indent=indent).decode()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Manifest:
@@ -197,20 +200,9 @@ class Manifest:
         return self.gap_count == 0 and not self.unseen_broker_names and not self.cluster_unseen
 
 
-_MANIFEST = TypeAdapter(Manifest)
+_GAP, _MANIFEST = TypeAdapter(Gap), TypeAdapter(Manifest)
 MAX_GAPS = 200
 MAX_HIDDEN_GROUPS = 100
-
-
-def as_json(record: Manifest | Gap, indent: int | None = None) -> str:
-    """Return a record as JSON; times in ISO 8601."""
-    return json.dumps(asdict(record), indent=indent, ensure_ascii=False, default=_time_as_text)
-
-
-def _time_as_text(value: object) -> str:
-    if isinstance(value, datetime):
-        return value.isoformat().replace("+00:00", "Z")
-    raise TypeError(f"{value!r:.80} has no form in JSON")
 
 
 MAX_LISTED = 100_000  # lines of gaps.jsonl; a whole cluster's worth
