@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from offsetguard.model.errors import StoreError
 
 BUSY_TIMEOUT_MS = 10_000
-NEWEST_REVISION = "0010"  # a test compares it with the files
+NEWEST_REVISION = "0011"  # a test compares it with the files
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _WRITES = "offsetguard_writes"
 _WAL_PAUSE_S = 0.01

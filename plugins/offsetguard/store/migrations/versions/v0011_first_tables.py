@@ -7,7 +7,7 @@ from alembic import op
 
 from offsetguard.store.columns import NAME_LIMIT, UtcDateTime
 
-revision = "0010"
+revision = "0011"
 down_revision = None
 
 _ROW_NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
