@@ -189,28 +189,15 @@ class Branches:
         return F.col("cluster") == self.cluster if _is_state(table) else self.only_this_interval(table)
 
     def _commit(self, table: Table, updates: tuple[TableUpdate, ...], *requirements: TableRequirement) -> None:
-        """Change a table's references, provided that main is where it was when the run began.
-
-        Other commits to the table (a write of a dead run that a server has not noticed yet, an expiry of snapshots) are
-        no reason to fail: the catalog lets one commit at a time through, the other is tried again.
-        """
+        """Change a table's references, provided that main is where it was when the run began."""
         catalog = self._open_catalog()
         required = (AssertRefSnapshotId(ref=MAIN, snapshot_id=self._main(table)), *requirements)
-        for attempt in range(1, _COMMIT_ATTEMPTS + 1):
-            try:
-                with catalog_errors_named(catalog_shown(self.workspace)):
-                    catalog.commit_table(self.states[table], required, updates)  # reads the newest metadata itself
-            except CommitFailedException as error:
-                main = load_table(catalog, table).metadata.refs.get(MAIN)
-                if attempt == _COMMIT_ATTEMPTS or (main and main.snapshot_id) != self._main(table):
-                    raise PublishError(
-                        f"{table.name}: something else has changed the table meanwhile: {error}; run it again"
-                    ) from error
-            except (OSError, ValueError):
-                load_table(catalog, table)  # raises, naming the table, where its metadata are lost
-                raise
-            else:
-                return
+        try:
+            with catalog_errors_named(catalog_shown(self.workspace)):
+                _commit(catalog, table, self.states[table], updates, required)
+        except (OSError, ValueError):
+            load_table(catalog, table)  # raises, naming the table, where its metadata are lost
+            raise
 
     def _main(self, table: Table) -> int | None:
         """Return main's snapshot id when the run began; None when nothing was ever written."""
@@ -236,8 +223,32 @@ def drop_left_over(workspace: Workspace, states: Mapping[Table, IcebergTable]) -
     if left_over:
         catalog = open_catalog(workspace)
         for table, name in left_over:
-            catalog.commit_table(load_table(catalog, table), (), (RemoveSnapshotRefUpdate(ref_name=name),))
+            _commit(catalog, table, states[table], (RemoveSnapshotRefUpdate(ref_name=name),), ())
     return len(left_over)
+
+
+def _commit(
+    catalog: SqlCatalog,
+    table: Table,
+    state: IcebergTable,
+    updates: tuple[TableUpdate, ...],
+    required: tuple[TableRequirement, ...],
+) -> None:
+    """Change a table's references; raises PublishError when it is not as required.
+
+    Other commits to the table (a write of a dead run that a server has not noticed yet, an expiry of snapshots) are no
+    reason to fail: the catalog lets one commit at a time through, the other is tried again.
+    """
+    for attempt in range(1, _COMMIT_ATTEMPTS + 1):
+        try:
+            catalog.commit_table(state, required, updates)  # reads the newest metadata itself
+        except CommitFailedException as error:
+            if attempt == _COMMIT_ATTEMPTS:
+                raise PublishError(
+                    f"{table.name}: something else has changed the table meanwhile: {error}; run it again"
+                ) from error
+        else:
+            return
 
 
 def _is_state(table: Table) -> bool:
