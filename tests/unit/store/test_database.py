@@ -74,7 +74,9 @@ def test_who_only_reads_is_told_of_an_older_database_and_changes_nothing(databas
         connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
     with pytest.raises(StoreError, match="is of revision 0001"):
         database.open_migrated(database_url)
-    with pytest.raises(StoreError, match=rf"is of revision 0001, which .* \({database.NEWEST_REVISION}\) does not know"):
+    with pytest.raises(
+        StoreError, match=rf"is of revision 0001, which .* \({database.NEWEST_REVISION}\) does not know"
+    ):
         open_database(database_url)
     engine.dispose()
 
