@@ -302,17 +302,20 @@ def completed_moves(facts: IntervalFacts) -> Iterator[OffsetMoveFacts]:
         if move is not None:
             by_request[_request(move)].append(move)
     told: set[tuple[str, str, str, int | None]] = set()
-    for move in facts.offset_moves:
-        of_clients = [] if move.queue_id is not None else by_request.pop(_request(move), [])
+    completed: set[_Request] = set()
+    # a broker's lines of one request are two moves where some of them name no client: the one that names it comes first
+    for move in sorted(facts.offset_moves, key=lambda one: one.client_id is None):
+        of_clients = [] if move.queue_id is not None else by_request.get(_request(move), [])
         told.add((move.consumer_group, move.topic, move.broker_name, move.queue_id))
-        if len(of_clients) > 1:
-            yield from (replace(one, client_id=move.client_id or one.client_id) for one in of_clients)
-        elif of_clients:
-            yield replace(move, queue_id=of_clients[0].queue_id)
-        else:
+        if not of_clients:
             yield move
-    for left in by_request.values():
-        for move in left:
+        elif len(of_clients) == 1:
+            yield replace(move, queue_id=of_clients[0].queue_id)
+        elif _request(move) not in completed:
+            yield from (replace(one, client_id=move.client_id or one.client_id) for one in of_clients)
+        completed.add(_request(move))
+    for request, left in by_request.items():
+        for move in left if request not in completed else ():
             place = (move.consumer_group, move.topic, move.broker_name)
             if (*place, move.queue_id) not in told and (*place, None) not in told:
                 yield move
