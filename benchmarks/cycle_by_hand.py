@@ -18,7 +18,7 @@ from offsetguard.config import Config
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import INVARIANT_RESULTS, QUEUE_SNAPSHOTS, QUEUE_STATE, Table
-from offsetguard.tables.arrow import arrow_schema
+from offsetguard.tables.table import arrow_schema
 from offsetguard_spark.facts import FACT_TABLES, FactSources
 from offsetguard_spark.gate import check_written
 from offsetguard_spark.invariants import mark, sound_rows

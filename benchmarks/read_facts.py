@@ -39,7 +39,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store.database import open_database, writing
 from offsetguard.store.models import PublishedIntervalRow
 from offsetguard.tables import GROUP_FACTS, QUEUE_STATE, Table
-from offsetguard.tables.arrow import arrow_schema
+from offsetguard.tables.table import arrow_schema
 from offsetguard_peers.lake.warehouse import append, create_table, new_catalog
 
 Slice = tuple[range, range]  # groups and intervals of a file

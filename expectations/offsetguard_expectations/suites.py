@@ -36,7 +36,7 @@ from great_expectations.validator.validator import ValidationDependencies
 
 from offsetguard.model.verdicts import Severity
 from offsetguard.tables import Table
-from offsetguard.tables.arrow import arrow_schema
+from offsetguard.tables.table import arrow_schema
 from offsetguard_expectations.invariant import EVERY_ROW, Invariant
 from offsetguard_expectations.invariants import ROW_INVARIANTS
 

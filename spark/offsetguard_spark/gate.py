@@ -26,8 +26,8 @@ from offsetguard.collect.manifest import Manifest
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import INVARIANT_RESULTS, LANDED, MANIFEST, PUBLISHED, QUARANTINE, QUEUE_STATE, Table
-from offsetguard.tables.arrow import arrow_schema
 from offsetguard.tables.gate import InvariantResult
+from offsetguard.tables.table import arrow_schema
 from offsetguard_expectations.invariant import (
     MAX_CORRUPT_SHARE,
     Agreement,

@@ -16,8 +16,8 @@ from offsetguard.config.workspace import Workspace
 from offsetguard.model.intervals import Interval
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import INVARIANT_RESULTS, LANDED, PUBLISHED, QUARANTINE, UNDECODABLE_RECORDS, Table
-from offsetguard.tables.arrow import arrow_schema
 from offsetguard.tables.gate import InvariantResult
+from offsetguard.tables.table import arrow_schema
 from offsetguard_spark.branches import Branches
 from offsetguard_spark.facts import FACT_TABLES, FactSources
 from offsetguard_spark.invariants import mark, quarantine_rows, sound_rows

@@ -15,7 +15,7 @@ from offsetguard.lake.catalog import load_table, open_catalog
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import BROKER_SNAPSHOTS
-from offsetguard.tables.arrow import arrow_schema
+from offsetguard.tables.table import arrow_schema
 from offsetguard_spark.branches import Branches
 from offsetguard_spark.tables import load_tables, prepare_tables, table_name
 

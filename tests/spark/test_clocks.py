@@ -14,7 +14,7 @@ from offsetguard.lake.catalog import load_table, open_catalog
 from offsetguard.lake.upkeep.commit_times import check_not_ahead
 from offsetguard.model.errors import PublishError
 from offsetguard.tables import BROKER_SNAPSHOTS
-from offsetguard.tables.arrow import arrow_schema
+from offsetguard.tables.table import arrow_schema
 from offsetguard_peers.lake.warehouse import put_newest_commit_ahead
 from offsetguard_spark.tables import agreed, prepare_tables, table_name
 

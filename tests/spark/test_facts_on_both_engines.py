@@ -17,7 +17,7 @@ from offsetguard.facts.duckdb_engine import DuckDBEngine
 from offsetguard.facts.parameters import parameters_of
 from offsetguard.facts.queries import HISTORY
 from offsetguard.tables import PUBLISHED, QUEUE_SNAPSHOTS, QUEUE_STATE
-from offsetguard.tables.arrow import arrow_schema
+from offsetguard.tables.table import arrow_schema
 from offsetguard_peers.cases.running import is_thorough
 from offsetguard_peers.facts import generated
 from offsetguard_peers.facts.generated import SPAN

@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from offsetguard.config.workspace import Workspace
 from offsetguard.tables import BROKER_SNAPSHOTS, LANDED, MANIFEST, PUBLISHED, Table
-from offsetguard.tables.arrow import arrow_schema
+from offsetguard.tables.table import arrow_schema
 from offsetguard_expectations.invariants import ALL
 from offsetguard_spark.tables import prepare_tables, spark_schema, table_name
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from offsetguard.collect.landing import table_of
 from offsetguard.model.offsets import OffsetOrderViolation
 from offsetguard.tables import QUEUE_SNAPSHOTS, ColumnType, Table
-from offsetguard.tables.arrow import arrow_schema
+from offsetguard.tables.table import arrow_schema
 from offsetguard_expectations.invariant import Invariant
 from offsetguard_expectations.invariants import ROW_INVARIANTS
 from offsetguard_expectations.suites import suite

@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping
 import click
 
 from offsetguard.catalogue.text import format_moment
-from offsetguard.cli.parameters import format_option, our_database
+from offsetguard.cli.parameters import format_option
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.store import cycles as store
 from offsetguard.store.cycles import Cycle
+from offsetguard.store.database import our_database
 
 _TEXT_LIMIT = 2_000
 

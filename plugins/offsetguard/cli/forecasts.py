@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
-from offsetguard.cli.parameters import Duration, format_option, our_database
+from offsetguard.cli.parameters import Duration, format_option
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.store import judge_memory as store
+from offsetguard.store.database import our_database
 from offsetguard.store.judge_memory import Coverage
 
 _TEXT_LIMIT = 1_000

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from offsetguard.catalogue.text import format_duration, format_moment
 from offsetguard.cli.output import plain, queue_documents, shown
-from offsetguard.cli.parameters import author_option, format_option, our_database
+from offsetguard.cli.parameters import author_option, format_option
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.model.errors import SilenceError
 from offsetguard.model.incident import Incident, IncidentEvent
@@ -21,7 +21,7 @@ from offsetguard.model.silence import Acknowledgement, Silence
 from offsetguard.model.verdicts import Figure
 from offsetguard.store import incidents as store
 from offsetguard.store import notifications, silences
-from offsetguard.store.database import reading, writing
+from offsetguard.store.database import our_database, reading, writing
 from offsetguard.store.notifications import Recipient
 
 _LINE_TEXT_LIMIT = 1_000

@@ -7,9 +7,10 @@ import json
 import click
 
 from offsetguard.catalogue.text import format_moment
-from offsetguard.cli.parameters import format_option, our_database
+from offsetguard.cli.parameters import format_option
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.store import outbox as store
+from offsetguard.store.database import our_database
 from offsetguard.store.models import Status
 from offsetguard.store.outbox import OutboxMessage
 

@@ -1,4 +1,4 @@
-"""What several commands take: options and their types, and which clusters, logins and databases are meant.
+"""What several commands take: options and their types, and which clusters and logins are meant.
 
 A cluster is named by `--namesrv`, or by `--config` with `--cluster`; spans of time: `500ms`, `10s`, `5m`, `1h`, `7d`.
 """
@@ -14,17 +14,14 @@ from typing import Any, TypeVar
 
 import click
 from pydantic import TypeAdapter, ValidationError
-from sqlalchemy import Engine
 
 from offsetguard.config import Cluster, Config, Team
 from offsetguard.config.fields import Address
 from offsetguard.config.file import load_config
-from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import ConfigError, RocketMQError
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.header import Credentials
 from offsetguard.sources.rocketmq.requests import GetBrokerClusterInfo
-from offsetguard.store.database import open_database
 
 Command = TypeVar("Command", bound="Callable[..., Any] | click.Command")  # as click has it
 ACCESS_KEY, SECRET_KEY = "OFFSETGUARD_ACCESS_KEY", "OFFSETGUARD_SECRET_KEY"
@@ -127,11 +124,6 @@ class LogFolderOption(click.ParamType["tuple[str | None, Path]"]):
 def concerns(consumer_group: str | None, pattern: re.Pattern[str] | None) -> bool:
     """Whether something about a group is wanted; what is about the whole cluster always is."""
     return pattern is None or consumer_group is None or pattern.search(consumer_group) is not None
-
-
-def our_database() -> Engine:
-    """Open the database that Airflow uses: OFFSETGUARD_DATABASE_URL, or SQLite in OFFSETGUARD_HOME."""
-    return open_database(Workspace.from_environment().database_url)
 
 
 def chosen_clusters(

@@ -10,14 +10,14 @@ import click
 
 from offsetguard.catalogue.text import format_duration, format_moment
 from offsetguard.cli.incidents import find_incident
-from offsetguard.cli.parameters import Duration, Moment, author_option, format_option, our_database
+from offsetguard.cli.parameters import Duration, Moment, author_option, format_option
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.model.errors import SilenceError
 from offsetguard.model.silence import Matchers, Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import incidents as incident_store
 from offsetguard.store import silences as store
-from offsetguard.store.database import reading, writing
+from offsetguard.store.database import our_database, reading, writing
 
 _TEXT_LIMIT = 500
 _COUNTED_INCIDENTS = 20_000

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from offsetguard.tables import ColumnType
-from offsetguard.tables.arrow import arrow_type
+from offsetguard.tables.table import arrow_type
 
 RUN_GAP = 64  # rows; shorter stretches of like values are not worth a chunk of their own
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

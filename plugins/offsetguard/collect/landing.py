@@ -30,7 +30,7 @@ from offsetguard.config.workspace import MANIFEST_FILE_NAME
 from offsetguard.model.errors import SnapshotError
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import LANDED, ColumnType, Table
-from offsetguard.tables.arrow import arrow_schema, arrow_type
+from offsetguard.tables.table import arrow_schema, arrow_type
 
 _LOCK_FILE_NAME = ".collecting"
 _LOCK_POLL_S = 0.1

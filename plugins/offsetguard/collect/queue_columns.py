@@ -20,7 +20,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.sources.rocketmq.offsets import ConsumeOffsets
 from offsetguard.tables import QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS, Column, ColumnType, Table
-from offsetguard.tables.arrow import arrow_type
+from offsetguard.tables.table import arrow_type
 
 _US_PER_MS = 1_000
 _LAST_MS = 253_402_300_799_999  # the last of the year 9999

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
@@ -121,7 +122,9 @@ class _Sweep:
             return self._open_way(lane)
         except Exception as error:  # noqa: BLE001 the code of others; its text may have the address
             what = lane.channel.value.rpartition("_")[2]
-            return Unavailable(f"{what} {lane.receiver!r} could not be opened: {type(error).__name__}")
+            reason = f"{what} {lane.receiver!r} could not be opened: {type(error).__name__}"
+            _log.error("%s, at\n%s", reason, "".join(traceback.format_tb(error.__traceback__)))  # lines of code alone
+            return Unavailable(reason)
 
     def _collect(self, lane: Future[list[Delivery]]) -> None:
         try:

@@ -14,8 +14,8 @@ import pyarrow as pa
 from offsetguard.facts import texts
 from offsetguard.facts.parameters import fold_parameters
 from offsetguard.tables import QUEUE_SNAPSHOTS
-from offsetguard.tables.arrow import arrow_schema
 from offsetguard.tables.queue_state import WINDOW, QueueState, Sample
+from offsetguard.tables.table import arrow_schema
 
 Row = Mapping[str, Any]
 Key = TypeVar("Key")

@@ -32,7 +32,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.published_intervals import RETENTION_PASSED, PublishedInterval
 from offsetguard.tables import GROUP_FACTS, QUARANTINE, ColumnType, Table
-from offsetguard.tables.arrow import arrow_schema
+from offsetguard.tables.table import arrow_schema
 
 UNDECODABLE = "UNDECODABLE"  # instead of an invariant's id: what could not even be read
 

@@ -14,6 +14,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, func, insp
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
 from sqlalchemy.orm import Session
 
+from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import StoreError
 
 BUSY_TIMEOUT_MS = 10_000
@@ -21,6 +22,11 @@ NEWEST_REVISION = "0011"  # a test compares it with the files
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _WRITES = "offsetguard_writes"
 _WAL_PAUSE_S = 0.01
+
+
+def our_database() -> Engine:
+    """Open the database that Airflow uses: OFFSETGUARD_DATABASE_URL, or SQLite in OFFSETGUARD_HOME."""
+    return open_database(Workspace.from_environment().database_url)
 
 
 def open_database(url: str) -> Engine:

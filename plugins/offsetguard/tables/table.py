@@ -3,7 +3,7 @@
     queue_count: Annotated[Int32, "queues of the topic that the group can read"]
     lag: Annotated[int | None, "max_offset - consumer_offset, messages"] = None
 
-A class that somebody reads as typed records is a `@record` as well, and gives what may be NULL a default.
+A class that somebody reads as typed records is a dataclass as well, and gives what may be NULL a default.
 A `ClassVar` of columns stands where they are in the table: of a base, or such as the record has in another form.
 These modules evaluate their annotations, so they have no `from __future__ import annotations`.
 """
@@ -16,12 +16,13 @@ from functools import cache
 from types import NoneType
 from typing import Annotated, Any, ClassVar, get_args
 
+import pyarrow as pa
+
 RAW_RETENTION = timedelta(days=7)  # what was seen; the pages show one group's 7 days
 FACT_RETENTION = timedelta(days=90)  # what was made of it: small, and weeks are compared with each other
 
-_ROW_GROUP_CELLS = (
-    800_000  # fewer: footers, which readers keep, get large; more: a group that is read brings many others
-)
+# fewer: footers, which readers keep, get large; more: a group that is read brings many others
+_ROW_GROUP_CELLS = 800_000
 
 
 class ColumnType(StrEnum):
@@ -120,3 +121,22 @@ class _Row:
 def row_of(kind: type) -> tuple[Column, ...]:
     """Return the columns of a table: the transaction that each row belongs to, and those that a class says."""
     return tuple({one.name: one for one in (*columns_of(_Row), *columns_of(kind))}.values())
+
+
+@cache
+def arrow_type(column_type: ColumnType) -> pa.DataType:
+    """Return the Arrow type of a column: the only definition."""
+    return {
+        ColumnType.STRING: pa.string(),
+        ColumnType.INT32: pa.int32(),
+        ColumnType.INT64: pa.int64(),
+        ColumnType.FLOAT64: pa.float64(),
+        ColumnType.BOOLEAN: pa.bool_(),
+        ColumnType.TIMESTAMP: pa.timestamp("us", tz="UTC"),
+        ColumnType.STRING_LIST: pa.list_(pa.string()),
+    }[column_type]
+
+
+def arrow_schema(table: Table) -> pa.Schema:
+    """Return the Parquet schema of a table, in column order."""
+    return pa.schema([pa.field(c.name, arrow_type(c.type), nullable=c.nullable) for c in table.columns])

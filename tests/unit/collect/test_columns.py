@@ -19,7 +19,7 @@ from offsetguard.collect.columns import (
     moment_of,
 )
 from offsetguard.tables import ColumnType
-from offsetguard.tables.arrow import arrow_type
+from offsetguard.tables.table import arrow_type
 
 BEIJING = timezone(timedelta(hours=8))
 moments = st.datetimes(datetime(1900, 1, 1), datetime(9999, 12, 31), timezones=st.sampled_from([UTC, BEIJING]))  # noqa: DTZ001

@@ -17,7 +17,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.sources.logs.events import LogEvent, LogOrigin
 from offsetguard.sources.rocketmq.requests import SearchOffsetByTimestamp
 from offsetguard.tables import CLIENT_SNAPSHOTS, QUEUE_SNAPSHOTS
-from offsetguard.tables.arrow import arrow_schema
+from offsetguard.tables.table import arrow_schema
 from offsetguard_peers.cases.running import for_each
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))

@@ -13,8 +13,8 @@ from offsetguard.collect.landing import Row
 from offsetguard.collect.snapshot_moves import MOVED_BACK_FLOOR, snapshot_moves
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import OFFSET_MOVES, QUEUE_SNAPSHOTS
-from offsetguard.tables.arrow import arrow_schema
 from offsetguard.tables.queue_state import MISSED_AFTER
+from offsetguard.tables.table import arrow_schema
 from offsetguard_peers.cases.running import for_each
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))

@@ -16,8 +16,8 @@ from offsetguard.facts.parameters import fold_parameters
 from offsetguard.facts.queries import FactQueries, Moment, Tables
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import CLIENT_SNAPSHOTS, QUEUE_SNAPSHOTS, QUEUE_STATE, Table
-from offsetguard.tables.arrow import arrow_schema
 from offsetguard.tables.queue_state import Sample
+from offsetguard.tables.table import arrow_schema
 
 
 def answers(table: Table, kind: type[Record], rows: Tables, interval: Interval) -> list[Record]:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from offsetguard.config import Config
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE, Table
-from offsetguard.tables.arrow import arrow_schema
+from offsetguard.tables.table import arrow_schema
 from offsetguard_spark.facts import FactSources
 from offsetguard_spark.queue_state import fold_snapshot
 

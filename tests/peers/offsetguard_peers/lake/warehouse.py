@@ -29,7 +29,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import GROUP_FACTS, ColumnType, Table
-from offsetguard.tables.arrow import arrow_schema
+from offsetguard.tables.table import arrow_schema
 from offsetguard_peers.databases import fresh_database
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
