@@ -5,8 +5,8 @@ intervals, two late renewals are enough for another client to get the lock: mess
 Evidence: the settings that the configuration declares for the cluster and the group (brokers do not tell them); lock
 lines of brokers that hand over the expired lock of a client that lives; and clients whose locks were not renewed for
 longer than half the declared expiry, by their own clocks.
-Not judged: groups that are neither declared orderly nor say so, POP groups; a lock whose holder has gone; renewals soon
-after a broker's start.
+Not judged: groups that are neither declared orderly nor say so, POP groups; a lock whose holder has gone; renewals and
+hand-overs soon after a broker's start, when clients that know few of their siblings take locks too early.
 Do next: change both settings together, expiry at least 3 x interval.
 Source: RebalanceLockManager.REBALANCE_LOCK_MAX_LIVE_TIME, ConsumeMessageOrderlyService (4.9.8, 5.3.3).
 """
@@ -18,7 +18,14 @@ from datetime import timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge.evidence.lock_holders import Holder, brokers_of, evidence_of, holder_of, waits_for_messages
+from offsetguard.judge.evidence.lock_holders import (
+    Holder,
+    brokers_of,
+    by_a_restart,
+    evidence_of,
+    holder_of,
+    waits_for_messages,
+)
 from offsetguard.judge.evidence.lookups import queues_by_group
 from offsetguard.judge.rule import Figure, Finding, QueueEvidence, Rule, Severity, Texts
 from offsetguard.judge.windows.rules import POP
@@ -174,6 +181,7 @@ def _expired(facts: IntervalFacts) -> Iterator[tuple[str, tuple[dict[str, Figure
     for (group, topic), waits in sorted(waits_for_messages(facts).items(), reverse=True):
         taken = [one for one in waits if one.ended_by == "expired" and holder_of(one) is Holder.ALIVE]
         taken = [one for one in taken if one.next_holder_client_id != one.holder_client_id]
+        taken = [one for one in taken if not by_a_restart(one, facts)]
         if taken:
             newest = max(taken, key=lambda one: (one.ended_at, one.holder_client_id))
             queues = evidence_of(taken, suspects.get((group, topic), []), facts.now)
