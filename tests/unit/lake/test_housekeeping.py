@@ -280,7 +280,7 @@ def test_rows_of_whole_log_files_are_never_packed_with_those_of_rounds(tmp_path:
 
 @pytest.mark.slow
 def test_after_many_cycles_files_and_snapshots_are_as_few_as_after_some(warehouse: FactsWarehouse) -> None:
-    """120 cycles with a housekeeping after each 30, over a day's end; `benchmarks/keep_house.py` does 10,000."""
+    """120 cycles with a housekeeping after each 30, over a day's end."""
     on_disk = []
     first_minute = 24 * 60 - 60
     everything = range(first_minute, first_minute + 120)

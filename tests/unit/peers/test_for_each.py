@@ -31,9 +31,3 @@ def test_every_case_runs_and_all_failures_are_told() -> None:
 def test_a_list_without_a_case_is_refused() -> None:
     with pytest.raises(AssertionError, match="nothing would be tested"):
         for_each("number", [])
-
-
-@for_each("number", [1, 2])
-def test_other_arguments_are_fixtures(number: int, tmp_path_factory: pytest.TempPathFactory) -> None:
-    assert tmp_path_factory.getbasetemp().is_dir()
-    assert number

@@ -1,25 +1,10 @@
-"""Markers and workers follow from what a test asks for; what a machine lacks is a skip, and never in CI."""
+"""What a machine lacks is a skip, and never in CI."""
 
 from __future__ import annotations
 
 import pytest
 
 from offsetguard_peers import needs
-
-
-def marks(request: pytest.FixtureRequest) -> set[str]:
-    return {mark.name for mark in request.node.iter_markers()}
-
-
-@pytest.mark.postgres
-def test_who_starts_postgresql_is_slow_and_shares_a_worker(request: pytest.FixtureRequest) -> None:
-    assert marks(request) >= {"slow", "postgres"}
-    assert request.node.get_closest_marker("xdist_group").args == ("postgres",)
-
-
-def test_others_stay_with_their_file(request: pytest.FixtureRequest) -> None:
-    assert "slow" not in marks(request)
-    assert request.node.get_closest_marker("xdist_group").args == ("tests/unit/peers/test_needs.py",)
 
 
 @pytest.mark.browser

@@ -9,7 +9,7 @@ import pytest
 from offsetguard.tables import LANDED
 from offsetguard_peers.cases.running import for_each
 from offsetguard_peers.rocketmq.cluster import VERSIONS
-from offsetguard_peers.source_matrix.matrix import Measured, page, read_measured, write_measured
+from offsetguard_peers.source_matrix.matrix import Measured, page, read_measured
 from offsetguard_peers.source_matrix.sources import CELL, Section, Source, sources
 
 PAGE = Path(__file__).parents[3] / "docs" / "sources.md"
@@ -51,14 +51,3 @@ def test_a_cell_says_one_of_the_words_that_the_page_explains(
 @for_each("section, source", ALL)
 def test_a_source_lands_in_columns_that_exist(section: Section, source: Source) -> None:
     assert set(source.lands_in) <= LANDED_COLUMNS, section.title
-
-
-def test_measuring_one_version_leaves_the_others_as_they_were(tmp_path: Path, measured: Measured) -> None:
-    file = tmp_path / "matrix.yml"
-    for version in reversed(VERSIONS):
-        write_measured(version, {source: versions[version] for source, versions in measured.items()}, file)
-    assert read_measured(file) == measured
-    write_measured(VERSIONS[0], {source: versions[VERSIONS[1]] for source, versions in measured.items()}, file)
-    changed = read_measured(file)
-    for source, versions in measured.items():
-        assert changed[source] == {**versions, VERSIONS[0]: versions[VERSIONS[1]]}

@@ -36,18 +36,6 @@ def test_a_failure_is_told_with_its_log_and_the_parts_behind_it_run(capsys: pyte
     assert table[2] == "bad: bad.log; again: make test-all PART=bad"
 
 
-def test_an_unknown_part_is_answered_with_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
-    assert tiers.main(["incident"]) == 2
-    assert "there are unit-thorough, spark," in capsys.readouterr().err
-
-
-def test_what_is_left_out_is_said_with_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert tiers.main(["--left-out"]) == 0
-    said = capsys.readouterr().out
-    assert "make test-all PART=NAME" in said
-    assert all(part.name in said for part in PARTS)
-
-
 @for_each("file", sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py")))
 def test_every_file_of_tests_belongs_to_a_part(file: str) -> None:
     assert any(_runs(command, file) for part in PARTS for command in part.commands), "no part of `make test-all` has it"

@@ -1,4 +1,4 @@
-"""docs/verdicts.md says what was measured, and measuring one part again leaves the others as they were."""
+"""docs/verdicts.md says what was measured."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from offsetguard.judge.registry import RULES
-from offsetguard_peers.verdicts import Measured, keep, page, read_measured
+from offsetguard_peers.verdicts import Measured, page, read_measured
 
 PAGE = Path(__file__).parents[3] / "docs" / "verdicts.md"
 
@@ -30,12 +30,3 @@ def test_both_lines_were_measured_and_every_trouble_was_found_on_each(measured: 
     assert staged[0] == staged[1]
     assert {one["incident"] for line in lines.values() for one in line["found"]} == {"I1", "I2", "I3", "I4", "I5"}
     assert {one["rule"] for line in lines.values() for one in line["found"]} <= set(RULES)
-
-
-def test_measuring_one_part_leaves_the_others_as_they_were(tmp_path: Path, measured: Measured) -> None:
-    file = tmp_path / "measured.yml"
-    for part in reversed(measured):
-        keep(part, measured[part], file)
-    assert read_measured(file) == measured
-    keep("soaks", {"9.9.9": {"minutes": 1}}, file)
-    assert read_measured(file) == {**measured, "soaks": {**measured["soaks"], "9.9.9": {"minutes": 1}}}
