@@ -6,9 +6,7 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,7 +16,6 @@ import pytest
 from offsetguard.collect.collector import collect_cluster
 from offsetguard.collect.landing import Row
 from offsetguard.collect.manifest import Manifest
-from offsetguard.config import Config
 from offsetguard.facts.rounds import facts_from_snapshot
 from offsetguard.model.errors import BrokerRefused
 from offsetguard.model.intervals import Interval
@@ -26,8 +23,17 @@ from offsetguard.model.offsets import OffsetOrderViolation, offsets_of
 from offsetguard.sources.rocketmq.header import Credentials
 from offsetguard.sources.rocketmq.requests import PullMessage
 from offsetguard.tables import BROKER_SNAPSHOTS, OFFSET_MOVES, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
-from offsetguard_peers.collecting import as_rows, collect_snapshot
-from offsetguard_peers.configs import one_team
+from offsetguard_peers.collecting import (
+    Rows,
+    as_rows,
+    collect_snapshot,
+    config_of,
+    group_row,
+    one_round,
+    round_that_has_seen,
+    running_infos,
+)
+from offsetguard_peers.processes import run_command
 from offsetguard_peers.rocketmq import security
 from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.clients import Producer, produce, running_consumer
@@ -38,12 +44,6 @@ from offsetguard_peers.waiting import wait_until
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 
-@pytest.fixture(params=["rocketmq_4", "rocketmq_5"])
-def cluster(request: pytest.FixtureRequest) -> RocketMQCluster:
-    shared: RocketMQCluster = request.getfixturevalue(request.param)
-    return shared
-
-
 @pytest.fixture(params=["4.9.7", "5.5.0"])
 def cluster_to_break(request: pytest.FixtureRequest) -> Iterator[RocketMQCluster]:
     """Two masters that a test may kill."""
@@ -51,38 +51,7 @@ def cluster_to_break(request: pytest.FixtureRequest) -> Iterator[RocketMQCluster
         yield own
 
 
-def config_for(cluster: RocketMQCluster, *, connection: str | None = None) -> Config:
-    return one_team(
-        {"main": {"name_servers": [cluster.namesrv], "connection": connection, "request_timeout_ms": 30_000}}
-    )
-
-
-def collect(cluster: RocketMQCluster, credentials: Credentials | None = None) -> tuple[Manifest, dict[str, list[Row]]]:
-    now = datetime.now(UTC)
-    config = config_for(cluster, connection="rocketmq_main")
-    interval = Interval.containing(now)
-    manifest, tables = asyncio.run(collect_snapshot("main", config, interval, credentials=credentials, started_at=now))
-    return manifest, as_rows(tables)
-
-
-def collect_until(cluster: RocketMQCluster, seen: Callable[[dict[str, list[Row]]], object]) -> dict[str, list[Row]]:
-    """Take rounds until one has seen it: a client that was just started may not have told every broker of itself."""
-
-    def round_that_has_seen() -> dict[str, list[Row]] | None:
-        rows = collect(cluster)[1]
-        return rows if seen(rows) else None
-
-    rows = wait_until(round_that_has_seen, "a round that sees what the test wants")
-    assert rows is not None
-    return rows
-
-
-def group_row(rows: dict[str, list[Row]], group: str) -> Row:
-    """Return what a round found out about a group; an empty row when it saw none."""
-    return next((row for row in rows["group_snapshots"] if row["consumer_group"] == group), {})
-
-
-def queues_of(rows: dict[str, list[Row]], group: str, topic: str) -> dict[int, Row]:
+def queues_of(rows: Rows, group: str, topic: str) -> dict[int, Row]:
     return {
         row["queue_id"]: row
         for row in rows[QUEUE_SNAPSHOTS.name]
@@ -99,7 +68,7 @@ def test_figures_are_those_that_were_produced_and_committed(cluster: RocketMQClu
     for queue_id, offset in ((0, 10), (1, 4), (2, 0)):
         admin.commit("figure-group", "FigureTopic", queue_id, offset)
     before = datetime.now(UTC)
-    manifest, rows = collect(cluster)
+    manifest, rows = one_round(cluster)
     queues = queues_of(rows, "figure-group", "FigureTopic")
     assert {
         queue_id: (row["consumer_offset"], row["min_offset"], row["max_offset"]) for queue_id, row in queues.items()
@@ -129,7 +98,7 @@ def test_never_committed_is_unknown_and_not_zero_while_the_group_is_online(clust
     produce(cluster, "SilentTopic", 6)
     # the listener never finishes, so nothing is committed
     with running_consumer(cluster, "silent-group", "SilentTopic", handling_ms=600_000, commit_every_ms=600_000):
-        rows = collect_until(cluster, lambda rows: group_row(rows, "silent-group").get("online_client_count"))
+        _, rows = round_that_has_seen(cluster, lambda rows: group_row(rows, "silent-group").get("online_client_count"))
     queues = queues_of(rows, "silent-group", "SilentTopic")
     assert queues.keys() == {0, 1}
     group = group_row(rows, "silent-group")
@@ -152,9 +121,8 @@ def test_a_group_that_hangs_is_asked_in_detail_on_every_replica_and_a_healthy_on
     for queue_id in range(2):
         admin.commit("done-group", "HangingTopic", queue_id, 3)
     with running_consumer(cluster, "hanging-group", "HangingTopic", handling_ms=600_000):
-        rows = collect_until(cluster, lambda rows: running_infos(rows, "hanging-group"))
-        command = [sys.executable, "-m", "offsetguard.cli.main", "collect", "--namesrv", cluster.namesrv]
-        ended = subprocess.run([*command, "--out", str(tmp_path)], capture_output=True, text=True, check=False)
+        _, rows = round_that_has_seen(cluster, lambda rows: running_infos(rows, "hanging-group"))
+        ended = run_command("collect", "--namesrv", cluster.namesrv, "--out", tmp_path)
     groups = {row["consumer_group"]: row for row in rows["group_snapshots"]}
     assert groups["hanging-group"]["in_detail"]
     assert groups["hanging-group"]["suspect_reason"] in {"waiting", "offsets_unknown"}
@@ -174,18 +142,12 @@ def test_a_group_that_hangs_is_asked_in_detail_on_every_replica_and_a_healthy_on
     assert line["complete"]
 
 
-def running_infos(rows: dict[str, list[Row]], group: str) -> list[Row]:
-    """Clients of a group, as the master sees them, that said what they do."""
-    clients = (row for row in rows["client_snapshots"] if (row["consumer_group"], row["broker_id"]) == (group, 0))
-    return [row for row in clients if row["running_info_read_at"] is not None]
-
-
 def test_a_broadcasting_group_gets_no_lag(cluster: RocketMQCluster) -> None:
     Admin(cluster).create_topic("ShoutTopic", queues=2)
     produce(cluster, "ShoutTopic", 6)
     with running_consumer(cluster, "shout-group", "ShoutTopic", broadcasting=True) as consumers:
         consumers.wait_until_consumed(6)
-        rows = collect_until(cluster, lambda rows: group_row(rows, "shout-group").get("message_model"))
+        _, rows = round_that_has_seen(cluster, lambda rows: group_row(rows, "shout-group").get("message_model"))
     assert queues_of(rows, "shout-group", "ShoutTopic") == {}
     assert group_row(rows, "shout-group")["message_model"] == "BROADCASTING"
 
@@ -194,9 +156,9 @@ def test_a_group_beyond_the_end_breaks_the_order_in_every_round(cluster: RocketM
     Admin(cluster).create_topic("BeyondTopic", queues=2)
     produce(cluster, "BeyondTopic", 6)
     commit_beyond_end(cluster, "beyond-group", "BeyondTopic", by=1_000)
-    manifest, rows = collect(cluster)
+    manifest, rows = one_round(cluster)
     now = datetime.now(UTC)
-    facts = facts_from_snapshot(manifest, rows, config_for(cluster), Interval.containing(now))
+    facts = facts_from_snapshot(manifest, rows, config_of(cluster), Interval.containing(now))
     broken = [queue for queue in facts.queues if queue.consumer_group == "beyond-group"]
     assert [queue.offsets.lag for queue in broken] == [-1_000, -1_000]
     assert all(OffsetOrderViolation.CONSUMER_ABOVE_MAX.value in queue.violated_invariants for queue in broken)
@@ -210,7 +172,7 @@ def test_a_busy_healthy_group_never_breaks_the_order(cluster: RocketMQCluster) -
         consumers.wait_until_consumed(100)
         seen = 0
         for _ in range(20):
-            _, rows = collect(cluster)
+            _, rows = one_round(cluster)
             for row in queues_of(rows, "busy-group", "BusyTopic").values():
                 assert offsets_of(row).order_violations() == (), row
                 seen += row["consumer_offset"] is not None
@@ -233,7 +195,7 @@ def test_an_offset_move_is_read_once_with_its_figures(cluster: RocketMQCluster, 
         )
     if cluster.version.startswith("4."):  # a broker stores a message before its queue shows it
         wait_until(lambda: admin.max_offset("OFFSET_MOVED_EVENT", 0) > events, "the event of the moved offset")
-    config, interval = config_for(cluster), Interval.containing(start)
+    config, interval = config_of(cluster), Interval.containing(start)
 
     async def two_rounds() -> list[dict[str, int]]:
         counts = []
@@ -243,7 +205,7 @@ def test_an_offset_move_is_read_once_with_its_figures(cluster: RocketMQCluster, 
         return counts
 
     first, second = asyncio.run(two_rounds())
-    _, rows = collect(cluster)
+    _, rows = one_round(cluster)
     mine = [row for row in rows[OFFSET_MOVES.name] if row["consumer_group"] == "moved-group"]
     if cluster.version.startswith("4."):
         (move,) = mine
@@ -258,7 +220,7 @@ def test_an_offset_move_is_read_once_with_its_figures(cluster: RocketMQCluster, 
 def test_a_group_overtaken_by_retention_and_a_broker_killed_in_the_middle(cluster_to_break: RocketMQCluster) -> None:
     cluster = cluster_to_break
     stage_overtaken_by_retention(cluster, "overtaken-group", "OvertakenTopic", queues=1)
-    manifest, rows = collect(cluster)
+    manifest, rows = one_round(cluster)
     lost = queues_of(rows, "overtaken-group", "OvertakenTopic")[0]
     violated = offsets_of(lost).order_violations()
     assert OffsetOrderViolation.CONSUMER_BELOW_MIN in violated
@@ -271,13 +233,13 @@ def test_a_group_overtaken_by_retention_and_a_broker_killed_in_the_middle(cluste
     for number in range(300):
         admin.create_group(f"filler-{number}")
 
-    async def kill_during_collection() -> tuple[Manifest, dict[str, list[Row]]]:
+    async def kill_during_collection() -> tuple[Manifest, Rows]:
         now = datetime.now(UTC)
         interval = Interval.containing(now)
         process_id = cluster.broker("broker-b").pid
         assert process_id is not None
         os.kill(process_id, signal.SIGSTOP)  # else it may be done before it is killed
-        collecting = asyncio.create_task(collect_snapshot("main", config_for(cluster), interval, started_at=now))
+        collecting = asyncio.create_task(collect_snapshot("main", config_of(cluster), interval, started_at=now))
         await asyncio.sleep(0.2)
         await asyncio.to_thread(cluster.broker("broker-b").kill)
         manifest, tables = await collecting
@@ -290,35 +252,12 @@ def test_a_group_overtaken_by_retention_and_a_broker_killed_in_the_middle(cluste
     assert {row["broker_name"] for row in rows[QUEUE_SNAPSHOTS.name]} == {"broker-a"}
 
 
-def test_check_prints_findings_as_json_lines_and_exits_with_1(cluster: RocketMQCluster) -> None:
-    Admin(cluster).create_topic("CheckTopic", queues=1)
-    produce(cluster, "CheckTopic", 5)
-    commit_beyond_end(cluster, "check-group", "CheckTopic", by=50)
-    command = [sys.executable, "-m", "offsetguard.cli.main", "check", "--namesrv", cluster.namesrv, "--samples", "1"]
-    result = subprocess.run(
-        [*command, "--group", "^check-group$", "--format", "json"], capture_output=True, text=True, check=False
-    )
-    assert result.returncode == 1, result.stderr
-    # What is about the whole cluster is always said, and others keep this one busy
-    (finding,) = [one for one in map(json.loads, result.stdout.splitlines()) if one["consumer_group"] is not None]
-    assert finding.keys() >= {
-        *("cluster", "consumer_group", "topic", "rule", "severity", "state"),
-        *("summary", "cause", "do_next", "evidence", "queues"),
-    }
-    assert (finding["consumer_group"], finding["topic"]) == ("check-group", "CheckTopic")
-    assert finding["rule"] == "queue_recreated"
-    assert "1 look" in result.stderr
-    healthy = subprocess.run([*command, "--group", "^nobody$"], capture_output=True, text=True, check=False)
-    about_cluster = [json.loads(line)["consumer_group"] is None for line in healthy.stdout.splitlines()]
-    assert all(about_cluster), healthy.stdout
-    assert healthy.returncode == (1 if about_cluster else 0), healthy.stderr
-
-
 def test_a_cluster_that_asks_for_a_login_names_the_connection_and_works_with_it() -> None:
     with RocketMQCluster("4.9.7", acl=True) as cluster:
-        refused, _ = collect(cluster)
-        wrong, _ = collect(cluster, Credentials(security.ADMIN.access_key, "wrong-secret-12345"))
-        admitted, _ = collect(cluster, security.ADMIN)
+        logins = None, Credentials(security.ADMIN.access_key, "wrong-secret-12345"), security.ADMIN
+        refused, wrong, admitted = (
+            one_round(cluster, credentials=login, connection="rocketmq_main")[0] for login in logins
+        )
     for manifest in (refused, wrong):
         assert manifest.unseen_broker_names == ("broker-a",)
         (login,) = [gap for gap in manifest.gaps if not gap.what.endswith("not sent")]

@@ -18,12 +18,12 @@ from offsetguard.facts.rounds import facts_from_snapshot
 from offsetguard.judge.registry import judge
 from offsetguard.judge.rule import Finding
 from offsetguard.model.intervals import Interval
-from offsetguard.tables import BROKER_SNAPSHOTS, GROUP_SNAPSHOTS, LANDED
-from offsetguard_peers.collecting import wait_for
-from offsetguard_peers.configs import one_team
+from offsetguard.tables import BROKER_SNAPSHOTS, LANDED
+from offsetguard_peers.collecting import as_rows, config_of, group_row
 from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.clients import produce, produce_held_back, running_consumer
 from offsetguard_peers.rocketmq.cluster import RocketMQCluster
+from offsetguard_peers.waiting import wait_until
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -41,7 +41,7 @@ class Rounds:
         """Nothing is asked yet."""
         self.landing, self.count = landing, 0
         self.tables: dict[str, pa.Table] = {}
-        self.config = one_team({"main": {"name_servers": [cluster.namesrv], "request_timeout_ms": 30_000}})
+        self.config = config_of(cluster)
 
     def look(self) -> dict[str, Finding]:
         """Take a round; returns its findings by rule."""
@@ -62,8 +62,7 @@ class Rounds:
 
     def group(self, name: str) -> Row:
         """Return a group's row of the newest round; empty when it saw none."""
-        rows: list[Row] = self.tables[GROUP_SNAPSHOTS.name].to_pylist()
-        return next((row for row in rows if row["consumer_group"] == name), {})
+        return group_row(as_rows(self.tables), name)
 
     def until(self, seen: Callable[[dict[str, Finding]], object], what: str) -> dict[str, Finding]:
         """Take rounds until one has seen it."""
@@ -72,7 +71,7 @@ class Rounds:
             findings = self.look()
             return findings if seen(findings) else None
 
-        return wait_for(a_look, what, every_s=LOOKS_EVERY_S)
+        return wait_until(a_look, what, every_s=LOOKS_EVERY_S)
 
 
 def test_what_brokers_hold_back_is_counted_and_told(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from offsetguard.collect.landing import Row
 from offsetguard.config import LogSource
 from offsetguard.sources.logs.events import moves_from
 from offsetguard.sources.logs.log_files import LogCursor
@@ -73,20 +74,17 @@ class Rounds:
         self._source = LogSource(name="rotating", files=[f"{folder}/*.log"], broker_name="broker-a")
         self._group = group
         self._cursors: tuple[LogCursor, ...] = ()
-        self.requested_offsets: list[object] = []
-        self.keys: list[tuple[object, object]] = []
+        self.moves: list[Row] = []
 
     def round(self) -> None:
         reading = read_logs([self._source], self._cursors, LogLimits(bytes_per_round=1 << 30))
         assert reading.gaps == ()
         self._cursors = reading.cursors
-        for move in moves_from(reading.events, "main", datetime(2026, 11, 21, tzinfo=UTC)):
-            if move["consumer_group"] == self._group:
-                self.requested_offsets.append(move["requested_offset"])
-                self.keys.append((move["source"], move["position"]))
+        moves = moves_from(reading.events, "main", datetime(2026, 11, 21, tzinfo=UTC))
+        self.moves += [move for move in moves if move["consumer_group"] == self._group]
 
 
-def test_every_move_is_told_once_while_logback_rotates(cluster):
+def test_every_move_is_told_once_while_logback_rotates(cluster: RocketMQCluster) -> None:
     topic, group = "log-rotation", "log-rotation-group"
     admin = Admin(cluster)
     admin.create_topic(topic, queues=1)
@@ -103,10 +101,17 @@ def test_every_move_is_told_once_while_logback_rotates(cluster):
 
     def all_are_read() -> bool:  # brokers of 5.x write their logs behind a queue
         rounds.round()
-        return len(rounds.requested_offsets) >= PULLS
+        return len(rounds.moves) >= PULLS
 
-    wait_until(all_are_read, lambda: f"{PULLS} lines, not {len(rounds.requested_offsets)}")
+    wait_until(all_are_read, lambda: f"{PULLS} lines, not {len(rounds.moves)}")
     assert any(folder.glob("otherdays/broker.*.log.gz"))
-    assert len({source for source, _ in rounds.keys}) > 2
-    assert sorted(rounds.requested_offsets) == list(range(1_001, 1_001 + PULLS))
-    assert len(rounds.keys) == len(set(rounds.keys))
+    keys = {(move["source"], move["position"]) for move in rounds.moves}
+    assert len({source for source, _ in keys}) > 2
+    assert len(keys) == len(rounds.moves)
+    assert sorted(move["requested_offset"] for move in rounds.moves) == list(range(1_001, 1_001 + PULLS))
+    assert {(move["topic"], move["broker_name"], move["queue_id"]) for move in rounds.moves} == {
+        (topic, "broker-a", None)
+    }
+    assert {(move["corrected_offset"], move["client_id"].partition(":")[0]) for move in rounds.moves} == {
+        (3, "127.0.0.1")
+    }

@@ -10,24 +10,15 @@ from pathlib import Path
 import pytest
 
 from offsetguard.config import LogSource
-from offsetguard.sources.logs.events import Direction, LogEvent, direction, moves_from
+from offsetguard.sources.logs.events import LogEvent
 from offsetguard.sources.logs.log_files import LogCursor
 from offsetguard.sources.logs.tailing import LogLimits, read_logs
-from offsetguard.sources.rocketmq.requests import PullMessage
 from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.clients import ConsumerSpec, produce, running_consumer, running_consumers
 from offsetguard_peers.rocketmq.cluster import RocketMQCluster
 from offsetguard_peers.waiting import wait_until
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
-
-FOUND_WITHIN_S = 300.0  # a rebalance takes 20 s; machines may be ten times slower
-
-
-@pytest.fixture(params=["rocketmq_4", "rocketmq_5"])
-def cluster(request: pytest.FixtureRequest) -> RocketMQCluster:
-    shared: RocketMQCluster = request.getfixturevalue(request.param)
-    return shared
 
 
 class Tail:
@@ -53,16 +44,14 @@ class Tail:
         def seen() -> str:
             return f"an event; there were: {', '.join(sorted({event.kind for event in self.events}))}"
 
-        found = wait_until(one_of_them, seen, timeout_s=FOUND_WITHIN_S)
-        assert found is not None
-        return found
+        return wait_until(one_of_them, seen)
 
 
 def broker_tail(cluster: RocketMQCluster) -> Tail:
     return Tail(cluster.broker().log_folder, "broker-a")
 
 
-def test_a_lock_that_a_killed_client_holds_is_refused_to_its_successor(cluster):
+def test_a_lock_that_a_killed_client_holds_is_refused_to_its_successor(cluster: RocketMQCluster) -> None:
     """Incident I4: the lines stand in lock.log on 4.x, in filter.log on 5.x."""
     topic, group = "log-orderly", "log-orderly-group"
     Admin(cluster).create_topic(topic, queues=2)
@@ -94,29 +83,7 @@ def test_a_lock_that_a_killed_client_holds_is_refused_to_its_successor(cluster):
     assert (taken[0].fields["consumer_group"], taken[0].fields["client_id"]) == (group, holder_id)
 
 
-def test_a_pull_beyond_the_end_is_a_move_with_the_address_of_its_client(cluster):
-    topic, group = "log-beyond-end", "log-beyond-end-group"
-    admin = Admin(cluster)
-    admin.create_topic(topic, queues=1)
-    admin.create_group(group)
-    produce(cluster, topic, 3)
-    tail = broker_tail(cluster)
-    master = cluster.broker()
-    admin.read(master.address, PullMessage(topic=topic, queue_id=0, queue_offset=99_999, consumer_group=group))
-    found = tail.until(lambda event: event.kind == "offset_corrected" and event.fields["consumer_group"] == group)
-    assert found.origin.file.startswith("broker-")
-    (move,) = [
-        move
-        for move in moves_from(tail.events, "main", datetime(2026, 11, 21, tzinfo=UTC))
-        if move["consumer_group"] == group
-    ]
-    assert (move["topic"], move["requested_offset"], move["corrected_offset"]) == (topic, 99_999, 3)
-    assert direction(99_999, 3) is Direction.BACK
-    assert str(move["client_id"]).startswith("127.0.0.1:")
-    assert (move["broker_name"], move["queue_id"]) == ("broker-a", None)
-
-
-def test_two_clients_that_subscribe_differently_are_told_from_a_rebalance(cluster):
+def test_two_clients_that_subscribe_differently_are_told_from_a_rebalance(cluster: RocketMQCluster) -> None:
     topic, group, healthy = "log-subscriptions", "log-subscriptions-group", "log-healthy-group"
     Admin(cluster).create_topic(topic, queues=2)
     tail = broker_tail(cluster)
@@ -142,7 +109,7 @@ def test_two_clients_that_subscribe_differently_are_told_from_a_rebalance(cluste
     ]
 
 
-def test_no_line_of_a_real_broker_is_laid_out_in_a_way_that_we_do_not_know(cluster):
+def test_no_line_of_a_real_broker_is_laid_out_in_a_way_that_we_do_not_know(cluster: RocketMQCluster) -> None:
     reading = read_logs(
         [LogSource(name="staged", files=[f"{cluster.broker().log_folder}/*.log"], broker_name="broker-a")],
         (),

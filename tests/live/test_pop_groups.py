@@ -1,9 +1,9 @@
-"""POP groups of a real 5.5.0 cluster: gRPC ones behind a proxy, and a remoting one, with messages in their hands."""
+"""POP groups of a real 5.x cluster: gRPC ones behind a proxy, and a remoting one, with messages in their hands."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,16 +11,14 @@ from typing import Any
 import pytest
 
 from offsetguard.collect.collector import collect_cluster
-from offsetguard.collect.landing import read_table, snapshot_folder
+from offsetguard.collect.landing import Row, read_table, snapshot_folder
 from offsetguard.collect.manifest import Manifest
-from offsetguard.config import Config
 from offsetguard.facts.rounds import facts_from_snapshot
 from offsetguard.judge.rules.accumulation import find
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset, GetAllTopicConfig
-from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS
-from offsetguard_peers.collecting import collect_snapshot
-from offsetguard_peers.configs import one_team
+from offsetguard.tables import GROUP_SNAPSHOTS
+from offsetguard_peers.collecting import Rows, config_of, group_row, one_round, round_that_has_seen, running_infos
 from offsetguard_peers.processes import ReservedPort
 from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.clients import produce, running_consumer
@@ -38,6 +36,8 @@ GROUPS = {
     "task-workers": "tasks",
     "classic": "jobs",
 }
+SENT = 40  # into each topic
+LIMITS = [{"match": "*", "max_lag_messages": 1, "max_lag_ms": 1}]
 RETRY_TOPIC = "%RETRY%slow-workers_orders"
 
 
@@ -58,13 +58,8 @@ def cluster(metrics_port: int) -> Iterator[RocketMQCluster]:
         "metricsPromExporterPort": str(metrics_port),
     }
     with RocketMQCluster("5.5.0", broker_conf=conf) as running:
-        admin = Admin(running)
-        for topic in ("jobs", "mails", "tasks", "orders"):
-            admin.create_topic(topic, queues=4)
-            produce(running, topic, 40)
-        for group in GROUPS:
-            admin.create_group(group)
-        admin.consume_by_pop("task-workers", "tasks")
+        _prepare(running, GROUPS)
+        Admin(running).consume_by_pop("task-workers", "tasks")
         yield running
 
 
@@ -94,7 +89,7 @@ def clients(cluster: RocketMQCluster, proxy: Proxy) -> Iterator[None]:
         grpc.receive("jobs-workers", 25)
         grpc.ack("jobs-workers", 10)
         for group in ("mailers", "task-workers", "classic"):
-            wait_until(lambda group=group: handed_out(cluster, group) == 40, f"{group} has all messages")
+            wait_until(lambda group=group: handed_out(cluster, group) == SENT, f"{group} has all messages")
         wait_until(lambda: RETRY_TOPIC in topics(cluster), f"{RETRY_TOPIC} is there")
         wait_until(lambda: Admin(cluster).max_offset(RETRY_TOPIC, 0) == 5, f"5 messages are in {RETRY_TOPIC}")
         yield
@@ -109,28 +104,17 @@ def handed_out(cluster: RocketMQCluster, group: str) -> int:
     return sum(offsets.get((GROUPS[group], group), {}).values())
 
 
-def config_for(cluster: RocketMQCluster, **settings: Any) -> Config:
-    described = {"name_servers": [cluster.namesrv], "request_timeout_ms": 20_000, **settings}
-    return one_team({"main": described}, groups=[{"match": "*", "max_lag_messages": 1, "max_lag_ms": 1}])
+def rows_of(cluster: RocketMQCluster, **settings: Any) -> tuple[Manifest, dict[str, Row]]:
+    """Take a round in which the remoting clients have given their running info; returns its groups."""
+
+    def both_told(rows: Rows) -> bool:
+        return all(running_infos(rows, group) for group in ("task-workers", "classic"))
+
+    manifest, rows = round_that_has_seen(cluster, both_told, collection={"share_rounds": 1}, groups=LIMITS, **settings)
+    return manifest, {group: group_row(rows, group) for group in GROUPS}
 
 
-def rows_of(cluster: RocketMQCluster, **settings: Any) -> tuple[Manifest, dict[str, dict[str, Any]]]:
-    """Take a round in which the remoting clients had the time to give their running info, which no round waits for."""
-    config = config_for(cluster, collection={"share_rounds": 1}, **settings)
-    for _ in range(20):
-        now = datetime.now(UTC)
-        manifest, tables = asyncio.run(collect_snapshot("main", config, Interval.containing(now), started_at=now))
-        clients = tables[CLIENT_SNAPSHOTS.name].to_pylist()
-        if {"task-workers", "classic"} <= {row["consumer_group"] for row in clients if row["running_info_read_at"]}:
-            return manifest, by_group(tables[GROUP_SNAPSHOTS.name].to_pylist())
-    pytest.fail(f"no running info in 20 rounds: {[row['running_info_failure'] for row in clients]}")
-
-
-def by_group(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    return {row["consumer_group"]: row for row in rows}
-
-
-def figures(row: dict[str, Any]) -> list[object]:
+def figures(row: Row) -> list[object]:
     columns = ("consumption", "pop_available", "pop_inflight", "pop_inflight_origin", "online_client_count")
     return [row[column] for column in columns]
 
@@ -163,11 +147,10 @@ def test_metrics_and_proxies_tell_the_rest_exactly(cluster: RocketMQCluster, pro
 
 @pytest.mark.usefixtures("clients")
 def test_nobody_is_told_that_a_grpc_group_is_offline(cluster: RocketMQCluster) -> None:
-    now = datetime.now(UTC)
-    config, interval = config_for(cluster), Interval.containing(now)
-    manifest, tables = asyncio.run(collect_snapshot("main", config, interval, started_at=now))
-    rows = {name: table.to_pylist() for name, table in tables.items()}
-    findings = {one.consumer_group: one for one in find(facts_from_snapshot(manifest, rows, config, interval), config)}
+    config = config_of(cluster, groups=LIMITS)
+    manifest, rows = one_round(cluster, groups=LIMITS)
+    facts = facts_from_snapshot(manifest, rows, config, Interval(manifest.interval_start))
+    findings = {one.consumer_group: one for one in find(facts, config)}
     assert findings["jobs-workers"].variant == "clients_unknown"
     assert findings["jobs-workers"].figures["inflight"] is None
     assert "mailers" not in findings
@@ -181,8 +164,34 @@ def test_a_group_stays_recognised_in_rounds_that_do_not_ask_for_details(
     second = Interval(first.start + timedelta(minutes=1))
     details = {first: {"share_rounds": 1}, second: {"share_rounds": 1_000_000, "detail_groups": 0}}
     for interval, collection in details.items():
-        config = config_for(cluster, collection=collection)
+        config = config_of(cluster, collection=collection)
         asyncio.run(collect_cluster("main", config, interval, tmp_path, started_at=interval.end))
-    rows = by_group(read_table(snapshot_folder(tmp_path, "main", second), GROUP_SNAPSHOTS).to_pylist())
-    assert figures(rows["mailers"]) == ["pop", 0, None, None, None]
-    assert rows["mailers"]["consumption_evidence"] == "remembered"
+    landed = read_table(snapshot_folder(tmp_path, "main", second), GROUP_SNAPSHOTS)
+    mailers = group_row({GROUP_SNAPSHOTS.name: landed.to_pylist()}, "mailers")
+    assert figures(mailers) == ["pop", 0, None, None, None]
+    assert mailers["consumption_evidence"] == "remembered"
+
+
+def test_a_remoting_group_is_recognised_and_counted_on_5_3_as_well() -> None:
+    """The line before lite topics: all messages hang in its hands."""
+    group, topic = "task-workers", "tasks"
+    with RocketMQCluster("5.3.3", broker_conf={"timerWheelEnable": "true"}) as cluster:
+        _prepare(cluster, {group: topic})
+        Admin(cluster).consume_by_pop(group, topic)
+        with running_consumer(cluster, group, topic, client_rebalance=False, handling_ms=HANGS_MS, threads=4):
+            wait_until(lambda: handed_out(cluster, group) == SENT, "all messages to be handed out")
+            _, rows = round_that_has_seen(
+                cluster, lambda rows: running_infos(rows, group), collection={"share_rounds": 1}
+            )
+    row = group_row(rows, group)
+    assert figures(row) == ["pop", 0, SENT, "running_info", 1]
+    assert row["consumption_evidence"] == "pop_table"
+
+
+def _prepare(cluster: RocketMQCluster, topics_of: Mapping[str, str]) -> None:
+    admin = Admin(cluster)
+    for topic in set(topics_of.values()):
+        admin.create_topic(topic, queues=4)
+        produce(cluster, topic, SENT)
+    for group in topics_of:
+        admin.create_group(group)

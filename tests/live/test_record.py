@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -23,8 +21,8 @@ from offsetguard.sources.bundle.reader import moments, open_bundle
 from offsetguard.sources.bundle.recording import BundleWriter, RecordingTransport
 from offsetguard.sources.bundle.replay import BundleTransport
 from offsetguard.sources.rocketmq.client import RocketMQClient
-from offsetguard_peers.collecting import as_rows
-from offsetguard_peers.configs import one_team
+from offsetguard_peers.collecting import as_rows, config_of
+from offsetguard_peers.processes import COMMAND, run_command
 from offsetguard_peers.rocketmq import security
 from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.clients import produce, running_consumer
@@ -33,19 +31,6 @@ from offsetguard_peers.rocketmq.staging import commit_beyond_end, stage_backlog
 from offsetguard_peers.waiting import wait_until
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
-
-COMMAND = [sys.executable, "-m", "offsetguard.cli.main"]
-
-
-@pytest.fixture(params=["rocketmq_4", "rocketmq_5"])
-def cluster(request: pytest.FixtureRequest) -> RocketMQCluster:
-    shared: RocketMQCluster = request.getfixturevalue(request.param)
-    return shared
-
-
-def config_for(cluster: RocketMQCluster) -> Config:
-    settings = {"name_servers": [cluster.namesrv], "collection": EVERYTHING, "request_timeout_ms": 30_000}
-    return one_team({"main": settings})
 
 
 def without_times(snapshot: Snapshot) -> dict[str, list[dict[str, Any]]]:
@@ -84,7 +69,7 @@ def test_replayed_rounds_have_the_rows_of_the_live_ones(cluster: RocketMQCluster
     admin.create_topic(topic, queues=2)
     stage_backlog(cluster, "recorded-laggard", "RecordedBacklog", 30)
     commit_beyond_end(cluster, "recorded-beyond", topic, by=7)
-    config = config_for(cluster)
+    config = config_of(cluster, collection=EVERYTHING)
     with running_consumer(cluster, group, topic) as consumer:
         produce(cluster, topic, 40)
         consumer.wait_until_consumed(40)
@@ -109,15 +94,14 @@ def test_the_commands_record_and_collect(rocketmq_4: RocketMQCluster, tmp_path: 
     cluster, bundle = rocketmq_4, tmp_path / "bundle"
     stage_backlog(cluster, "recorded-by-command", "CommandBacklog", 20, queues=1)
     logs = [f"--logs={broker.folder}" for broker in cluster.brokers]
-    record = [*COMMAND, "record", "--namesrv", cluster.namesrv, *logs, "--for", "4s", "--every", "1s", "--out"]
-    recorded = subprocess.run([*record, str(bundle)], capture_output=True, text=True, check=False)
+    record = ["record", "--namesrv", cluster.namesrv, *logs, "--for", "4s", "--every", "1s", "--out"]
+    recorded = run_command(*record, bundle)
     assert recorded.returncode == 0, recorded.stderr
     assert "round 4" in recorded.stderr
-    again = subprocess.run([*record, str(bundle)], capture_output=True, text=True, check=False)
+    again = run_command(*record, bundle)
     assert again.returncode == 2
     assert "exists and is not an empty folder" in again.stderr
-    collect = [*COMMAND, "collect", "--bundle", str(bundle), "--out", str(tmp_path / "landing")]
-    collected = subprocess.run(collect, capture_output=True, text=True, check=False)
+    collected = run_command("collect", "--bundle", bundle, "--out", tmp_path / "landing")
     assert collected.returncode in (0, 1), collected.stderr
     for line in map(json.loads, collected.stdout.splitlines()):
         assert line["unseen_brokers"] == []
@@ -148,8 +132,7 @@ def test_a_killed_recording_leaves_a_usable_bundle(rocketmq_5: RocketMQCluster, 
     with subprocess.Popen([*command, str(bundle)], stderr=subprocess.DEVNULL) as recording:
         wait_for_rounds(bundle, 3)
         recording.kill()
-    collect = [*COMMAND, "collect", "--bundle", str(bundle), "--out", str(tmp_path / "landing")]
-    collected = subprocess.run(collect, capture_output=True, text=True, check=False)
+    collected = run_command("collect", "--bundle", bundle, "--out", tmp_path / "landing")
     assert collected.returncode in (0, 1), collected.stderr
     assert all(json.loads(line)["unseen_brokers"] == [] for line in collected.stdout.splitlines())
 
@@ -164,10 +147,8 @@ def test_a_bundle_of_a_guarded_cluster_holds_no_secret(version: str, tmp_path: P
             "OFFSETGUARD_SECRET_KEY": security.ADMIN.secret_key,
         }
         logs = f"--logs={cluster.broker().log_folder}"
-        command = [*COMMAND, "record", "--namesrv", cluster.namesrv, logs, "--for", "1s", "--every", "1s", "--out"]
-        recorded = subprocess.run(
-            [*command, str(bundle)], env={**os.environ, **login}, capture_output=True, text=True, check=False
-        )
+        command = ["record", "--namesrv", cluster.namesrv, logs, "--for", "1s", "--every", "1s", "--out"]
+        recorded = run_command(*command, bundle, **login)
         assert recorded.returncode == 0, recorded.stderr
     everything = b"".join(path.read_bytes() for path in bundle.rglob("*") if path.is_file())
     assert b"brokerName=broker-a" in everything

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from offsetguard_peers.processes import run_command
 from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.clients import ConsumerSpec, produce, running_consumers
 from offsetguard_peers.rocketmq.cluster import RocketMQCluster
@@ -20,32 +19,18 @@ pytestmark = pytest.mark.live
 
 PATIENCE_S = 600.0  # a machine that does other things as well
 BACKLOG = 10_500  # the default limit is 10,000
-COMMAND = [sys.executable, "-m", "offsetguard.cli.main"]
-
-
-@pytest.fixture(params=["rocketmq_4", "rocketmq_5"])
-def cluster(request: pytest.FixtureRequest) -> RocketMQCluster:
-    shared: RocketMQCluster = request.getfixturevalue(request.param)
-    return shared
 
 
 def findings(*arguments: str) -> list[dict[str, Any]]:
     """Return what `offsetguard check` finds of groups."""
-    done = subprocess.run(
-        [*COMMAND, "check", *arguments, "--format", "json"], capture_output=True, text=True, check=False
-    )
+    done = run_command("check", *arguments, "--format", "json")
     assert done.returncode in (0, 1), f"check {arguments}: exit code {done.returncode}: {done.stderr}"
     return [one for one in map(json.loads, done.stdout.splitlines()) if one["consumer_group"] is not None]
 
 
 def test_a_round_lands_and_a_look_names_the_group_that_stopped(cluster: RocketMQCluster, tmp_path: Path) -> None:
     stage_backlog(cluster, "smoke-export", "smoke-orders", BACKLOG)
-    collected = subprocess.run(
-        [*COMMAND, "collect", "--namesrv", cluster.namesrv, "--out", tmp_path],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    collected = run_command("collect", "--namesrv", cluster.namesrv, "--out", tmp_path)
     assert collected.returncode == 0, f"not everything was seen: {collected.stdout} {collected.stderr}"
     (manifest,) = tmp_path.rglob("manifest.json")
     assert json.loads(manifest.read_text(encoding="utf-8"))["row_counts"]["queue_snapshots"] >= 4

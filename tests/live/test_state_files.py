@@ -7,19 +7,23 @@ import json
 import re
 import shutil
 import subprocess
-import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from offsetguard.model.errors import NotRecorded
-from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset, GetAllTopicConfig, GetTopicStatsInfo
+from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset, GetAllTopicConfig, GetTopicStatsInfo, Request
 from offsetguard.sources.state_files.folder import read_state_folder
 from offsetguard.sources.state_files.transport import StateFolderTransport
+from offsetguard_peers.processes import run_command
 from offsetguard_peers.rocketmq.admin import Admin, mqadmin_command, mqadmin_environment
 from offsetguard_peers.rocketmq.clients import produce
 from offsetguard_peers.rocketmq.cluster import Broker, RocketMQCluster
+from offsetguard_peers.rocketmq.requests import AnswerT
 from offsetguard_peers.rocketmq.staging import commit_beyond_end, stage_overtaken_by_retention
 from offsetguard_peers.waiting import wait_until
 
@@ -28,24 +32,29 @@ pytestmark = [pytest.mark.live, pytest.mark.slow]
 Ends = dict[str, dict[int, tuple[int, int]]]  # topic -> queue id -> (min, max)
 
 
-def live_ends(admin: Admin, broker: Broker) -> Ends:
-    ends: Ends = {}
-    for topic in admin.read(broker.address, GetAllTopicConfig()).topics:
-        stats = admin.read(broker.address, GetTopicStatsInfo(topic))
-        ends[topic] = {
-            queue.queue_id: (offsets.min_offset, offsets.max_offset) for queue, offsets in stats.queues.items()
-        }
-    return ends
+class Files:
+    """The state files of a folder, which answer as its broker did."""
+
+    def __init__(self, folder: Path) -> None:
+        (self.found,) = read_state_folder(folder)
+
+    def read(self, request: Request[AnswerT]) -> AnswerT:
+        transport = StateFolderTransport("main", [self.found])
+        return asyncio.run(transport.call(str(self.found.config), request))
 
 
-async def ends_in_files(transport: StateFolderTransport, address: str) -> Ends:
-    ends: Ends = {}
-    for topic in (await transport.call(address, GetAllTopicConfig())).topics:
-        stats = await transport.call(address, GetTopicStatsInfo(topic))
-        ends[topic] = {
-            queue.queue_id: (offsets.min_offset, offsets.max_offset) for queue, offsets in stats.queues.items()
+def ends_of(read: Callable[[Request[Any]], Any]) -> Ends:
+    return {
+        topic: {
+            queue.queue_id: (offsets.min_offset, offsets.max_offset)
+            for queue, offsets in read(GetTopicStatsInfo(topic)).queues.items()
         }
-    return ends
+        for topic in read(GetAllTopicConfig()).topics
+    }
+
+
+def offsets_of(read: Callable[[Request[Any]], Any]) -> dict[tuple[str, str], dict[int, int]]:
+    return {key: dict(queues) for key, queues in read(GetAllConsumerOffset()).offsets.items()}
 
 
 @pytest.mark.parametrize("version", ["4.9.7", "5.5.0"])
@@ -57,28 +66,22 @@ def test_the_files_of_a_killed_broker_say_what_it_said(version: str, tmp_path: P
         produce(cluster, "Some", 50, queue_id=1)
         admin.create_topic("Never", queues=2)
         commit_beyond_end(cluster, "reader", "Some", by=0)
-        said = live_ends(admin, broker)
-        offsets = admin.read(broker.address, GetAllConsumerOffset()).offsets
-        wait_until_saved(broker, {key: dict(queues) for key, queues in offsets.items()})
+        live = partial(admin.read, broker.address)
+        said, offsets = ends_of(live), offsets_of(live)
+        wait_until(lambda: saved_offsets(broker) == offsets, lambda: f"{offsets}, not {saved_offsets(broker)}")
         broker.kill()
 
-        (files,) = read_state_folder(broker.store)
-        assert (files.broker_name, files.broker_id, files.own_cluster) == ("broker-a", 0, "DefaultCluster")
-        transport, address = StateFolderTransport("main", [files]), str(files.config)
-        saved = asyncio.run(transport.call(address, GetAllConsumerOffset())).offsets
-        assert {key: dict(queues) for key, queues in saved.items()} == {
-            key: dict(queues) for key, queues in offsets.items()
-        }
-        found = asyncio.run(ends_in_files(transport, address))
+        files = Files(broker.store)
+        place = files.found.broker_name, files.found.broker_id, files.found.own_cluster
+        assert place == ("broker-a", 0, "DefaultCluster")
+        assert offsets_of(files.read) == offsets
+        found = ends_of(files.read)
         for topic, queues in said.items():
             assert {queue_id: found[topic][queue_id] for queue_id in queues} == queues, topic
         assert said["Trimmed"][0][0] > 0
         assert said["Some"][1] == (0, 50)
 
-        command = [sys.executable, "-m", "offsetguard.cli.main", "collect", "--state-dir", str(broker.store)]
-        result = subprocess.run(
-            [*command, "--cluster", "main", "--out", str(tmp_path)], capture_output=True, text=True, check=False
-        )
+        result = run_command("collect", "--state-dir", broker.store, "--cluster", "main", "--out", tmp_path)
         assert result.returncode == 1, result.stderr  # who is connected is in no file
         folder = json.loads(result.stdout)["folder"]
         rows = pq.read_table(f"{folder}/queue_snapshots.parquet").to_pylist()
@@ -107,25 +110,16 @@ def test_a_broker_on_rocksdb_is_read_after_the_export_that_is_advised(tmp_path: 
             command = [
                 part for part in mqadmin_command(cluster, *arguments) if part not in ("-n", cluster.namesrv_list)
             ]
-            exported = subprocess.run(command, env=mqadmin_environment(cluster), capture_output=True, check=False)
-            assert exported.returncode == 0, exported.stdout
-        (files,) = read_state_folder(copy)
-        assert (files.broker_name, files.missing, files.notes) == ("broker-a", {}, [])
-        transport = StateFolderTransport("main", [files])
-        saved = asyncio.run(transport.call(str(files.config), GetAllConsumerOffset())).offsets
-        assert dict(saved["Some", "reader"]) == {0: 10, 1: 0}
-        (files,) = read_state_folder(broker.store)
-        ends = asyncio.run(StateFolderTransport("main", [files]).outcome(str(files.config), GetTopicStatsInfo("Some")))
-        assert isinstance(ends, NotRecorded)
+            done = subprocess.run(command, env=mqadmin_environment(cluster), capture_output=True, check=False)
+            assert done.returncode == 0, done.stdout
+        exported_files = Files(copy)
+        found = exported_files.found
+        assert (found.broker_name, found.missing, found.notes) == ("broker-a", {}, [])
+        assert offsets_of(exported_files.read)["Some", "reader"] == {0: 10, 1: 0}
+        with pytest.raises(NotRecorded):
+            Files(broker.store).read(GetTopicStatsInfo("Some"))
 
 
-def wait_until_saved(broker: Broker, offsets: dict[tuple[str, str], dict[int, int]]) -> None:
-    def saved() -> dict[tuple[str, str], dict[int, int]]:
-        folder = read_state_folder(broker.store)
-        if "consumerOffset.json" not in folder[0].files:
-            return {}
-        transport = StateFolderTransport("main", folder)
-        found = asyncio.run(transport.call(str(broker.store / "config"), GetAllConsumerOffset())).offsets
-        return {key: dict(queues) for key, queues in found.items()}
-
-    wait_until(lambda: saved() == offsets, lambda: f"{offsets} in {broker.store}, not {saved()}")
+def saved_offsets(broker: Broker) -> dict[tuple[str, str], dict[int, int]]:
+    files = Files(broker.store)
+    return offsets_of(files.read) if "consumerOffset.json" in files.found.files else {}

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 
@@ -23,11 +22,17 @@ from offsetguard.collect.snapshot_rows import client_queue_rows, running_info_co
 from offsetguard.config import Config
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.rocketmq.client import RocketMQClient
+from offsetguard.sources.rocketmq.header import Credentials
 from offsetguard.sources.rocketmq.requests import GetBrokerConfig, GetBrokerRuntimeInfo
+from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS
+from offsetguard_peers.configs import one_team
 from offsetguard_peers.rocketmq.cluster import Broker, RocketMQCluster
+from offsetguard_peers.waiting import wait_until
+
+Rows = dict[str, list[Row]]  # by table
 
 
-def as_rows(tables: Mapping[str, pa.Table]) -> dict[str, list[Row]]:
+def as_rows(tables: Mapping[str, pa.Table]) -> Rows:
     """Return the rows of every table, by its name."""
     return {name: table.to_pylist() for name, table in tables.items()}
 
@@ -40,17 +45,45 @@ async def collect_snapshot(
     return snapshot.manifest, snapshot.tables
 
 
-PATIENCE_S = 480.0  # nothing here needs a tenth of it, except that slaves of 5.x learn of topics once in a minute
-Found = TypeVar("Found")
+def config_of(cluster: RocketMQCluster, *, groups: Sequence[Mapping[str, Any]] = (), **settings: Any) -> Config:
+    """Return a configuration of a live cluster, as `main`; `settings`: of its section; `groups`: that of the file."""
+    described = {"name_servers": [cluster.namesrv], "request_timeout_ms": 30_000, **settings}
+    return one_team({"main": described}, groups=groups)
 
 
-def wait_for(look: Callable[[], Found | None], what: str, *, every_s: float = 0.5) -> Found:
-    """Look until something is found; AssertionError after PATIENCE_S."""
-    deadline = time.monotonic() + PATIENCE_S
-    while (found := look()) is None:
-        assert time.monotonic() < deadline, f"not seen within {PATIENCE_S:.0f} s: {what}"
-        time.sleep(every_s)
-    return found
+def one_round(
+    cluster: RocketMQCluster, *, credentials: Credentials | None = None, **settings: Any
+) -> tuple[Manifest, Rows]:
+    """Ask a live cluster once, now; nothing lands. `settings`: as for `config_of`."""
+    now = datetime.now(UTC)
+    asked = collect_snapshot(
+        "main", config_of(cluster, **settings), Interval.containing(now), credentials=credentials, started_at=now
+    )
+    manifest, tables = asyncio.run(asked)
+    return manifest, as_rows(tables)
+
+
+def round_that_has_seen(
+    cluster: RocketMQCluster, seen: Callable[[Rows], object], **settings: Any
+) -> tuple[Manifest, Rows]:
+    """Take rounds until one has seen it: a round does not wait for what a client has not told yet."""
+
+    def look() -> tuple[Manifest, Rows] | None:
+        manifest, rows = one_round(cluster, **settings)
+        return (manifest, rows) if seen(rows) else None
+
+    return wait_until(look, "a round that sees what the test wants", every_s=0.5)
+
+
+def group_row(rows: Rows, group: str) -> Row:
+    """Return what a round found out about a group; an empty row when it saw none."""
+    return next((row for row in rows[GROUP_SNAPSHOTS.name] if row["consumer_group"] == group), {})
+
+
+def running_infos(rows: Rows, group: str) -> list[Row]:
+    """Return the clients of a group, as the master sees them, that said what they do."""
+    clients = (row for row in rows[CLIENT_SNAPSHOTS.name] if (row["consumer_group"], row["broker_id"]) == (group, 0))
+    return [row for row in clients if row["running_info_read_at"] is not None]
 
 
 def readings_of(

@@ -35,6 +35,15 @@ _running: set[ChildProcess] = set()
 PATIENCE_S = 120.0  # brokers take up to 10 s to end on an idle machine
 
 
+COMMAND = (sys.executable, "-m", "offsetguard.cli.main")
+
+
+def run_command(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run `offsetguard ...` to its end, whatever its exit code. `environment` is added to our own."""
+    command = [*COMMAND, *map(str, arguments)]
+    return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
+
+
 class PeerNotStarted(Exception):
     """A peer did not become ready; the text ends with the tail of its output."""
 

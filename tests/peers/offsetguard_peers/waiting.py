@@ -6,14 +6,17 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-PATIENCE_S = 300.0
-_APART_S = 0.1
+PATIENCE_S = 480.0  # nothing needs a tenth of it, but for slaves of 5.x, which learn of topics once in a minute
 
 Answer = TypeVar("Answer")
 
 
 def wait_until(
-    condition: Callable[[], Answer], what: str | Callable[[], str], *, timeout_s: float = PATIENCE_S
+    condition: Callable[[], Answer | None],
+    what: str | Callable[[], str],
+    *,
+    timeout_s: float = PATIENCE_S,
+    every_s: float = 0.1,
 ) -> Answer:
     """Ask again until the answer is true, and return it.
 
@@ -25,5 +28,5 @@ def wait_until(
         if time.monotonic() > deadline:
             told = what if isinstance(what, str) else what()
             raise TimeoutError(f"waited {timeout_s:.0f} s for {told}; the last answer was {answer!r}")
-        time.sleep(_APART_S)
+        time.sleep(every_s)
     return answer

@@ -23,17 +23,12 @@ from offsetguard_peers.source_matrix.stage import ANSWERED_WITHIN_MS, Cells, Pro
 
 CLUSTER = "matrix"
 SECTIONS = (
-    broker_probes.offsets,
-    broker_probes.rates,
-    broker_probes.members,
-    broker_probes.brokers,
-    broker_probes.held_back,
+    broker_probes.answers,
     surroundings_probes.moves,
     surroundings_probes.files,
     surroundings_probes.client_files,
-    surroundings_probes.pop,
+    surroundings_probes.pop_in_flight,
     surroundings_probes.access,
-    surroundings_probes.name_servers,
     rights_probes.rights,
 )
 

@@ -6,29 +6,11 @@ import re
 from typing import Any
 
 from offsetguard.model.errors import BrokerRefused
+from offsetguard.sources.rocketmq import requests as ask_for
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.header import Credentials
 from offsetguard.sources.rocketmq.refusals import AccessDenied
-from offsetguard.sources.rocketmq.requests import (
-    GetAllConsumerOffset,
-    GetAllSubscriptionGroupConfig,
-    GetAllTopicConfig,
-    GetBrokerConfig,
-    GetBrokerRuntimeInfo,
-    GetConsumerConnectionList,
-    GetConsumerRunningInfo,
-    GetConsumeStats,
-    GetEarliestMsgStoretime,
-    GetMaxOffset,
-    GetMinOffset,
-    GetSystemTopicListFromBroker,
-    GetTopicStatsInfo,
-    PullMessage,
-    QueryConsumeTimeSpan,
-    Request,
-    SearchOffsetByTimestamp,
-    ViewBrokerStatsData,
-)
+from offsetguard.sources.rocketmq.requests import Request
 from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.extra_requests import (
     GetConsumerListByGroup,
@@ -45,26 +27,26 @@ MISSING_RIGHT = re.compile(r"no permission to access (\w+):")
 
 def _requests(probes: Probes) -> list[Request[Any]]:
     return [
-        GetTopicStatsInfo(ORDERS),
-        GetAllConsumerOffset(),
-        GetConsumeStats(BILLING),
-        QueryConsumeTimeSpan(ORDERS, BILLING),
+        ask_for.GetTopicStatsInfo(ORDERS),
+        ask_for.GetAllConsumerOffset(),
+        ask_for.GetConsumeStats(BILLING),
+        ask_for.QueryConsumeTimeSpan(ORDERS, BILLING),
         QueryConsumerOffset(BILLING, ORDERS, 0),
-        GetMinOffset(ORDERS, 0),
-        GetMaxOffset(ORDERS, 0),
-        GetEarliestMsgStoretime(ORDERS, 0),
-        SearchOffsetByTimestamp(ORDERS, 0, 1),
-        ViewBrokerStatsData("TOPIC_PUT_NUMS", ORDERS),
-        GetConsumerConnectionList(ORDERLY),
+        ask_for.GetMinOffset(ORDERS, 0),
+        ask_for.GetMaxOffset(ORDERS, 0),
+        ask_for.GetEarliestMsgStoretime(ORDERS, 0),
+        ask_for.SearchOffsetByTimestamp(ORDERS, 0, 1),
+        ask_for.ViewBrokerStatsData("TOPIC_PUT_NUMS", ORDERS),
+        ask_for.GetConsumerConnectionList(ORDERLY),
         GetConsumerListByGroup(ORDERLY),
-        GetConsumerRunningInfo(ORDERLY, probes.stage.client_id(ORDERLY)),
-        GetBrokerRuntimeInfo(),
-        GetBrokerConfig(),
-        GetAllTopicConfig(),
-        GetAllSubscriptionGroupConfig(),
-        GetSystemTopicListFromBroker(),
+        ask_for.GetConsumerRunningInfo(ORDERLY, probes.stage.client_id(ORDERLY)),
+        ask_for.GetBrokerRuntimeInfo(),
+        ask_for.GetBrokerConfig(),
+        ask_for.GetAllTopicConfig(),
+        ask_for.GetAllSubscriptionGroupConfig(),
+        ask_for.GetSystemTopicListFromBroker(),
         QueryTopicConsumeByWho(ORDERS),
-        PullMessage(ORDERS, 0, 0),
+        ask_for.PullMessage(ORDERS, 0, 0),
     ]
 
 

@@ -32,7 +32,7 @@ from offsetguard_peers.rocketmq.clients import (
 )
 from offsetguard_peers.rocketmq.cluster import Broker, RocketMQCluster
 from offsetguard_peers.rocketmq.requests import ChangingCode
-from offsetguard_peers.source_matrix.sources import MASTER, NAME_SERVER, NO, NOT_IN_VERSION, OWN, REPLICAS, SLAVE, YES
+from offsetguard_peers.source_matrix.sources import MASTER, NAME_SERVER, NO, NOT_IN_VERSION, REPLICAS, SLAVE, YES
 from offsetguard_peers.waiting import wait_until
 
 ORDERS, DEAD, POPPED, SILENT = "matrix-orders", "matrix-dead", "matrix-popped", "matrix-silent"
@@ -192,7 +192,10 @@ class Probes:
     async def pull_everywhere(self) -> None:
         """Let each replica serve pulls of groups of its own: one at the start of a queue, one beyond its end."""
         for role in REPLICAS:
-            await self.until_yes(lambda role=role: self.pulled(role, PULLED_AT[role], 0))  # type: ignore[misc]
+            await self.until(
+                lambda role=role: self.pulled(role, PULLED_AT[role], 0),  # type: ignore[misc]
+                lambda cell: cell == YES,
+            )
             await self.pulled(role, MOVED[role], BEYOND)
 
     async def pulled(self, role: str, group: str, offset: int) -> str:
@@ -206,36 +209,14 @@ class Probes:
         except BrokerRefused as refused:
             return cell_of(refused)
 
-    async def until_yes(self, ask: Callable[[], Awaitable[str]], *, within_s: float = SEEN_WITHIN_S) -> str:
-        """Ask again until the answer is YES, for what takes a moment; the last answer otherwise."""
+    async def until(
+        self, ask: Callable[[], Awaitable[str]], ends: Callable[[str], bool], *, within_s: float = SEEN_WITHIN_S
+    ) -> str:
+        """Ask again until the answer ends it, for what takes a moment; the last answer otherwise."""
         deadline = time.monotonic() + within_s
-        while (cell := await ask()) != YES and time.monotonic() < deadline:
+        while not ends(cell := await ask()) and time.monotonic() < deadline:
             await asyncio.sleep(0.2)
         return cell
-
-    async def both(self, request: Request[AnswerT], tells: Callable[[AnswerT], object]) -> Cells:
-        """Ask master and slave once."""
-        return {role: await self.cell(role, request, tells) for role in REPLICAS}
-
-    async def both_in_time(self, request: Request[AnswerT], tells: Callable[[AnswerT], object]) -> Cells:
-        """Ask master and slave until each says YES, for what takes a moment everywhere."""
-        return {
-            role: await self.until_yes(lambda role=role: self.cell(role, request, tells))  # type: ignore[misc]
-            for role in REPLICAS
-        }
-
-    async def own_or_all(
-        self, request_for: Callable[[str], Request[AnswerT]], tells: Callable[[AnswerT], object]
-    ) -> Cells:
-        """Tell replicas that know only the group that pulled from themselves from replicas that know both."""
-        cells = {}
-        for role in REPLICAS:
-            here, elsewhere = [
-                await self.cell(role, request_for(PULLED_AT[replica]), tells)
-                for replica in (role, SLAVE if role == MASTER else MASTER)
-            ]
-            cells[role] = OWN if here == YES != elsewhere else here
-        return cells
 
 
 def cell_of(refused: BrokerRefused) -> str:

@@ -5,26 +5,21 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import re
-import time
 import urllib.request
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from offsetguard.model.errors import BrokerRefused, RocketMQError
 from offsetguard.sources.rocketmq import broker_settings, offset_table
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.requests import (
-    GetAllConsumerOffset,
     GetBrokerClusterInfo,
     GetBrokerConfig,
     GetMinOffset,
-    GetRouteInfoByTopic,
     PullMessage,
     Request,
-    ViewBrokerStatsData,
 )
-from offsetguard_peers.rocketmq.extra_requests import GetAllTopicListFromNameServer
 from offsetguard_peers.rocketmq.security import READER
 from offsetguard_peers.source_matrix.sources import (
     CLIENT,
@@ -44,15 +39,12 @@ from offsetguard_peers.source_matrix.stage import (
     MOVED,
     ORDERLY,
     ORDERS,
-    POPPED,
     POPPER,
     SEEN_WITHIN_S,
     Cells,
     Probes,
     cell_of,
 )
-
-AnswerT = TypeVar("AnswerT")
 
 MOVED_EVENT_TOPIC = "OFFSET_MOVED_EVENT"
 PULL_QUEUE_LINE = re.compile(r"\[WATERMARK\] Pull Queue Size: \d+")
@@ -65,6 +57,7 @@ async def moves(probes: Probes) -> dict[str, Cells]:
     line = f"PULL_OFFSET_MOVED:correction offset. topic={ORDERS}, groupId="
     lines = {
         role: await _line_in(
+            probes,
             probes.broker(role).log_folder,
             re.compile(re.escape(line + MOVED[role])),
             within_s=SEEN_WITHIN_S if role == MASTER else ABSENT_AFTER_S,  # slaves do not say so
@@ -79,31 +72,26 @@ async def moves(probes: Probes) -> dict[str, Cells]:
 
 async def _event(probes: Probes, role: str) -> str:
     """Whether the topic of events holds the one of our pull beyond the end."""
-    is_4 = probes.stage.cluster.version.startswith("4.")
-    deadline = time.monotonic() + (SEEN_WITHIN_S if is_4 else ABSENT_AFTER_S)
-    while True:
+
+    async def ask() -> str:
         try:
             start = await probes.client.call(probes.address(role), GetMinOffset(MOVED_EVENT_TOPIC, 0))
-            pull = PullMessage(MOVED_EVENT_TOPIC, 0, start)
-            if (await probes.client.call(probes.address(role), pull)).messages:
-                return YES
         except BrokerRefused as refused:
             return cell_of(refused)
-        if time.monotonic() > deadline:
-            return NO
-        await asyncio.sleep(0.2)
+        return await probes.cell(role, PullMessage(MOVED_EVENT_TOPIC, 0, start), lambda pull: pull.messages)
+
+    is_4 = probes.stage.cluster.version.startswith("4.")
+    return await probes.until(ask, lambda cell: cell != NO, within_s=SEEN_WITHIN_S if is_4 else ABSENT_AFTER_S)
 
 
-async def _line_in(folder: Path, line: re.Pattern[str], *, within_s: float = ABSENT_AFTER_S) -> str:
+async def _line_in(probes: Probes, folder: Path, line: re.Pattern[str], *, within_s: float = SEEN_WITHIN_S) -> str:
     """Return the name of the log file that holds a line; NO when none does."""
-    deadline = time.monotonic() + within_s
-    while True:
-        for file in sorted(folder.glob("*.log")):
-            if line.search(file.read_text(encoding="utf-8", errors="replace")):
-                return file.name
-        if time.monotonic() > deadline:
-            return NO
-        await asyncio.sleep(0.2)
+
+    async def look() -> str:
+        texts = {file.name: file.read_text(encoding="utf-8", errors="replace") for file in sorted(folder.glob("*.log"))}
+        return next((name for name, text in texts.items() if line.search(text)), NO)
+
+    return await probes.until(look, lambda cell: cell != NO, within_s=within_s)
 
 
 async def files(probes: Probes) -> dict[str, Cells]:
@@ -125,13 +113,13 @@ async def files(probes: Probes) -> dict[str, Cells]:
         ),
     }
     cells = {source: {role: tells(role, name, found) for role in REPLICAS} for source, (name, found) in files.items()}
-    cells["pull_queue_line"] = {
-        role: await _line_in(probes.broker(role).log_folder, PULL_QUEUE_LINE, within_s=SEEN_WITHIN_S)
-        for role in REPLICAS
-    }
+    logs = {role: probes.broker(role).log_folder for role in REPLICAS}
+    cells["pull_queue_line"] = {role: await _line_in(probes, logs[role], PULL_QUEUE_LINE) for role in REPLICAS}
     cells["lock_line"] = {
-        MASTER: await _line_in(probes.broker(MASTER).log_folder, LOCK_LINE, within_s=SEEN_WITHIN_S),
-        SLAVE: await _line_in(probes.broker(SLAVE).log_folder, LOCK_LINE),
+        role: await _line_in(
+            probes, logs[role], LOCK_LINE, within_s=SEEN_WITHIN_S if role == MASTER else ABSENT_AFTER_S
+        )
+        for role in REPLICAS
     }
     return cells
 
@@ -140,29 +128,24 @@ async def client_files(probes: Probes) -> dict[str, Cells]:
     """Measure the section."""
     consumers = probes.stage.consumers
     offsets = consumers.local_offsets_file(probes.stage.client_id(BROADCASTING), BROADCASTING)
-    deadline = time.monotonic() + SEEN_WITHIN_S  # the first time 10 s after a client's start
-    while not offsets.exists() and time.monotonic() < deadline:
-        await asyncio.sleep(0.2)
-    line = await _line_in(consumers.log_file.parent, REBALANCE_LINE, within_s=SEEN_WITHIN_S)
-    return {"rebalance_line": {CLIENT: line}, "client_offsets_file": {CLIENT: YES if offsets.exists() else NO}}
+
+    async def look() -> str:
+        return YES if offsets.exists() else NO
+
+    there = await probes.until(look, lambda cell: cell == YES)  # the first time 10 s after a client's start
+    line = await _line_in(probes, consumers.log_file.parent, REBALANCE_LINE)
+    return {"rebalance_line": {CLIENT: line}, "client_offsets_file": {CLIENT: there}}
 
 
-async def pop(probes: Probes) -> dict[str, Cells]:
-    """Measure the section."""
+async def pop_in_flight(probes: Probes) -> dict[str, Cells]:
+    """Measure what brokers' own pages of metrics say of a POP group."""
     if not probes.stage.pops:
-        never = dict.fromkeys(REPLICAS, NOT_IN_VERSION)
-        return {"pop_recognised": never, "pop_consumer_offset": never, "pop_in_flight": never}
+        return {"pop_in_flight": dict.fromkeys(REPLICAS, NOT_IN_VERSION)}
     return {
-        "pop_recognised": await probes.both(
-            ViewBrokerStatsData("GROUP_CK_NUMS", f"{POPPED}@{POPPER}"), lambda stats: stats is not None
-        ),
-        "pop_consumer_offset": await probes.both(
-            GetAllConsumerOffset(), lambda answer: (POPPED, POPPER) in answer.offsets
-        ),
         "pop_in_flight": {
             role: await asyncio.to_thread(_exported, probes.stage.exporter_url(broker_id))
             for broker_id, role in enumerate(REPLICAS)
-        },
+        }
     }
 
 
@@ -183,16 +166,15 @@ async def access(probes: Probes) -> dict[str, Cells]:
     wrong = dataclasses.replace(READER, secret_key="wrong")
     cells: dict[str, Cells] = {"tls": {}, "unsigned": {}, "wrong_password": {}, "read_only_account": {}}
     for role, request in requests.items():
-        plain = await _asked(RocketMQClient(ANSWERED_WITHIN_MS, READER), probes.address(role), request)
-        encrypted = await _asked(
-            RocketMQClient(ANSWERED_WITHIN_MS, READER, tls=probes.tls), probes.address(role), request
-        )
+        address = probes.address(role)
+        plain = await _asked(RocketMQClient(ANSWERED_WITHIN_MS, READER), address, request)
+        logins = {"read_only_account": READER, "unsigned": None, "wrong_password": wrong}
+        for source, login in logins.items():
+            cells[source][role] = await _asked(
+                RocketMQClient(ANSWERED_WITHIN_MS, login, tls=probes.tls), address, request
+            )
+        encrypted = cells["read_only_account"][role]
         cells["tls"][role] = YES if (plain, encrypted) == ("closed", YES) else f"plain: {plain}, TLS: {encrypted}"
-        unsigned = RocketMQClient(ANSWERED_WITHIN_MS, tls=probes.tls)
-        cells["unsigned"][role] = await _asked(unsigned, probes.address(role), request)
-        mistaken = RocketMQClient(ANSWERED_WITHIN_MS, wrong, tls=probes.tls)
-        cells["wrong_password"][role] = await _asked(mistaken, probes.address(role), request)
-        cells["read_only_account"][role] = encrypted
     return cells
 
 
@@ -206,22 +188,6 @@ async def _asked(client: RocketMQClient, address: str, request: Request[Any]) ->
         except RocketMQError:
             return "closed"
         return YES
-
-
-async def name_servers(probes: Probes) -> dict[str, Cells]:
-    """Measure the section."""
-
-    async def cell(request: Request[AnswerT], tells: Callable[[AnswerT], object]) -> Cells:
-        return {NAME_SERVER: await probes.cell(NAME_SERVER, request, tells)}
-
-    listed = {broker.broker_id: broker.listed_address for broker in probes.stage.cluster.brokers}
-    return {
-        "listed_brokers": await cell(
-            GetBrokerClusterInfo(), lambda info: [dict(data.addresses) for data in info.brokers] == [listed]
-        ),
-        "route": await cell(GetRouteInfoByTopic(ORDERS), lambda route: route.queues),
-        "all_topics": await cell(GetAllTopicListFromNameServer(), lambda answer: ORDERS in answer),
-    }
 
 
 async def reached_where_listed(probes: Probes, role: str) -> str:
