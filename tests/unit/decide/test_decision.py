@@ -72,21 +72,3 @@ def test_it_sends_exactly_when_alertmanager_would(
 ) -> None:
     decision = _decide(last, firing, resolved, wanted=wanted)
     assert decision.send == _need_update_of_alertmanager(last, firing, resolved, wanted=wanted)
-
-
-@given(last=last_sents, firing=ids, resolved=ids, wanted=st.booleans())
-def test_what_was_just_told_is_not_told_again(
-    last: LastSent | None, firing: frozenset[str], resolved: frozenset[str], wanted: bool
-) -> None:
-    if _decide(last, firing, resolved, wanted=wanted).send:
-        told = LastSent(NOW, firing, resolved)
-        assert not _decide(told, firing, resolved, wanted=wanted).send
-
-
-@given(last=last_sents, firing=ids, more=ids, wanted=st.booleans())
-def test_new_trouble_is_never_kept_back(
-    last: LastSent | None, firing: frozenset[str], more: frozenset[str], wanted: bool
-) -> None:
-    known = last.firing if last else frozenset()
-    if more - known:
-        assert _decide(last, firing | more, frozenset(), wanted=wanted).send

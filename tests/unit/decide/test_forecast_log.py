@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from offsetguard.decide.judge import judge_interval
 from offsetguard.facts.duckdb_engine import windows_of
-from offsetguard.facts.interval import IntervalFacts, QueueFacts
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.forecasts.forecasts import Seen, outcome, says_something_new
 from offsetguard.model.forecast import FURTHEST_MS, Basis, Forecast, Kind, Outcome, Stated
 from offsetguard.model.intervals import Interval
@@ -19,10 +19,11 @@ from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.store import judge_memory as store
 from offsetguard.store.database import reading
 from offsetguard.tables.broker_facts import BrokerFacts
-from offsetguard.tables.group_facts import GroupFacts
-from offsetguard.tables.queue_state import QueueState, Sample
+from offsetguard.tables.queue_state import QueueState
 from offsetguard_peers.cases.running import for_each
 from offsetguard_peers.configs import one_team
+from offsetguard_peers.facts.answers import sample_at
+from offsetguard_peers.judging.records import a_group, a_queue
 
 START = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -35,14 +36,7 @@ def _windows(committed: tuple[int, ...]) -> list[QueueState]:
     samples = []
     for number, offset in enumerate(committed):
         at = START + number * MINUTE
-        sample = Sample(
-            min_offset=0,
-            max_offset=20_000 + 100 * number,
-            consumer_offset=offset,
-            consumer_offset_read_at=at,
-            max_offset_read_at=at,
-        )
-        samples.append((at, sample))
+        samples.append((at, sample_at(at, 0, offset, 20_000 + 100 * number)))
     return list(windows_of({number: samples[: number + 1] for number in range(len(samples))}).values())
 
 
@@ -51,25 +45,8 @@ def _facts(minute: int, committed: list[int]) -> IntervalFacts:
     window = _windows(tuple(committed))[minute]
     offsets = QueueOffsets(0, window.seen_max_offset, window.committed_offset)
     lag = offsets.effective_lag or 0
-    behind = {"lag": lag, "effective_lag": lag, "lost": 0, "lag_ms": lag * 600}
-    group = GroupFacts(
-        consumer_group="billing",
-        topic="orders",
-        topic_kind="normal",
-        queue_count=1,
-        unknown_queue_count=0,
-        never_committed_queue_count=0,
-        online_client_count=1,
-        message_model="CLUSTERING",
-        **behind,
-    )
-    queue = QueueFacts(
-        consumer_group="billing",
-        message_queue=MessageQueue("orders", "broker-a", 0),
-        offsets=offsets,
-        lag_ms=lag * 600,
-        window=window,
-    )
+    group = a_group("billing", lag, queue_count=1, lag_ms=lag * 600, online_client_count=1, message_model="CLUSTERING")
+    queue = a_queue("billing", MessageQueue("orders", "broker-a", 0), offsets, lag_ms=lag * 600, window=window)
     start = START + minute * MINUTE
     broker = BrokerFacts(broker_name="broker-a", broker_id=0, listed=True, answered=True, read_at=start)
     return IntervalFacts(

@@ -14,31 +14,32 @@ from offsetguard.model.verdicts import CannotTell
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard_peers.judging.records import after, facts, finding, interval, opened, row, twice
 
+MOVED = "offset_moved_by_retention"
 
-def test_an_incident_ends_when_its_group_is_seen_and_healthy() -> None:
-    (waits,) = after(opened(), facts(1, row())).calm
-    assert (waits.is_open, waits.good_count) == (True, 1), "one healthy look may be a moment between two bad ones"
-    (incident,) = after((waits,), facts(2, row())).resolved
-    assert (incident.resolved_at, incident.resolution) == (
-        interval(2).start,
-        "recovered: the lag is within its limits again",
-    )
+ABOUT_NOBODY = {"group": None, "topic": None, "brokers": ()}
 
 
 @pytest.mark.parametrize(
-    ("groups", "resolution"),
+    ("about", "groups", "resolution"),
     [
-        ((), "consumer group billing is gone: the brokers keep no offsets of it"),
-        ((row(topic="refunds"),), "consumer group billing has nothing to do with topic orders any more"),
+        ({}, (row(),), "recovered: the lag is within its limits again"),
+        ({}, (), "consumer group billing is gone: the brokers keep no offsets of it"),
+        ({}, (row(topic="refunds"),), "consumer group billing has nothing to do with topic orders any more"),
         (
+            {},
             (row(never_committed_queue_count=4, effective_lag=None, lag_ms=None),),
             "the committed offsets of billing were removed",
         ),
+        # a broadcasting group has no row in the facts, so that one is missing says nothing
+        ({"rule_id": MOVED, "group": "news"}, (), RULES[MOVED].recovered),
+        ({"rule_id": "collection_incomplete", **ABOUT_NOBODY}, (), "everything that was asked for answered again"),
     ],
 )
-def test_what_is_gone_is_said_to_be_gone(groups: tuple[GroupFacts, ...], resolution: str) -> None:
-    (incident,) = twice(opened(), facts(1, *groups)).resolved
-    assert incident.resolution == resolution
+def test_an_incident_ends_by_what_is_seen_twice(
+    about: dict[str, Any], groups: tuple[GroupFacts, ...], resolution: str
+) -> None:
+    (incident,) = twice(opened(finding(**about)), facts(1, *groups)).resolved
+    assert (incident.resolved_at, incident.resolution) == (interval(2).start, resolution)
 
 
 @pytest.mark.parametrize(
@@ -67,21 +68,6 @@ def test_a_broker_that_has_nothing_to_do_with_the_group_does_not_keep_its_incide
     assert len(changes.resolved) == 1
 
 
-def test_unknown_since_is_the_first_interval_and_ends_when_it_is_seen_again() -> None:
-    blind = after(opened(), facts(1, cluster_unseen=True)).unknown
-    blind = after(blind, facts(2, cluster_unseen=True)).unknown
-    assert blind[0].unknown_since == interval(1).start
-    (seen,) = after(blind, facts(3), finding()).seen_again
-    assert (seen.unknown_since, seen.state, seen.seen_count) == (None, "FALLING_BEHIND", 2)
-
-
-def test_moves_of_a_group_without_committed_offsets_end_without_a_group_row() -> None:
-    """A broadcasting group has no row in the facts, so that one is missing says nothing."""
-    incidents = opened(finding(rule_id="offset_moved_by_retention", group="news"))
-    (incident,) = twice(incidents, facts(1)).resolved
-    assert incident.resolution == RULES["offset_moved_by_retention"].recovered
-
-
 @pytest.mark.parametrize(
     ("gap", "stays_open"),
     [
@@ -98,14 +84,8 @@ def test_moves_stay_open_while_the_brokers_events_may_not_have_been_read(
 ) -> None:
     broker_name, broker_id, what, outcome = gap
     given = facts(1, gaps=(CollectionGap("10.0.0.3:10911", broker_name, broker_id, what, outcome, "reason"),))
-    changes = twice(opened(finding(rule_id="offset_moved_by_retention", group="news")), given)
+    changes = twice(opened(finding(MOVED, group="news")), given)
     assert (len(changes.unknown), len(changes.resolved)) == ((1, 0) if stays_open else (0, 1))
-
-
-def test_an_incomplete_collection_ends_with_complete_ones() -> None:
-    incidents = opened(finding(rule_id="collection_incomplete", group=None, topic=None, brokers=()))
-    (incident,) = twice(incidents, facts(1)).resolved
-    assert incident.resolution == "everything that was asked for answered again"
 
 
 def test_an_incident_of_a_rule_that_was_removed_ends() -> None:
@@ -120,7 +100,7 @@ def test_an_incident_of_a_rule_that_was_removed_ends() -> None:
         (CannotTell("accumulation", None, frozenset({"broker-a"}), "broker-a gave no figures"), True),
         (CannotTell("accumulation", None, frozenset({"broker-b"}), "broker-b gave no figures"), False),
         (CannotTell("accumulation", "another", frozenset(), "no client answered"), False),
-        (CannotTell("offset_moved_by_retention", "billing", frozenset(), "no client answered"), False),
+        (CannotTell(MOVED, "billing", frozenset(), "no client answered"), False),
     ],
 )
 def test_an_incident_that_its_rule_cannot_see_stays_open(entry: CannotTell, *, hidden: bool) -> None:
@@ -128,17 +108,6 @@ def test_an_incident_that_its_rule_cannot_see_stays_open(entry: CannotTell, *, h
     assert (len(changes.unknown), len(changes.resolved)) == ((1, 0) if hidden else (0, 1))
     if hidden:
         assert changes.unknown[0].unknown_because == f"it cannot be told: {entry.because}"
-
-
-def test_what_comes_and_goes_stays_one_incident_until_it_was_calm_for_long_enough() -> None:
-    incidents = opened(finding("dead_letters", topic=None))
-    for minute in (1, 29):
-        changes = after(incidents, facts(minute, row(dead_letter_growth=0)))
-        assert (len(changes.calm), changes.open, changes.resolved) == (1, changes.calm, ())
-    (again,) = after(incidents, facts(29, row()), finding("dead_letters", topic=None)).seen_again
-    assert len(after((again,), facts(58, row(dead_letter_growth=0))).calm) == 1
-    (ended,) = after(incidents, facts(30, row(dead_letter_growth=0))).resolved  # the calm is the damping
-    assert ended.resolution == "no new dead letter came for 30 min"
 
 
 @pytest.mark.parametrize(

@@ -208,11 +208,6 @@ def test_whatever_is_seen_nothing_ends_or_opens_unseen_and_one_subject_has_one_i
             assert (changes.opened, changes.resolved, changes.vanished, changes.seen_again) == ((), (), (), ())
 
 
-@given(looks=looks, bad=cycles, good=cycles)
-def test_the_same_looks_give_the_same_incidents(looks: str, bad: int, good: int) -> None:
-    assert live(rule(bad=bad, good=good), looks) == live(rule(bad=bad, good=good), looks)
-
-
 @for_each("one", RULES.values(), name_of=lambda one: one.id)
 def test_trouble_of_every_rule_is_told_within_two_intervals(one: Rule) -> None:
     """And critical trouble at once: a rule that doubts a first look calls it INFO."""

@@ -9,14 +9,18 @@ from sqlalchemy import Engine
 
 from offsetguard.decide.judge import JudgeReport
 from offsetguard.model.views import NotificationReason
-from offsetguard.store import outbox
+from offsetguard.store import incidents, outbox
+from offsetguard.store.database import reading
 from offsetguard.store.models import Mode
 from offsetguard_peers.databases import newest_incidents, newest_judged
 from offsetguard_peers.judging.records import MINUTE, START, facts, group, judge, told
 
 
 def everything(engine: Engine) -> tuple[object, ...]:
-    return newest_incidents(engine), outbox.messages(engine), newest_judged(engine)
+    found = newest_incidents(engine)
+    with reading(engine) as session:
+        events = [incidents.events_of(session, one.incident_id) for one in found]
+    return found, events, outbox.messages(engine), newest_judged(engine)
 
 
 def test_judging_an_interval_again_changes_nothing_and_sends_nothing(engine: Engine) -> None:
@@ -47,14 +51,11 @@ def test_two_judges_at_once_give_one_message(each_engine: Engine) -> None:
 
 
 def test_an_interval_older_than_notify_within_is_recorded_and_sends_nothing(engine: Engine) -> None:
+    assert judge(engine, facts(0, group("b", 20_000)), late=timedelta(minutes=15), dry_run=True).messages
     report = judge(engine, facts(0, group("a", 20_000)), late=timedelta(minutes=15, milliseconds=1))
     assert (report.mode, len(report.opened), report.messages) == (Mode.LATE, 1, ())
     (message,) = judge(engine, facts(30, group("a", 20_000))).messages
     assert (message.view.reason, message.view.firing[0].opened_at) == (NotificationReason.FIRST, START)
-
-
-def test_an_interval_exactly_as_old_as_notify_within_is_still_told(engine: Engine) -> None:
-    assert judge(engine, facts(0, group("a", 20_000)), late=timedelta(minutes=15)).messages
 
 
 def test_an_interval_older_than_the_newest_judged_one_changes_no_incident(engine: Engine) -> None:
@@ -115,11 +116,15 @@ def test_a_group_pattern_judges_only_its_groups_and_resolves_no_others(engine: E
     assert [one.subject.consumer_group for one in everything.resolved] == ["b"]
 
 
-def test_a_judgement_of_some_groups_and_then_of_all_counts_the_interval_once(engine: Engine) -> None:
+def test_judgements_of_some_groups_and_then_of_all_count_the_interval_once(engine: Engine) -> None:
+    """Two good looks end an incident; one interval is one look, however often it is judged."""
     judge(engine, facts(0, group("a", 20_000), group("b", 30_000)), group_pattern="a")
     report = judge(engine, facts(0, group("a", 20_000), group("b", 30_000)))
     assert [one.subject.consumer_group for one in report.opened] == ["b"]
     assert {one.subject.consumer_group: one.seen_count for one in newest_incidents(engine)} == {"a": 1, "b": 1}
+    for pattern in ("a", "a*", None):
+        judge(engine, facts(1, group("a", 0), group("b", 30_000)), group_pattern=pattern)
+    assert {one.subject.consumer_group: one.good_count for one in newest_incidents(engine)} == {"a": 1, "b": 0}
 
 
 def test_a_minute_that_was_judged_ahead_does_not_outrank_the_present(engine: Engine) -> None:

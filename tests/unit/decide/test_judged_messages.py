@@ -1,4 +1,4 @@
-"""What a judged message holds: evidence, links, what explains it and what could not be told; info is for nobody."""
+"""What a judged message holds, and who gets it: evidence, links, what explains it and could not be told; no info."""
 
 from __future__ import annotations
 
@@ -10,9 +10,56 @@ from sqlalchemy import Engine
 from offsetguard.facts.interval import TrafficHour
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.model.views import NotificationReason
+from offsetguard.store import outbox
 from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard_peers.databases import newest_incidents
-from offsetguard_peers.judging.records import START, a_queue, config, facts, group, judge
+from offsetguard_peers.judging.records import MINUTE, START, a_queue, config, facts, group, judge, told
+
+
+def test_trouble_opens_an_incident_and_tells_every_receiver_of_the_team(engine: Engine) -> None:
+    report = judge(engine, facts(0, group("billing", 20_000, old=True)))
+    assert told(report) == [
+        ("one@example.org", "billing", NotificationReason.FIRST),
+        ("two@example.org", "billing", NotificationReason.FIRST),
+        ("#billing", "billing", NotificationReason.FIRST),
+    ]
+    assert [row.receiver for row in reversed(outbox.messages(engine))] == [row[0] for row in told(report)]
+    (view,) = {message.view.model_dump_json(): message.view for message in report.messages}.values()
+    assert (view.title, view.severity, view.firing[0].peak) == ("consumers are offline", "critical", "lag 20,000")
+    assert view.firing[0].summary == "billing is offline and 20,000 messages behind on orders"
+    assert [(one.label, one.value) for one in view.firing[0].figures][:2] == [
+        ("lag", "20,000"),
+        ("oldest unconsumed", "10 min"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "team"),
+    [
+        pytest.param("somebody", "operations", id="nobody owns the group"),
+        pytest.param("quiet", "nobody", id="its team has no receivers"),
+    ],
+)
+def test_the_default_team_hears_of_what_nobody_else_would(engine: Engine, name: str, team: str) -> None:
+    report = judge(engine, facts(0, group(name, 20_000)))
+    assert told(report) == [("operations@example.org", team, NotificationReason.FIRST)]
+
+
+def test_many_groups_of_one_team_give_one_message_worst_first(engine: Engine) -> None:
+    report = judge(engine, facts(0, group("a", 20_000, old=True), group("b", 50_000, old=True), group("c", 90_000)))
+    (message,) = report.messages
+    assert [incident.consumer_group for incident in message.view.firing] == ["b", "a", "c"]
+
+
+def test_trouble_that_ends_is_told_with_the_worst_of_it_and_how_long_it_lasted(engine: Engine) -> None:
+    judge(engine, facts(0, group("somebody", 90_000)))
+    (repeat,) = judge(engine, facts(1, group("somebody", 20_000)), config=config(repeat_interval_ms=1)).messages
+    assert (repeat.view.firing[0].peak, repeat.view.firing[0].seen_count) == ("lag 90,000", 2)
+    judge(engine, facts(2, group("somebody", 5)))
+    (last,) = judge(engine, facts(3, group("somebody", 5))).messages
+    (ended,) = last.view.resolved
+    assert (ended.resolution, ended.peak) == ("recovered: clients are online, or nothing waits any more", "lag 90,000")
+    assert (ended.opened_at, ended.resolved_at) == (START, START + 3 * MINUTE)
 
 
 def test_evidence_is_capped_and_counted(engine: Engine) -> None:

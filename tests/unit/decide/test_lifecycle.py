@@ -7,14 +7,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from offsetguard.decide.incidents.lifecycle import EVIDENCE_KEPT, advance, evidence_of, opened_by
 from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import Finding
 from offsetguard.model.incident import Incident, Subject
-from offsetguard.model.verdicts import CannotTell, Explained, Severity
+from offsetguard.model.verdicts import CannotTell, Explained
 from offsetguard_peers.judging.records import START, after, facts, finding, interval, opened, row
 
 
@@ -48,14 +46,6 @@ def test_names_that_run_together_are_different_subjects(
     assert Subject("demo", "rule", *one).key != Subject("demo", "rule", *other).key
 
 
-def test_a_finding_that_goes_on_updates_figures_and_keeps_the_peak() -> None:
-    changes = after(opened(finding(lag=900)), facts(1), finding(lag=700, severity=Severity.CRITICAL))
-    (incident,) = changes.seen_again
-    assert (incident.seen_count, incident.peak, incident.evidence.figures["effective_lag"]) == (2, 900, 700)
-    assert (incident.last_seen_at, incident.evidence.severity) == (interval(1).start, Severity.CRITICAL)
-    assert (changes.opened, changes.resolved, changes.unknown) == ((), (), ())
-
-
 def test_the_first_moment_does_not_move_on_with_what_rules_look_back_to() -> None:
     def asks_again(first_moved_at: datetime) -> Finding:
         told = finding("offset_store_not_persisting", variant="not_written")
@@ -65,11 +55,6 @@ def test_the_first_moment_does_not_move_on_with_what_rules_look_back_to() -> Non
     (incident,) = after(incidents, facts(31), asks_again(interval(1).start)).seen_again
     assert incident.evidence.text_figures["first_moved_at"] == START
     assert "10:39:00" in incident.evidence.cause
-
-
-def test_seeing_the_same_interval_again_counts_nothing_twice() -> None:
-    incidents = opened()
-    assert after(incidents, facts(0), finding(lag=9_999)).seen_again == incidents
 
 
 def test_evidence_is_capped_but_every_broker_is_remembered() -> None:
@@ -84,42 +69,6 @@ def test_moves_of_queues_that_nobody_named_keep_their_broker() -> None:
     """A log line names no queue; the incident may not end all the same while its broker is not seen."""
     told_by_a_log = finding("offset_moved_by_retention", brokers=(), broker_names=frozenset({"broker-b"}))
     assert evidence_of(told_by_a_log).broker_names == {"broker-b"}
-
-
-names = st.sampled_from(["billing", "ledger", "news"])
-rounds = st.lists(
-    st.tuples(st.frozensets(names), st.booleans(), st.frozensets(st.sampled_from(["broker-a", "broker-b"]))),
-    min_size=1,
-    max_size=8,
-)
-
-
-@given(rounds=rounds)
-def test_whatever_happens_a_subject_has_one_open_incident_and_none_ends_unseen(
-    rounds: list[tuple[frozenset[str], bool, frozenset[str]]],
-) -> None:
-    still_open: tuple[Incident, ...] = ()
-    for minute, (in_trouble, blind, unseen) in enumerate(rounds):
-        found = [] if blind else [finding(group=name) for name in sorted(in_trouble)]
-        given_facts = facts(
-            minute,
-            *(() if blind else (row(name) for name in ("billing", "ledger", "news"))),
-            cluster_unseen=blind,
-            unseen_broker_names=unseen,
-        )
-        changes = after(still_open, given_facts, *found)
-        before = {incident.incident_id for incident in still_open}
-        assert {incident.incident_id for incident in changes.all} == before | {
-            one.incident_id for one in changes.opened
-        }
-        assert len(changes.all) == len({incident.incident_id for incident in changes.all})
-        assert {one.subject.consumer_group for one in (*changes.opened, *changes.seen_again)} == {
-            one.consumer_group for one in found
-        }
-        if blind or "broker-a" in unseen:
-            assert changes.resolved == ()
-        still_open = changes.open
-        assert len(still_open) == len({incident.subject for incident in still_open})
 
 
 def test_what_another_finding_explains_goes_on_and_does_not_recover() -> None:

@@ -78,36 +78,18 @@ def test_something_is_always_heard_and_nothing_is_muted_by_itself_or_in_a_circle
     assert not incidents or len(muted_by) < len(incidents)
 
 
-def silence(number: int, author: str, group: str) -> Silence:
-    ends_at = OPENED_AT + HOUR
-    return Silence(Matchers(consumer_group=group), author, "move", OPENED_AT, ends_at, OPENED_AT, id=number)
-
-
-SILENCES = [silence(1, "alice", "ledger"), silence(2, "bob", "bill*"), silence(3, "carol", "*")]
-
-
-@pytest.mark.parametrize(
-    ("group", "after", "by"),
-    [
-        ("billing", timedelta(0), "2"),
-        ("billing", HOUR - timedelta(seconds=1), "2"),
-        ("billing", HOUR, None),
-        ("billing", -timedelta(seconds=1), None),
-        ("news", timedelta(0), "3"),
-        (None, timedelta(0), None),
-    ],
-)
-def test_the_first_that_is_active_and_matches_mutes(group: str | None, after: timedelta, by: str | None) -> None:
-    mute = silence_mute(an_incident(consumer_group=group), SILENCES, OPENED_AT + after)
-    assert (None if mute is None else mute.by) == by
-
-
-def test_it_says_whose_it_is_in_the_readers_language() -> None:
-    mute = silence_mute(an_incident(), SILENCES, OPENED_AT)
+def test_the_first_silence_that_is_active_and_matches_mutes_and_says_whose_it_is_in_the_readers_language() -> None:
+    silences = [
+        Silence(Matchers(consumer_group=group), author, "move", OPENED_AT, OPENED_AT + HOUR, OPENED_AT, id=number)
+        for number, author, group in ((1, "alice", "ledger"), (2, "bob", "bill*"), (3, "carol", "*"))
+    ]
+    mute = silence_mute(an_incident(), silences, OPENED_AT)
     assert mute is not None
-    assert (mute.reason, str(mute.text)) == (MuteReason.SILENCE, "silence of bob: move")
+    assert (mute.reason, mute.by, str(mute.text)) == (MuteReason.SILENCE, "2", "silence of bob: move")
     assert isinstance(mute.text, Sentence)
     assert mute.text.read_by(Locale.of("zh", "UTC")).startswith("bob 设置的静默")
+    assert silence_mute(an_incident(), silences, OPENED_AT + HOUR) is None
+    assert silence_mute(an_incident(consumer_group=None), silences, OPENED_AT) is None
 
 
 QUIET_HOURS = yaml.safe_load((Path(__file__).parent / "quiet_hours.yml").read_text(encoding="utf-8"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,15 +9,12 @@ from sqlalchemy import Engine
 
 from offsetguard.config.file import config_in_use
 from offsetguard.config.workspace import Workspace
-from offsetguard.decide.judge import judge_interval
-from offsetguard.facts.interval import IntervalFacts
-from offsetguard.model.intervals import Interval
-from offsetguard_peers.judging.records import a_group
+from offsetguard_peers.judging import records
+from offsetguard_peers.judging.records import facts, group
 
-START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 FILE = """\
 clusters:
-  main: {name_servers: ["127.0.0.1:9876"]}
+  demo: {name_servers: ["127.0.0.1:9876"]}
 teams:
   operators: {mail: [operators@example.com]}
   orders: {mail: [orders@example.com]}
@@ -40,10 +35,8 @@ def workspace(tmp_path: Path) -> Workspace:
 def judge(engine: Engine, workspace: Workspace, minute: int, *groups: str) -> list[tuple[str, str]]:
     """Judge an interval as the task does; returns (receiver, rule) of each message."""
     in_use = config_in_use(workspace)
-    interval = Interval(START + timedelta(minutes=minute))
-    facts = IntervalFacts("main", interval, interval.end, groups=tuple(a_group(name, 20_000) for name in groups))
-    now = interval.end + timedelta(seconds=10)
-    report = judge_interval(engine, replace(facts, config_problem=in_use.problem), in_use.config, now=now)
+    given = facts(minute, *(group(name, 20_000) for name in groups), config_problem=in_use.problem)
+    report = records.judge(engine, given, config=in_use.config)
     return [(one.receiver, one.view.rule_id) for one in report.messages]
 
 

@@ -176,10 +176,11 @@ def shown(minute: int, message: PlannedMessage) -> dict[str, Any]:
         **about,
         "reason": view.reason.value,
         "rule": view.rule_id,
-        "firing": sorted(str(one.consumer_group) for one in view.firing),  # the worst first: see test_judge
+        "firing": sorted(str(one.consumer_group) for one in view.firing),  # the worst first: see test_judged_messages
         "resolved": sorted(str(one.consumer_group) for one in view.resolved),
         "muted": view.muted_count,
         "muted_when_resolved": [one.muted_when_resolved for one in view.resolved],
+        "resolution": [one.resolution for one in view.resolved],
         "late": view.late,
         "escalated_from": view.escalated_from,
         "repeats": view.repeat_count,
