@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -12,11 +13,9 @@ import yaml
 from hypothesis import strategies as st
 
 from offsetguard.facts.parameters import KEPT_FOR
-from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard.tables.queue_state import MISSED_AFTER, WINDOW, QueueState, Sample, curve
-from offsetguard.tables.table import columns_of
 from offsetguard_peers.cases.running import together
-from offsetguard_peers.facts.answers import figures_of, states_of, stepped
+from offsetguard_peers.facts.answers import History, figures_of, sample_at, states_of, stepped
 
 CASES = yaml.safe_load((Path(__file__).parent / "queue_state_cases.yml").read_text(encoding="utf-8"))
 START = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)  # a multiple of the window since 1970
@@ -31,23 +30,15 @@ def minute(number: int) -> datetime:
 
 
 def sample(at: datetime, low: int | None, committed: int | None, high: int | None) -> Sample:
-    read_at = None if high is None else at
-    return Sample(
-        min_offset=low,
-        max_offset=high,
-        consumer_offset=committed,
-        consumer_offset_read_at=read_at,
-        max_offset_read_at=read_at,
-    )
+    one = sample_at(at, low, committed, high)
+    return one if high is not None else replace(one, consumer_offset_read_at=None, max_offset_read_at=None)
 
 
-def folded(histories: list[list[tuple[datetime, Sample]]]) -> list[QueueState]:
+def folded(histories: list[History]) -> list[QueueState]:
     return [QueueState.from_row(row) for row in states_of(histories)]
 
 
-def after_each(
-    histories: list[list[tuple[datetime, Sample]]],
-) -> Iterator[tuple[list[tuple[datetime, Sample]], list[QueueState]]]:
+def after_each(histories: list[History]) -> Iterator[tuple[History, list[QueueState]]]:
     """Yield each history with the states after each of its samples."""
     states = iter(folded([samples[:count] for samples in histories for count in range(1, len(samples) + 1)]))
     for samples in histories:
@@ -64,7 +55,7 @@ def disordered(one: Sample) -> bool:
     return any(violation.value != "OG-Q01" for violation in one.offsets.order_violations())
 
 
-def sequence(drawn: list[tuple[int, int | None, int | None, int | None]]) -> list[tuple[datetime, Sample]]:
+def sequence(drawn: list[tuple[int, int | None, int | None, int | None]]) -> History:
     """Make samples, some minutes after each other; a max offset of None: not seen."""
     at, samples = START, []
     for gap, *offsets in drawn:
@@ -73,7 +64,7 @@ def sequence(drawn: list[tuple[int, int | None, int | None, int | None]]) -> lis
     return samples
 
 
-def sequences(drawn: list[tuple[Any, ...]]) -> list[list[tuple[datetime, Sample]]]:
+def sequences(drawn: list[tuple[Any, ...]]) -> list[History]:
     return [sequence(one) for one, *_ in drawn]
 
 
@@ -94,18 +85,6 @@ def test_the_table_of_cases() -> None:
 
 def in_minutes(value: Any) -> Any:
     return (value - START) / timedelta(minutes=1) if isinstance(value, datetime) else value
-
-
-def test_a_state_is_a_row_of_its_table() -> None:
-    (row,) = states_of([[(START, Sample())]])
-    assert list(row) == [column.name for column in QUEUE_STATE.columns]
-
-
-def test_the_newest_sample_has_the_columns_of_a_snapshot() -> None:
-    snapshots = {column.name: column.type for column in QUEUE_SNAPSHOTS.columns}
-    expected = [name for name in snapshots if name not in QUEUE_STATE.key and name != "interval_start"]
-    assert sorted(expected) == sorted(column.name for column in columns_of(Sample))
-    assert all(snapshots[column.name] is column.type for column in columns_of(Sample))
 
 
 @together(SAMPLES)
@@ -155,7 +134,7 @@ def test_what_is_told_of_events_is_what_reading_all_samples_again_tells(drawn) -
         assert_events_are_told(samples, QueueState.from_row(row), is_suspect=figures["suspect"])
 
 
-def assert_events_are_told(history: list[tuple[datetime, Sample]], state: QueueState, *, is_suspect: bool) -> None:
+def assert_events_are_told(history: History, state: QueueState, *, is_suspect: bool) -> None:
     samples = [one for _, one in history if one.max_offset is not None]
     # Offsets before and after a recreated queue cannot be compared.
     starts = [0] + [at for at in range(1, len(samples)) if samples[at].max_offset < samples[at - 1].max_offset]
@@ -215,7 +194,7 @@ def test_all_pauses_of_the_last_window_are_told_and_none_of_two_windows_ago(draw
         assert_pauses_are_told(samples, states)
 
 
-def assert_pauses_are_told(samples: list[tuple[datetime, Sample]], states: list[QueueState]) -> None:
+def assert_pauses_are_told(samples: History, states: list[QueueState]) -> None:
     state, pauses = None, []
     for (at, _), after in zip(samples, states, strict=True):
         before, state = state, after
@@ -243,25 +222,6 @@ def test_the_producer_curve_never_goes_back_and_ends_at_the_newest_seen_sample(d
         assert bool(points) == (state.seen is not None)
         assert not points or points[-1] == (state.seen_max_offset, state.seen_at)
         assert figures["produce_tps"] is None or figures["produce_tps"] >= 0
-
-
-@together(SAMPLES)
-def test_whatever_was_wrong_within_the_window_keeps_the_queue_a_suspect(drawn) -> None:
-    histories = sequences(drawn)
-    figures = figures_of(states_of(histories), [samples[-1][0] for samples in histories])
-    for (samples, states), one in zip(after_each(histories), figures, strict=True):
-        assert one["suspect"] or not something_is_wrong(samples, states)
-
-
-def something_is_wrong(samples: list[tuple[datetime, Sample]], states: list[QueueState]) -> bool:
-    wrong, before = [], None
-    for (at, one), after in zip(samples, states, strict=True):
-        seen = one.max_offset is not None
-        shrunk = seen and before is not None and before.seen is not None and one.max_offset < before.seen.max_offset
-        if seen and (disordered(one) or one.offsets.lost or shrunk):
-            wrong.append(at)
-        before = after
-    return any(at >= samples[-1][0] - WINDOW for at in wrong) or samples[-1][1].max_offset is None
 
 
 def test_a_queue_without_samples_for_a_day_is_dropped_and_starts_anew_when_it_comes_back() -> None:

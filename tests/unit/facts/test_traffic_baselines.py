@@ -132,15 +132,10 @@ def test_hours_are_counted_from_monday_in_utc(moment: datetime, hour: int) -> No
     assert hour_of_week(moment) == hour
 
 
-def test_the_first_interval_of_an_hour_folds_the_hour_that_has_passed() -> None:
-    noon = datetime(2026, 11, 21, 12, tzinfo=UTC)
-    assert hour_that_passed(noon) == noon - timedelta(hours=1)
-    assert hour_that_passed(noon + timedelta(minutes=1)) is None
-
-
-def test_the_row_of_the_week_before_was_written_when_the_same_hour_had_passed() -> None:
+def test_the_first_interval_of_an_hour_folds_the_hour_that_has_passed_onto_earlier_weeks() -> None:
     """So a row never reads itself: an interval's baseline is made of weeks before it."""
-    hour = datetime(2026, 11, 21, 11, tzinfo=UTC)
-    starts = earlier_rows(hour)
-    assert starts[0] == hour + timedelta(hours=1) - timedelta(days=7)
-    assert all(hour_that_passed(start) == start - timedelta(hours=1) for start in starts)
+    assert hour_that_passed(NOON) == NOON - HOUR
+    assert hour_that_passed(NOON + timedelta(minutes=1)) is None
+    starts = earlier_rows(NOON - HOUR)
+    assert starts[0] == NOON - WEEK
+    assert all(hour_that_passed(start) == start - HOUR for start in starts)

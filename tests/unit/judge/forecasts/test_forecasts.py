@@ -20,7 +20,9 @@ from offsetguard.model.forecast import DAY_MS, FURTHEST_MS, Basis, Forecast
 from offsetguard.model.verdicts import QueueVerdict, State
 from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.queue_state import QueueState, Sample
+from offsetguard_peers.cases.rules import record
 from offsetguard_peers.cases.running import together
+from offsetguard_peers.facts.answers import sample_at
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 MINUTE_MS = 60_000
@@ -36,24 +38,15 @@ def _window(*offsets: tuple[int, int, int], every: timedelta = timedelta(minutes
 def _windows(
     queues: Iterable[Sequence[tuple[int, int, int]]], every: timedelta = timedelta(minutes=1)
 ) -> Iterable[QueueState]:
-    histories = {}
-    for number, offsets in enumerate(queues):
-        samples = histories[number] = []
-        for back, (low, committed, high) in enumerate(reversed(offsets)):
-            at = NOW - back * every
-            samples.append(
-                (
-                    at,
-                    Sample(
-                        min_offset=low,
-                        max_offset=high,
-                        consumer_offset=committed,
-                        consumer_offset_read_at=at,
-                        max_offset_read_at=at,
-                    ),
-                )
-            )
-    return windows_of(histories).values()
+    def history(offsets: Sequence[tuple[int, int, int]]) -> list[tuple[datetime, Sample]]:
+        times = [NOW - back * every for back in reversed(range(len(offsets)))]
+        return [(at, sample_at(at, *one)) for at, one in zip(times, offsets, strict=True)]
+
+    return windows_of({number: history(offsets) for number, offsets in enumerate(queues)}).values()
+
+
+def _broker(**columns: object) -> BrokerFacts:
+    return record(BrokerFacts, {"broker_name": "broker-a", "read_at": NOW, **columns})  # type: ignore[no-any-return]
 
 
 def test_a_backlog_that_shrinks_steadily_is_drained_within_the_range() -> None:
@@ -144,11 +137,7 @@ def test_the_earlier_and_the_later_run_of_the_cleaner_are_the_range() -> None:
 def test_a_cleaner_run_ahead_takes_the_oldest_first_and_nothing_that_is_not_written(
     *, hours: int, ratio: float | None, kept: int, growth: int | None, age_hours: int | None, when: str | None
 ) -> None:
-    broker = BrokerFacts(
-        broker_name="broker-a",
-        broker_id=0,
-        listed=True,
-        answered=True,
+    broker = _broker(
         commit_log_min_offset=10**9,
         commit_log_max_offset=10**9 + kept,
         commit_log_growth=growth,
@@ -157,7 +146,6 @@ def test_a_cleaner_run_ahead_takes_the_oldest_first_and_nothing_that_is_not_writ
         earliest_message_at=None if age_hours is None else NOW - timedelta(hours=age_hours),
         file_reserved_time_hours=hours,
         delete_when=when,
-        read_at=NOW,
     )
     ahead = retention(broker, [], [], None)
     assert ahead is not None
@@ -167,12 +155,6 @@ def test_a_cleaner_run_ahead_takes_the_oldest_first_and_nothing_that_is_not_writ
         assert all(0 <= one.after_ms <= FURTHEST_MS for one in deletions)
         gone = [one.gone_before_ms for one in deletions]
         assert gone == sorted(gone)
-
-
-def test_a_broker_that_tells_nothing_is_not_run_ahead() -> None:
-    assert (
-        retention(BrokerFacts(broker_name="broker-a", broker_id=0, listed=True, answered=False), [], [], None) is None
-    )
 
 
 @pytest.mark.parametrize(
@@ -218,12 +200,7 @@ def test_a_deletion_tells_the_hour_only_where_the_disk_was_not_full(
         for at in (NOW - back * hour for back in range(40, 0, -1))
     ]
     marks.append(BrokerMark("broker-a", deleted_at, written(oldest_at), written(deleted_at), oldest_at, 0.60))
-    broker = BrokerFacts(
-        broker_name="broker-a",
-        broker_id=0,
-        listed=True,
-        answered=True,
-        read_at=NOW,
+    broker = _broker(
         commit_log_min_offset=written(oldest_at),
         commit_log_max_offset=written(NOW),
         commit_log_disk_ratio=0.60,

@@ -46,11 +46,6 @@ def finding(rule_id: str, group: str | None = "g", topic: str | None = "t", **mo
     return Finding(INVENTED[rule_id], "demo", group, topic, queues=evidence, **fields)
 
 
-def kept(findings: Sequence[Finding], *pairs: Pair) -> dict[str, list[str]]:
-    """Return by rule id of what stays which rules it explains."""
-    return {one.rule.id: [named.rule_id for named in one.explains] for one in subsumed(findings, pairs)}
-
-
 def pair(explaining: str, explained: str, scope: Scope = Scope.TOPIC, **more: Any) -> Pair:
     return explaining, Explains(scope, (explained,), **more)
 
@@ -70,17 +65,17 @@ def test_what_is_explained_is_named_and_nowhere_else() -> None:
     assert [(e.rule_id, e.consumer_group, e.topic, e.summary) for e in one.explains] == [("b", "g", "t", "b of g")]
 
 
-def test_a_chain_ends_at_its_cause_which_names_all_of_it() -> None:
-    assert kept([finding("c"), finding("b"), finding("a")], pair("a", "b"), pair("b", "c")) == {"a": ["c", "b"]}
-
-
-def test_of_findings_that_explain_each_other_the_first_stays() -> None:
-    circle = (pair("a", "b"), pair("b", "c"), pair("c", "a"))
-    assert kept([finding("b"), finding("c"), finding("a")], *circle) == {"b": ["c", "a"]}
-
-
-def test_what_two_causes_explain_is_named_once_by_the_first() -> None:
-    assert kept([finding("b"), finding("a"), finding("c")], pair("a", "c"), pair("b", "c")) == {"b": ["c"], "a": []}
+@pytest.mark.parametrize(
+    ("order", "explaining", "kept"),
+    [
+        pytest.param("cba", ["ab", "bc"], {"a": ["c", "b"]}, id="a chain ends at its cause, which names all of it"),
+        pytest.param("bca", ["ab", "bc", "ca"], {"b": ["c", "a"]}, id="of a circle the first stays"),
+        pytest.param("bac", ["ac", "bc"], {"b": ["c"], "a": []}, id="what two explain is named once, by the first"),
+    ],
+)
+def test_what_stays_names_what_it_explains(order: str, explaining: list[str], kept: dict[str, list[str]]) -> None:
+    left = subsumed([finding(one) for one in order], [pair(*both) for both in explaining])
+    assert {one.rule.id: [named.rule_id for named in one.explains] for one in left} == kept
 
 
 @pytest.mark.parametrize(
