@@ -2,58 +2,42 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from sqlalchemy import Engine
 
-from offsetguard.cli.main import offsetguard
 from offsetguard.model.intervals import Interval
 from offsetguard.store import judged_intervals
-from offsetguard.store.database import open_database, writing
+from offsetguard.store.database import writing
 from offsetguard.store.judged_intervals import JudgedInterval
 from offsetguard.store.models import Mode
+from offsetguard_peers.command_line import json_lines, run
 from offsetguard_peers.demo.groups import ONE_TEAM
 
 
-@pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
-    """Hold a configuration and an empty database."""
-    file = tmp_path / "offsetguard.yml"
-    file.write_text(ONE_TEAM)
-    return {"OFFSETGUARD_CONFIG": str(file), "OFFSETGUARD_DATABASE_URL": f"sqlite:///{tmp_path / 'offsetguard.db'}"}
+@pytest.fixture(autouse=True)
+def config(folder: Path) -> None:
+    """Let one cluster be configured."""
+    (folder / "offsetguard.yml").write_text(ONE_TEAM)
 
 
-def run(environment: dict[str, str], *arguments: str) -> Result:
-    return CliRunner().invoke(offsetguard, ["health", *arguments], env=environment)
-
-
-def judge(environment: dict[str, str], ended: datetime) -> None:
-    engine = open_database(environment["OFFSETGUARD_DATABASE_URL"])
-    interval = Interval.containing(ended)
-    with writing(engine) as session:
-        judged_intervals.record(session, JudgedInterval("main", interval, ended, Mode.LIVE, 0, 0, 0, 0))
-    engine.dispose()
-
-
-def test_a_cluster_that_nobody_judges_is_told_with_exit_code_1(environment: dict[str, str]) -> None:
-    found = run(environment, "--format", "table")
+def test_a_cluster_that_nobody_judges_is_told_with_exit_code_1() -> None:
+    """On a database that is not there yet, too."""
+    found = run("health", "--format", "table")
     assert (found.exit_code, found.output) == (1, "nothing of cluster main was judged so far\n")
 
 
-def test_a_cluster_that_is_judged_is_well(environment: dict[str, str]) -> None:
-    judge(environment, datetime.now(UTC))
-    found = run(environment, "--format", "json")
-    verdict = json.loads(found.output)
-    assert found.exit_code == 0
-    assert (verdict["healthy"], verdict["troubles"], verdict["waiting_count"]) == (True, [], 0)
-    assert list(verdict["judged_until"]) == ["main"]
-
-
-def test_a_cluster_that_was_judged_long_ago_is_not(environment: dict[str, str]) -> None:
-    judge(environment, datetime.now(UTC) - timedelta(days=1))
-    verdict = json.loads(run(environment, "--format", "json").output)
-    assert not verdict["healthy"]
-    assert verdict["troubles"][0]["cluster"] == "main"
+@pytest.mark.parametrize(("days_ago", "troubles"), [(0, []), (1, ["main"])])
+def test_a_cluster_is_well_when_it_was_judged_lately(database: Engine, days_ago: int, troubles: list[str]) -> None:
+    ended = datetime.now(UTC) - timedelta(days=days_ago)
+    interval = Interval.containing(ended)
+    with writing(database) as session:
+        judged_intervals.record(session, JudgedInterval("main", interval, ended, Mode.LIVE, 0, 0, 0, 0))
+    found = run("health", "--format", "json")
+    (verdict,) = json_lines(found)
+    assert found.exit_code == len(troubles)
+    assert (verdict["healthy"], verdict["waiting_count"], verdict["failed_count"]) == (not troubles, 0, 0)
+    assert [one["cluster"] for one in verdict["troubles"]] == troubles
+    assert verdict["judged_until"] == {"main": interval.end.isoformat()}

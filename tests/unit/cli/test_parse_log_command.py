@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from offsetguard.cli.main import offsetguard
+from offsetguard_peers import command_line
+from offsetguard_peers.command_line import json_lines
 
 EXCERPTS = Path(__file__).parents[1] / "sources" / "logs" / "excerpts"
 REFUSED = (
@@ -19,20 +19,16 @@ REFUSED = (
 )
 
 
-def run(*arguments: str, stdin: bytes | None = None) -> Result:
-    return CliRunner().invoke(offsetguard, ["parse-log", *arguments], input=stdin)
-
-
-def events(result: Result) -> list[dict[str, object]]:
-    return [json.loads(line) for line in result.stdout.splitlines()]
+def run(*arguments: str | Path, stdin: bytes | None = None) -> Result:
+    return command_line.run("parse-log", *arguments, stdin=stdin)
 
 
 def test_a_recognised_line_is_one_json_object_with_its_time_in_utc_and_its_line_number(tmp_path):
     log = tmp_path / "filter.log"
     log.write_text(f"2026-11-21 15:48:25 INFO main - nothing\n\tat a.b.C\n{REFUSED}\n")
-    result = run(str(log))
+    result = run(log)
     assert result.exit_code == 0
-    assert events(result) == [
+    assert json_lines(result) == [
         {
             "kind": "lock_refused",
             "at": "2026-11-21T07:48:25+00:00",
@@ -53,13 +49,13 @@ def test_a_recognised_line_is_one_json_object_with_its_time_in_utc_and_its_line_
 
 
 def test_the_zone_is_the_one_that_the_caller_names():
-    name = str(EXCERPTS / "rocketmq_client-4.9.8.log")
-    (in_gmt_8, in_utc) = (events(run(name, "--time-zone", zone))[0]["at"] for zone in ("+08:00", "UTC"))
+    name = EXCERPTS / "rocketmq_client-4.9.8.log"
+    (in_gmt_8, in_utc) = (json_lines(run(name, "--time-zone", zone))[0]["at"] for zone in ("+08:00", "UTC"))
     assert (in_gmt_8, in_utc) == ("2026-11-21T00:06:57.474000+00:00", "2026-11-21T08:06:57.474000+00:00")
 
 
 def test_a_zone_that_is_not_known_is_an_error():
-    result = run("--time-zone", "Mars/Olympus", str(EXCERPTS / "lock-4.9.8.log"))
+    result = run("--time-zone", "Mars/Olympus", EXCERPTS / "lock-4.9.8.log")
     assert result.exit_code != 0
     assert "Mars/Olympus" in str(result.exception)
 
@@ -70,46 +66,41 @@ def test_compressed_files_and_the_standard_input_are_read_alike(tmp_path, as_inp
     data = (EXCERPTS / "lock-4.9.8.log").read_bytes()
     data = gzip.compress(data) if compressed else data
     (tmp_path / "lock.log").write_bytes(data)
-    result = run("-", stdin=data) if as_input else run(str(tmp_path / "lock.log"))
+    result = run("-", stdin=data) if as_input else run(tmp_path / "lock.log")
     assert result.exit_code == 0
-    assert len(events(result)) == 48
+    assert len(json_lines(result)) == 48
 
 
 def test_only_lines_of_the_log_that_is_asked_for(tmp_path):
     (tmp_path / "all.log").write_text(
         f"{REFUSED}\n2026-11-21 15:48:25 - [WATERMARK] Pull Queue Size: 0 SlowTimeMills: 0\n"
     )
-    kinds = [event["kind"] for event in events(run("--kind", "watermark", str(tmp_path / "all.log")))]
+    kinds = [event["kind"] for event in json_lines(run("--kind", "watermark", tmp_path / "all.log"))]
     assert kinds == ["request_queue"]
 
 
 def test_lines_that_cannot_be_read_are_counted_and_told_and_end_with_1(tmp_path):
     log = tmp_path / "app.log"
     log.write_text(f"no time\n{REFUSED}\n2026-11-21 15:48:25.1 x\n\tmore\n")
-    result = run(str(log))
+    result = run(log)
     assert result.exit_code == 1
-    assert len(events(result)) == 1
+    assert len(json_lines(result)) == 1
     assert f"{log}:1: no time stamp" in result.stderr
     assert f"{log}:3: begins with a time stamp, but is laid out like no log of RocketMQ" in result.stderr
     assert result.stderr.endswith("1 lines recognised, 0 skipped, 3 unreadable\n")
 
 
 def test_a_file_that_is_not_there_does_not_hide_the_others():
-    result = run("/no/such.log", str(EXCERPTS / "filter-5.3.3.log"))
+    result = run("/no/such.log", EXCERPTS / "filter-5.3.3.log")
     assert result.exit_code == 2
     assert "/no/such.log: No such file" in result.stderr
-    assert len(events(result)) == 13
+    assert len(json_lines(result)) == 13
 
 
 def test_a_table_cannot_steer_the_terminal(tmp_path):
     log = tmp_path / "broker.log"
     log.write_text("2026-11-21 15:00:00 WARN T - the consumer's group info not exist, group: \x1b[2J\u202eG1\n")
-    result = run("--format", "table", str(log))
+    result = run("--format", "table", log)
     assert "\x1b" not in result.stdout
     assert "\u202e" not in result.stdout
     assert "group_not_online  consumer_group=\\x1b[2J\\u202eG1" in result.stdout
-
-
-def test_the_help_says_that_4_x_clients_write_their_hosts_zone():
-    text = " ".join(run("--help").stdout.split())
-    assert "4.x clients write the zone of their host" in text

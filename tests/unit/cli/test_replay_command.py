@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from offsetguard.cli.main import offsetguard
 from offsetguard.collect.manifest import Manifest, RequestCounts
-from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
-from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import GROUP_FACTS
-from offsetguard_peers.lake.warehouse import START, Warehouse, minute, rows_of
+from offsetguard_peers.command_line import environment_of, json_lines, run
+from offsetguard_peers.lake.warehouse import Warehouse, minute, rows_of
 
 CONFIG = """
 clusters: {demo: {name_servers: ['127.0.0.1:9']}, other: {name_servers: ['127.0.0.1:9']}}
@@ -43,113 +39,70 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
         | {"message_model": "CLUSTERING", "violated_invariants": [], **lags}
         for number, lags in enumerate(figures)
     ]
-    snapshot_id = warehouse.append(rows_of(GROUP_FACTS, rows))
-    for number in range(len(figures)):
-        _publish(warehouse, number, snapshot_id)
+    warehouse.publish(range(len(figures)), warehouse.append(rows_of(GROUP_FACTS, rows)))
+    for number, published in warehouse.published.items():
+        manifest = Manifest(
+            cluster="demo",
+            interval_start=minute(number),
+            started_at=minute(number),
+            finished_at=minute(number) + timedelta(seconds=1),
+            requests=RequestCounts(),
+            row_counts={},
+            master_broker_names=("broker-a",),
+        )
+        published_intervals.record(warehouse.engine, replace(published, manifest_json=manifest.to_json()))
     return warehouse
 
 
-def _publish(warehouse: Warehouse, number: int, snapshot_id: int) -> None:
-    start = minute(number)
-    manifest = Manifest(
-        cluster="demo",
-        interval_start=start,
-        started_at=start,
-        finished_at=start + timedelta(seconds=1),
-        requests=RequestCounts(),
-        row_counts={},
-        master_broker_names=("broker-a",),
-    )
-    published_intervals.record(
-        warehouse.engine,
-        PublishedInterval(
-            "demo",
-            Interval(start),
-            f"run-{number}",
-            minute(number + 1),
-            "published",
-            {GROUP_FACTS.name: snapshot_id},
-            manifest.to_json(),
-        ),
-    )
-
-
-def replay(warehouse: Warehouse, *arguments: str) -> Result:
-    environment = {
-        "OFFSETGUARD_HOME": str(warehouse.workspace.home),
-        "OFFSETGUARD_CONFIG": str(warehouse.workspace.config_file),
-        "OFFSETGUARD_DATABASE_URL": warehouse.workspace.database_url,
-    }
-    return CliRunner().invoke(offsetguard, ["replay", *arguments], env=environment)
-
-
-def span(first: int, last: int) -> tuple[str, str, str, str]:
-    texts = [minute(number).strftime("%Y-%m-%dT%H:%M:%S") for number in (first, last)]
-    return "--from", texts[0], "--to", texts[1]
-
-
-def lines(result: Result) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in result.stdout.splitlines()]
+def replay(warehouse: Warehouse, *arguments: str | Path, first: int = 0, last: int = 6) -> Result:
+    span = (minute(number).strftime("%Y-%m-%dT%H:%M:%S") for number in (first, last))
+    options = [option for pair in zip(("--from", "--to"), span, strict=True) for option in pair]
+    return run("replay", *options, *arguments, environment=environment_of(warehouse.workspace))
 
 
 def test_findings_the_end_and_messages_are_told_in_their_order(warehouse: Warehouse) -> None:
-    result = replay(warehouse, *span(0, 6), "--format", "json")
+    result = replay(warehouse, "--format", "json")
     assert result.exit_code == 1, result.output
-    found = [one for one in lines(result) if one.get("consumer_group") == "billing" or one["what"] == "message"]
+    found = [one for one in json_lines(result) if one.get("consumer_group") == "billing" or one["what"] == "message"]
     assert Counter(one["what"] for one in found) == {"finding": 3, "message": 2, "resolved": 1}
-    findings = [one for one in found if one["what"] == "finding"]
-    assert [one["interval_start"] for one in findings] == [minute(number).isoformat() for number in (1, 2, 3)]
-    assert [one["opened"] for one in findings] == [True, False, False]
-    first, last = (one for one in found if one["what"] == "message")
-    assert (first["receiver"], first["reason"], first["interval_start"]) == (
-        "ops@example.com",
-        "first",
-        minute(1).isoformat(),
-    )
-    assert (last["reason"], last["interval_start"]) == ("all_resolved", minute(5).isoformat())
+    findings = [(one["interval_start"], one["opened"]) for one in found if one["what"] == "finding"]
+    assert findings == [(minute(number).isoformat(), number == 1) for number in (1, 2, 3)]
+    messages = [one for one in found if one["what"] == "message"]
+    assert [(one["receiver"], one["reason"], one["interval_start"]) for one in messages] == [
+        ("ops@example.com", "first", minute(1).isoformat()),
+        ("ops@example.com", "all_resolved", minute(5).isoformat()),
+    ]
     assert "nothing was sent" in result.stderr
 
 
 def test_nothing_is_written(warehouse: Warehouse) -> None:
-    database = warehouse.workspace.home / "offsetguard.db"
+    files = (warehouse.workspace.home / "offsetguard.db", warehouse.workspace.catalog_file)
     warehouse.engine.dispose()
-    before = {
-        path: hashlib.sha256(path.read_bytes()).hexdigest() for path in (database, warehouse.workspace.catalog_file)
-    }
-    replay(warehouse, *span(0, 6))
-    assert {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in before} == before
+    before = [file.read_bytes() for file in files]
+    replay(warehouse)
+    assert [file.read_bytes() for file in files] == before
 
 
-def test_rules_narrow_what_is_shown_and_unknown_ones_are_named(warehouse: Warehouse) -> None:
-    result = replay(warehouse, *span(0, 6), "--rules", "lock_not_released")
-    assert (result.exit_code, lines(result)) == (0, [])
-    wrong = replay(warehouse, *span(0, 6), "--rules", "lock_not_relaesed")
-    assert wrong.exit_code == 2
-    assert "there is no rule 'lock_not_relaesed'; lock_not_released" in " ".join(wrong.output.split())
+def test_rules_narrow_what_is_shown(warehouse: Warehouse) -> None:
+    result = replay(warehouse, "--rules", "lock_not_released")
+    assert (result.exit_code, result.stdout) == (0, "")
 
 
 def test_other_limits_can_be_tried_out(warehouse: Warehouse, tmp_path: Path) -> None:
     other = tmp_path / "other.yml"
     other.write_text(CONFIG.replace("ops@example.com", "new@example.com"))
-    result = replay(warehouse, *span(0, 6), "--config", str(other), "--cluster", "demo")
-    assert {one["receiver"] for one in lines(result) if one["what"] == "message"} == {"new@example.com"}
+    found = json_lines(replay(warehouse, "--config", other, "--cluster", "demo"))
+    assert {one["receiver"] for one in found if one["what"] == "message"} == {"new@example.com"}
 
 
 def test_people_read_what_changes_and_when(warehouse: Warehouse) -> None:
-    shown = replay(warehouse, *span(0, 6), "--format", "table").stdout.splitlines()
+    shown = replay(warehouse, "--format", "table").stdout.splitlines()
     assert [line.split("  ")[1].strip() for line in shown[:-1] if "billing" in line] == ["opened", "resolved"]
     assert sum("message" in line and "ops@example.com" in line for line in shown) == 2
     assert shown[-1].startswith("6 intervals: 3 findings, 1 incidents opened, 1 resolved, 2 messages")
 
 
-def test_a_time_of_which_nothing_is_published_gives_2(warehouse: Warehouse) -> None:
-    result = replay(warehouse, *span(100, 200))
+@pytest.mark.parametrize("span", [(100, 200), (0, 0)])
+def test_a_time_of_which_nothing_is_published_gives_2(warehouse: Warehouse, span: tuple[int, int]) -> None:
+    result = replay(warehouse, first=span[0], last=span[1])
     assert (result.exit_code, result.stdout) == (2, "")
-    day = START.strftime("%Y-%m-%d")
-    assert replay(warehouse, "--from", day, "--to", day).exit_code == 2
-
-
-def test_a_cluster_that_is_not_configured_is_named(warehouse: Warehouse) -> None:
-    result = replay(warehouse, *span(0, 6), "--cluster", "mian")
-    assert result.exit_code == 2
-    assert "clusters: demo, other" in " ".join(result.output.split())

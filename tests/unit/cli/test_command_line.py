@@ -1,0 +1,106 @@
+"""What holds for every command: its help, what it says to wrong arguments, and how its errors end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from offsetguard import cli
+from offsetguard.model.views import NotificationReason
+from offsetguard_peers.command_line import run
+
+HERE = "127.0.0.1:9"
+TWO_CLUSTERS = """
+clusters: {one: {name_servers: ['127.0.0.1:9']}, two: {name_servers: ['127.0.0.1:9']}}
+teams: {ops: {mail: [ops@example.com]}}
+default_team: ops
+"""
+LOOKED_UP = ("queue-of", "k", "--topic", "t")
+OFFLINE = ("--queues", "4", "--brokers", "broker-b,broker-a")
+
+
+def started(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "offsetguard.cli.main", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environment})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["check"], "either --namesrv HOST:PORT, or --config FILE"),
+        (["check", "--namesrv", "localhost"], "'localhost' is no HOST:PORT"),
+        (["check", "--namesrv", ";"], "names no name server"),
+        (["check", "--namesrv", HERE, "--every", "10"], "'10' is no duration"),
+        (["check", "--namesrv", HERE, "--group", "("], "is no regular expression"),
+        (["check", "--namesrv", HERE, "--cluster", "main"], "leave it out with --namesrv"),
+        (["check", "--namesrv", HERE, "--logs", "/nowhere"], "/nowhere: is not a folder"),
+        (["check", "--config", "FILE", "--cluster", "other"], "no cluster 'other'"),
+        (["check", "--config", "FILE"], "--cluster: say which one of one, two"),
+        (["collect", "--config", "FILE", "--cluster", "other"], "no cluster 'other'"),
+        (["collect", "--bundle", "x", "--state-dir", "y"], "--bundle and --state-dir stand alone"),
+        (["collect", "--bundle", "x", "--namesrv", HERE], "--bundle and --state-dir stand alone"),
+        (["collect", "--state-dir", "x", "--at", "2026-11-21T07:54:30"], "--at chooses a round of --bundle"),
+        ([*LOOKED_UP], "either --namesrv HOST:PORT, or --queues N"),
+        ([*LOOKED_UP, "--queues", "4"], "belong together"),
+        ([*LOOKED_UP, "--queues", "4", "--brokers", " , "], "belong together"),
+        ([*LOOKED_UP, *OFFLINE, "--namesrv", HERE], "either --namesrv"),
+        (["queue-of", "k", *OFFLINE], "--topic: say which topic"),
+        ([*LOOKED_UP, *OFFLINE, "--group", "g"], "--group needs a cluster"),
+        (["outbox", "redrive"], "--all"),
+        (["outbox", "redrive", "--all", "2"], "--all"),
+        (["outbox", "dismiss"], "--all"),
+        (["outbox", "dismiss", "--all", "2"], "--all"),
+        (["routes", "test", "--cluster", "onw"], "no cluster 'onw'; did you mean 'one'?"),
+        (
+            ["routes", "test", "--cluster", "one", "--rule", "mesages_lost"],
+            "--rule: there is no rule 'mesages_lost'; did you mean 'messages_lost'?",
+        ),
+        (["routes", "test", "--cluster", "one", "--at", "yesterday"], "'yesterday' is no moment"),
+        (
+            ["history", "--cluster", "one", "--group", "g", "--columns", "lag,efective_lag"],
+            "group_facts has no column 'efective_lag'; effective_lag",
+        ),
+        (
+            ["replay", "--from", "2026-11-20", "--to", "2026-11-21", "--rules", "lock_not_relaesed"],
+            "there is no rule 'lock_not_relaesed'; lock_not_released",
+        ),
+        (["replay", "--from", "2026-11-20", "--to", "2026-11-21", "--cluster", "onw"], "clusters: one, two"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_arguments_are_named(folder: Path, arguments: list[str], words: str) -> None:
+    file = folder / "offsetguard.yml"
+    file.write_text(TWO_CLUSTERS)
+    result = run(*(argument.replace("FILE", str(file)) for argument in arguments))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert words in " ".join(result.stderr.split())
+
+
+def test_half_a_login_is_one_line_on_stderr_and_no_traceback() -> None:
+    result = started("check", "--namesrv", HERE, OFFSETGUARD_ACCESS_KEY="key", OFFSETGUARD_SECRET_KEY="")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("offsetguard: environment variable OFFSETGUARD_SECRET_KEY is missing")
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["demo", "spark-server"])
+def test_what_lives_outside_of_the_package_is_found_by_the_command(command: str) -> None:
+    result = started(command, "--help")
+    assert (result.returncode, result.stdout.split()[:3]) == (0, ["usage:", "offsetguard", command])
+
+
+def test_help_lists_every_command_and_teaches() -> None:
+    overview = run("--help").stdout
+    files = {file.stem for file in Path(cli.__path__[0]).glob("*.py")} - {"__init__", "main", "output", "parameters"}
+    assert [name for name in files if f"  {name.replace('_', '-')} " not in overview] == []
+    for command in ("check", "collect"):
+        details = run(command, "--help").stdout
+        assert "Examples:" in details
+        assert "Exit code: 0 = " in details
+    assert "4.x clients write the zone of their host" in " ".join(run("parse-log", "--help").stdout.split())
+    reasons = run("explain", "notification", "--help").stdout
+    assert [one.value for one in NotificationReason if one.value not in reasons] == []
