@@ -17,7 +17,7 @@ import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import pytest
 
@@ -136,15 +136,13 @@ PATIENT_MS = 60_000  # where it is not, on however busy a machine
 
 
 def ask(
-    script: Callable[[Conversation], Awaitable[None]],
-    client_does: Callable[[RocketMQClient, str], Awaitable[object]],
-    **client_options: object,
-) -> tuple[object, ScriptedPeer]:
+    script: Script, client_does: Callable[[RocketMQClient, str], Awaitable[Any]], **client_options: Any
+) -> tuple[Any, ScriptedPeer]:
     """Run a script against what a client does; returns what the client got, and the peer."""
 
-    async def run() -> tuple[object, ScriptedPeer]:
+    async def run() -> tuple[Any, ScriptedPeer]:
         options = {"timeout_ms": PATIENT_MS, **client_options}
-        async with ScriptedPeer(script) as peer, RocketMQClient(**options) as client:  # type: ignore[arg-type]
+        async with ScriptedPeer(script) as peer, RocketMQClient(**options) as client:
             return await client_does(client, peer.address), peer
 
     return asyncio.run(asyncio.wait_for(run(), timeout=120))
@@ -162,6 +160,8 @@ async def hangs(conversation: Conversation) -> None:
     await conversation.hang()
 
 
-async def closes_in_mid_frame(conversation: Conversation) -> None:
-    """Answer half, and close."""
-    conversation.send(answer_bytes(await conversation.next_request(), body=b"x" * 100)[:-30])
+async def echo_queue_id(conversation: Conversation) -> None:
+    """Answer every GET_MAX_OFFSET with its queue id."""
+    while True:
+        request = await conversation.next_request()
+        conversation.answer(request, ext_fields={"offset": request.ext_fields["queueId"]})

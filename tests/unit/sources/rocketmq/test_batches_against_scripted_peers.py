@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -22,22 +23,17 @@ from offsetguard.sources.rocketmq.peer import BUSY_REPEATS, GIVE_UP_AFTER
 from offsetguard.sources.rocketmq.refusals import QueryNotFound, SystemBusy
 from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset, GetMaxOffset, GetTopicStatsInfo, Request
 from offsetguard_peers.cases.running import examples
-from offsetguard_peers.scripted.peer import Conversation, ScriptedPeer, answer_bytes
+from offsetguard_peers.scripted.peer import (
+    QUICK_MS,
+    Conversation,
+    ScriptedPeer,
+    answer_bytes,
+    ask,
+    echo_queue_id,
+    hangs,
+)
 
-QUICK_MS = 1_000  # where a time-out is the point
-PATIENT_MS = 60_000  # where it is not, on however busy a machine
 BUSY_REMARK = "[REJECTREQUEST]system busy, start flow control for a while"
-
-
-async def echo_queue_id(conversation: Conversation) -> None:
-    """Answer every GET_MAX_OFFSET with its queue id."""
-    while True:
-        request = await conversation.next_request()
-        conversation.answer(request, ext_fields={"offset": request.ext_fields["queueId"]})
-
-
-async def hangs(conversation: Conversation) -> None:
-    await conversation.hang()
 
 
 def queue_id_of(request: RemotingCommand) -> int:
@@ -48,23 +44,12 @@ def max_offsets(count: int) -> list[GetMaxOffset]:
     return [GetMaxOffset("t", queue_id) for queue_id in range(count)]
 
 
-def play(
-    script: Callable[[Conversation], Awaitable[None]],
-    client_does: Callable[[RocketMQClient, str], Awaitable[Any]],
-    **client_options: Any,
-) -> tuple[Any, ScriptedPeer, RocketMQClient]:
-    """Run a script against what a client does; returns what the client got, the peer and the client."""
-
-    async def run() -> tuple[Any, ScriptedPeer, RocketMQClient]:
-        options = {"timeout_ms": PATIENT_MS, **client_options}
-        async with ScriptedPeer(script) as peer, RocketMQClient(**options) as client:
-            return await client_does(client, peer.address), peer, client
-
-    return asyncio.run(asyncio.wait_for(run(), timeout=120))
-
-
 def ask_all(count: int) -> Callable[[RocketMQClient, str], Awaitable[Any]]:
     return lambda client, address: client.call_many(address, max_offsets(count))
+
+
+async def counts_too(client: RocketMQClient, address: str, count: int) -> Any:
+    return await client.call_many(address, max_offsets(count)), client.counts()[address]
 
 
 @settings(max_examples=examples(0.4))
@@ -107,14 +92,14 @@ def test_outcomes_stand_in_the_order_of_the_requests_however_the_answers_arrive(
                 await asyncio.sleep(0)
         await conversation.hang()
 
-    outcomes, peer, client = play(answers_as_it_likes, ask_all(count), max_in_flight=max_in_flight)
+    (outcomes, counts), peer = ask(answers_as_it_likes, partial(counts_too, count=count), max_in_flight=max_in_flight)
 
     assert [type(one) if isinstance(one, Exception) else one for one in outcomes] == [
         QueryNotFound if number % 5 == 3 else number for number in range(count)
     ]
     assert most <= max_in_flight
     assert peer.connection_count == 1
-    assert client.counts()[peer.address].requests == count
+    assert counts.requests == count
 
 
 @settings(max_examples=examples(0.08))
@@ -139,7 +124,7 @@ def test_what_is_not_answered_in_time_costs_nobody_else_his_answer(withheld: set
         second = await client.call_many(address, [GetMaxOffset("second", number) for number in range(5)])
         return [first, second]
 
-    (first, second), _, _ = play(withholds, client_does, timeout_ms=QUICK_MS, max_in_flight=max_in_flight)
+    (first, second), _ = ask(withholds, client_does, timeout_ms=QUICK_MS, max_in_flight=max_in_flight)
 
     for queue_id, outcome in enumerate(first):
         if queue_id in withheld:
@@ -162,13 +147,13 @@ def test_a_cancelled_batch_leaves_connection_and_places_to_others(count: int, tu
         await asyncio.wait([cancelled])
         return [await beside, await client.call_many(address, max_offsets(20))]
 
-    outcomes, peer, _ = play(echo_queue_id, client_does, max_in_flight=max_in_flight)
+    outcomes, peer = ask(echo_queue_id, client_does, max_in_flight=max_in_flight)
     assert outcomes == [list(range(7)), list(range(20))]
     assert peer.connection_count == 1
 
 
 def test_nothing_asked_is_nothing_sent() -> None:
-    outcomes, peer, _ = play(hangs, ask_all(0))
+    outcomes, peer = ask(hangs, ask_all(0))
     assert outcomes == []
     assert peer.connection_count == 0
 
@@ -199,7 +184,7 @@ def test_a_connection_that_ends_without_any_answer_is_not_opened_again_for_the_r
     async def closes_after_the_first_request(conversation: Conversation) -> None:
         await conversation.next_request()
 
-    outcomes, peer, _ = play(closes_after_the_first_request, ask_all(100), max_in_flight=4)
+    outcomes, peer = ask(closes_after_the_first_request, ask_all(100), max_in_flight=4)
     assert {type(outcome) for outcome in outcomes} == {ConnectionLost}
     assert "tls" in str(outcomes[0]), "it may be a peer that insists on TLS"
     assert peer.connection_count == 1
@@ -212,7 +197,7 @@ def test_after_a_loss_the_rest_of_a_batch_is_asked_over_a_new_connection() -> No
             conversation.answer(request, ext_fields={"offset": request.ext_fields["queueId"]})
         await conversation.next_request()
 
-    outcomes, peer, _ = play(first_dies_after_five_answers, ask_all(30), max_in_flight=2)
+    outcomes, peer = ask(first_dies_after_five_answers, ask_all(30), max_in_flight=2)
     assert peer.connection_count == 2
     lost = [outcome for outcome in outcomes if isinstance(outcome, ConnectionLost)]
     assert 1 <= len(lost) <= 2, "only those in flight"
@@ -232,10 +217,9 @@ def test_a_busy_peer_is_asked_again_and_the_answer_stands_in_its_place() -> None
             else:
                 conversation.answer(request, ext_fields={"offset": str(queue_id)})
 
-    outcomes, peer, client = play(is_busy_at_first, ask_all(12))
+    (outcomes, counts), _ = ask(is_busy_at_first, partial(counts_too, count=12))
     assert outcomes == list(range(12))
     assert asked == {number: 1 + BUSY_REPEATS * (number % 4 == 1) for number in range(12)}
-    counts = client.counts()[peer.address]
     assert (counts.requests, counts.busy_answers) == (12 + 3 * BUSY_REPEATS, 3 * BUSY_REPEATS)
     assert counts.paused_s > 0
 
@@ -250,7 +234,7 @@ def test_a_peer_that_is_always_busy_is_left_in_peace() -> None:
             asked += 1
             conversation.answer(request, code=2, remark=BUSY_REMARK)
 
-    outcomes, _, _ = play(is_always_busy, ask_all(500), max_in_flight=2)
+    outcomes, _ = ask(is_always_busy, ask_all(500), max_in_flight=2)
     assert {type(outcome) for outcome in outcomes} == {SystemBusy}
     assert outcomes[0].remark == BUSY_REMARK
     assert "not sent, the peer has been busy" in str(outcomes[499])
@@ -263,7 +247,7 @@ def test_no_more_requests_are_sent_in_a_second_than_allowed() -> None:
         assert await client.call_many(address, max_offsets(25)) == list(range(25))
         return asyncio.get_running_loop().time() - started
 
-    took_s, _, _ = play(echo_queue_id, client_does, max_requests_per_s=10)
+    took_s, _ = ask(echo_queue_id, client_does, max_requests_per_s=10)
     assert took_s >= 2
 
 
@@ -281,7 +265,7 @@ def test_one_body_that_cannot_be_decoded_spoils_no_other() -> None:
             request = await conversation.next_request()
             conversation.answer(request, body=bodies[request.ext_fields["topic"]])
 
-    outcomes, _, _ = play(
+    outcomes, _ = ask(
         answers, lambda client, address: client.call_many(address, [GetTopicStatsInfo(name) for name in bodies])
     )
     assert [getattr(outcome, "queues", type(outcome)) for outcome in outcomes] == [
@@ -311,7 +295,7 @@ def test_a_defect_of_ours_is_raised_and_not_taken_for_a_failure_of_the_peer() ->
             await client.call_many(address, [RequestWithADefect("t", number) for number in range(30)])
         return await client.call_many(address, max_offsets(20))
 
-    outcomes, _, _ = play(echo_queue_id, client_does)
+    outcomes, _ = ask(echo_queue_id, client_does)
     assert outcomes == list(range(20))
 
 
@@ -334,7 +318,7 @@ def test_single_calls_and_batches_share_connection_and_places() -> None:
                 most = max(most, in_flight)
                 tasks.create_task(answer_later(request))
 
-    outcomes, peer, _ = play(
+    outcomes, peer = ask(
         counts,
         lambda client, address: asyncio.gather(
             client.call_many(address, max_offsets(20)), *(client.call(address, one) for one in max_offsets(10))
@@ -353,5 +337,5 @@ def test_closing_the_client_ends_a_batch() -> None:
         await client.close()
         return await batch
 
-    outcomes, _, _ = play(hangs, client_does)
+    outcomes, _ = ask(hangs, client_does)
     assert [type(outcome) for outcome in outcomes] == [ConnectionLost] * 20

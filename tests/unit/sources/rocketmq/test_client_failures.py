@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -19,96 +19,47 @@ from offsetguard.model.errors import (
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.connection import Frame, encode_frame
 from offsetguard.sources.rocketmq.refusals import AccessDenied, TopicNotExist
-from offsetguard.sources.rocketmq.requests import (
-    GetAllConsumerOffset,
-    GetBrokerRuntimeInfo,
-    GetMaxOffset,
-    GetTopicStatsInfo,
-)
-from offsetguard_peers.scripted.peer import (
-    PATIENT_MS,
-    QUICK_MS,
-    Conversation,
-    answer_bytes,
-    ask,
-    closes_in_mid_frame,
-    failure,
-    hangs,
-)
+from offsetguard.sources.rocketmq.requests import GetBrokerRuntimeInfo, GetMaxOffset, GetTopicStatsInfo
+from offsetguard_peers.scripted.peer import PATIENT_MS, QUICK_MS, Conversation, answer_bytes, ask, failure
 
-
-async def closes_before_the_answer(conversation: Conversation) -> None:
-    await conversation.next_request()
-
-
-async def closes_in_the_length(conversation: Conversation) -> None:
-    conversation.send(answer_bytes(await conversation.next_request())[:3])
-
-
-async def speaks_http(conversation: Conversation) -> None:
-    await conversation.next_request()
-    conversation.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-    await conversation.hang()
-
-
-async def declares_a_huge_length(conversation: Conversation) -> None:
-    await conversation.next_request()
-    conversation.send(b"\x7f\xff\xff\xff")
-    await conversation.hang()
-
-
-async def sends_a_header_that_is_no_header(conversation: Conversation) -> None:
-    await conversation.next_request()
-    conversation.send(encode_frame(Frame(0, b"[1,2,3]", b"")))
-    await conversation.hang()
-
-
-async def sends_an_unknown_serialize_type(conversation: Conversation) -> None:
-    await conversation.next_request()
-    conversation.send(encode_frame(Frame(9, b"{}", b"")))
-    await conversation.hang()
-
-
-async def answers_with_a_body_that_is_no_json(conversation: Conversation) -> None:
-    conversation.answer(await conversation.next_request(), body=b"<html>")
-    await conversation.hang()
-
-
-async def refuses(conversation: Conversation) -> None:
-    conversation.answer(await conversation.next_request(), code=17, remark="No topic route info")
-    await conversation.hang()
-
-
-async def refuses_the_login(conversation: Conversation) -> None:
-    remark = "org.apache.rocketmq.acl.common.AclException: No accessKey is configured, org.apache..."
-    conversation.answer(await conversation.next_request(), code=1, remark=remark)
-    await conversation.hang()
+NO_LOGIN = "org.apache.rocketmq.acl.common.AclException: No accessKey is configured, org.apache..."
 
 
 @pytest.mark.parametrize(
-    ("script", "error_type", "says"),
+    ("sent", "closes", "error_type", "says"),
     [
-        (closes_before_the_answer, ConnectionLost, "closed the connection before it answered"),
-        (closes_in_mid_frame, ConnectionLost, "in mid-frame, 30 bytes too early"),
-        (closes_in_the_length, ConnectionLost, "in mid-frame, 1 bytes too early"),
-        (speaks_http, UndecodableResponse, "is this the port of a RocketMQ"),
-        (declares_a_huge_length, UndecodableResponse, "declares a length of 2147483647 bytes"),
-        (sends_a_header_that_is_no_header, UndecodableResponse, "expected an object"),
-        (sends_an_unknown_serialize_type, UndecodableResponse, "serialize type 9"),
-        (answers_with_a_body_that_is_no_json, UndecodableResponse, "no JSON"),
-        (hangs, RequestTimedOut, "no answer within 1500 ms"),
-        (refuses, TopicNotExist, "code 17: No topic route info"),
-        (refuses_the_login, AccessDenied, "check access key and secret key"),
+        pytest.param(None, True, ConnectionLost, "closed the connection before it answered", id="closes"),
+        pytest.param(None, False, RequestTimedOut, "no answer within 1500 ms", id="hangs"),
+        pytest.param({"body": b"x" * 100}, -30, ConnectionLost, "in mid-frame, 30 bytes too early", id="half a body"),
+        pytest.param({}, 3, ConnectionLost, "in mid-frame, 1 bytes too early", id="half a length"),
+        pytest.param(b"HTTP/1.1 400 Bad Request\r\n\r\n", False, UndecodableResponse, "is this the port of", id="HTTP"),
+        pytest.param(b"\x7f\xff\xff\xff", False, UndecodableResponse, "a length of 2147483647 bytes", id="huge"),
+        pytest.param(Frame(0, b"[1,2,3]", b""), False, UndecodableResponse, "expected an object", id="no header"),
+        pytest.param(Frame(9, b"{}", b""), False, UndecodableResponse, "serialize type 9", id="another form"),
+        pytest.param({"body": b"<html>"}, False, UndecodableResponse, "no JSON", id="no JSON"),
+        pytest.param({"code": 17, "remark": "No route"}, False, TopicNotExist, "code 17: No route", id="refuses"),
+        pytest.param({"code": 1, "remark": NO_LOGIN}, False, AccessDenied, "access key and secret key", id="no login"),
     ],
-    ids=lambda value: getattr(value, "__name__", None),
 )
 def test_each_failure_has_its_class_and_names_the_address(
-    script: Callable[[Conversation], Awaitable[None]], error_type: type[RocketMQError], says: str
+    sent: Frame | bytes | dict[str, Any] | None, closes: bool | int, error_type: type[RocketMQError], says: str
 ) -> None:
+    """`sent`: the fields of an answer, a frame, or any bytes; `closes`: at once, or in the middle of the answer."""
+
+    async def fails(conversation: Conversation) -> None:
+        request = await conversation.next_request()
+        if isinstance(sent, dict):
+            data = answer_bytes(request, **sent)
+            conversation.send(data if isinstance(closes, bool) else data[:closes])
+        elif sent is not None:
+            conversation.send(encode_frame(sent) if isinstance(sent, Frame) else sent)
+        if not closes:
+            await conversation.hang()
+
     error, peer = ask(
-        script,
+        fails,
         lambda client, address: failure(client.call(address, GetTopicStatsInfo("orders"))),
-        timeout_ms=QUICK_MS if script is hangs else PATIENT_MS,
+        timeout_ms=QUICK_MS if error_type is RequestTimedOut else PATIENT_MS,
     )
 
     assert type(error) is error_type
@@ -174,12 +125,3 @@ def test_a_host_that_swallows_packets_is_unreachable_for_all_callers_after_one_t
     assert len(set(map(id, errors))) == 40, "each caller has an exception of its own"
     assert "no connection within 1000 ms" in str(errors[0])
     assert took_s < 10, "not 20 times 1 s"
-
-
-def test_a_large_body_that_cannot_be_decoded_is_an_error_like_any_other() -> None:
-    async def answers(conversation: Conversation) -> None:
-        conversation.answer(await conversation.next_request(), body=b"{" * 1_000_000)
-        await conversation.hang()
-
-    error, _ = ask(answers, lambda client, address: failure(client.call(address, GetAllConsumerOffset())))
-    assert type(error) is UndecodableResponse

@@ -16,7 +16,7 @@ from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.requests import GetMaxOffset
 from offsetguard.sources.rocketmq.tls import tls_context
 from offsetguard_peers.rocketmq.security import TlsFiles, make_tls_files
-from offsetguard_peers.scripted.peer import Conversation, ScriptedPeer
+from offsetguard_peers.scripted.peer import Conversation, ScriptedPeer, echo_queue_id
 
 REQUESTS = [GetMaxOffset("t", number) for number in range(200)]
 
@@ -24,12 +24,6 @@ REQUESTS = [GetMaxOffset("t", number) for number in range(200)]
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> TlsFiles:
     return make_tls_files(tmp_path_factory.mktemp("tls"), ask_clients=False)
-
-
-async def echo_queue_id(conversation: Conversation) -> None:
-    while True:
-        request = await conversation.next_request()
-        conversation.answer(request, ext_fields={"offset": request.ext_fields["queueId"]})
 
 
 async def closes_at_once(conversation: Conversation) -> None:

@@ -78,5 +78,5 @@ def test_every_body_that_we_ask_for_is_fuzzed() -> None:
         RequestCode.SEARCH_OFFSET_BY_TIMESTAMP,
         RequestCode.NOTIFY_CONSUMER_IDS_CHANGED,
     }
-    assert set(BODY_DECODERS) == set(RequestCode) - answered_by_header, "name its decoder in fuzz_targets.py"
+    assert set(BODY_DECODERS) == set(RequestCode) - answered_by_header, "name its decoder in fuzz/targets.py"
     assert {f"body of {code}" for code in BODY_DECODERS} <= {target.name for target in all_targets()}

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
 from offsetguard.sources.rocketmq.offset_table import (
     KeyedOffsets,
-    OffsetTable,
     all_consumer_offsets,
     by_topic_and_group,
 )
@@ -98,13 +97,6 @@ def test_a_list_is_not_taken_for_offsets(row: str) -> None:
         all_consumer_offsets(f'{{"offsetTable":{{"t@g":{row},"z@g":{{2:3}}}}}}'.encode())
 
 
-def test_many_keys_keep_their_order() -> None:
-    keys = [f"t{number}@g" for number in range(10_000)]
-    entries = ",".join(f'"{key}":{{0:{number}}}' for number, key in enumerate(keys))
-    table = all_consumer_offsets(f'{{"offsetTable":{{{entries}}}}}'.encode()).offsets
-    assert [table[f"t{number}", "g"][0] for number in range(10_000)] == list(range(10_000))
-
-
 PAIRS = st.tuples(st.sampled_from("stu"), st.sampled_from("ghi"))
 TABLES = st.dictionaries(PAIRS, st.dictionaries(st.integers(0, 2**31 - 1), st.integers(-1, 2**63 - 1), max_size=4))
 
@@ -140,13 +132,3 @@ def test_a_pair_that_never_committed_is_not_there() -> None:
     assert table.get(("t", "h")) is None
     with pytest.raises(KeyError):
         table["t", "h"]
-
-
-def test_an_offset_costs_twelve_bytes() -> None:
-    table = OffsetTable([("t", "g")], array("i", [0, 1000]), array("i", range(1000)), array("q", range(1000)))
-    assert sum(len(column) * column.itemsize for column in table.queues_of(("t", "g"))) == 12_000
-
-
-def test_a_large_table_is_not_shown_in_full() -> None:
-    table = OffsetTable([("t", "g")], array("i", [0, 1000]), array("i", range(1000)), array("q", range(1000)))
-    assert repr(table) == "<OffsetTable of 1000 offsets>"

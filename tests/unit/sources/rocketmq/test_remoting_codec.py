@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 
 import pytest
@@ -80,7 +79,7 @@ def test_a_header_survives_both_directions(command: RemotingCommand, serialize_t
     assert decode_header(serialize_type, encode_header(command, serialize_type)) == command
 
 
-def test_a_java_answer_with_unknown_fields_missing_fields_and_no_texts_is_read() -> None:
+def test_an_answer_with_unknown_fields_missing_fields_and_no_texts_is_read() -> None:
     header = (
         b'{"code":0,"extFields":{"offset":3,"force":true,"none":null},"flag":1,"opaque":7,'
         b'"serializeTypeCurrentRPC":"JSON","new":{"a":[1]}}'
@@ -88,11 +87,8 @@ def test_a_java_answer_with_unknown_fields_missing_fields_and_no_texts_is_read()
     assert decode_header(SerializeType.JSON, header) == RemotingCommand(
         0, 7, flag=1, ext_fields={"offset": "3", "force": "true"}, language="OTHER", version=0
     )
-
-
-def test_an_unknown_language_byte_is_other() -> None:
-    wire = bytes.fromhex("0000 63 0199 00000009 00000001 00000000 00000000")
-    assert decode_header(SerializeType.ROCKETMQ, wire).language == "OTHER"
+    unknown_language = bytes.fromhex("0000 63 0199 00000009 00000001 00000000 00000000")
+    assert decode_header(SerializeType.ROCKETMQ, unknown_language).language == "OTHER"
 
 
 def test_codes_above_32767_need_json() -> None:
@@ -121,12 +117,6 @@ def test_a_header_that_is_none_is_malformed(serialize_type: int, wire: bytes) ->
         decode_header(serialize_type, wire)
 
 
-@given(serialize_type=st.integers(0, 255), header=st.binary(max_size=200) | commands.map(encode_header))
-def test_no_header_raises_anything_else(serialize_type: int, header: bytes) -> None:
-    with contextlib.suppress(MalformedBytes):
-        decode_header(serialize_type, header)
-
-
 FRAMES = [
     (bytes.fromhex("00000006 00000002") + b"{}", Frame(0, b"{}", b"")),
     (bytes.fromhex("00000009 01000002") + b"{}abc", Frame(1, b"{}", b"abc")),
@@ -140,12 +130,8 @@ def read_all(reader: FrameReader) -> list[Frame]:
 
 
 @pytest.mark.parametrize(("wire", "frame"), FRAMES)
-def test_frames_are_what_rocketmq_writes(wire: bytes, frame: Frame) -> None:
-    assert encode_frame(frame) == wire
-
-
-@pytest.mark.parametrize(("wire", "frame"), FRAMES)
 def test_a_frame_comes_with_its_last_byte_and_not_before(wire: bytes, frame: Frame) -> None:
+    assert encode_frame(frame) == wire
     reader = FrameReader()
     for index, byte in enumerate(wire):
         assert reader.next_frame() is None
@@ -283,23 +269,7 @@ def test_the_usual_answer_is_read_at_once_as_any_other_is(numbers: tuple[int, in
         assert (read.code, read.flag, read.opaque, read.version) == numbers
 
 
-@pytest.mark.parametrize(
-    ("ordinal", "name"),
-    [
-        (399, "4.9.3"),
-        (401, "4.9.4"),
-        (409, "4.9.8"),
-        (412, "5.0.0-SNAPSHOT"),
-        (413, "5.0.0"),
-        (433, "5.1.0"),
-        (473, "5.3.0"),
-        (479, "5.3.3"),
-        (493, "5.4.0"),
-        (515, "5.5.1"),
-        (213, "4.0.0"),
-        (31, "31"),
-        (-1, "-1"),
-    ],
-)
-def test_an_ordinal_has_the_name_that_live_brokers_and_clients_give_it(ordinal: int, name: str) -> None:
-    assert version_name(ordinal) == name
+def test_an_ordinal_has_the_name_that_live_brokers_and_clients_give_it() -> None:
+    released = {213: "4.0.0", 399: "4.9.3", 401: "4.9.4", 409: "4.9.8", 413: "5.0.0", 479: "5.3.3", 515: "5.5.1"}
+    others = {412: "5.0.0-SNAPSHOT", 31: "31", -1: "-1"}
+    assert {ordinal: version_name(ordinal) for ordinal in released | others} == released | others
