@@ -39,14 +39,7 @@ def line_with(**changes: object) -> bytes:
 
 def test_a_line_of_the_index_is_read() -> None:
     one = read_index_line(line_with(), 7, "index.jsonl")
-    assert (one.line, one.t_ms, one.broker, one.code, one.ext) == (
-        7,
-        LINE["t"],
-        "broker-a-0",
-        202,
-        {"topic": "Healthy"},
-    )
-    assert (one.file, one.header, one.error) == ("202.json", {"code": 0, "flag": 1}, None)
+    assert one == Exchange(7, LINE["t"], "broker-a-0", 202, {"topic": "Healthy"}, "202.json", {"code": 0, "flag": 1})
     assert one.at.isoformat() == "2026-11-21T07:51:20.327000+00:00"
 
 
@@ -62,14 +55,10 @@ def test_a_line_of_the_index_is_read() -> None:
         ({"broker": None}, "broker"),
         ({"ext": []}, "ext"),
         ({"ext": {"topic": ["x"]}}, "ext"),
-        ({"file": "../../etc/passwd"}, "file"),
-        ({"file": "/etc/passwd"}, "file"),
-        ({"file": ".."}, "file"),
-        ({"file": "a\\b"}, "file"),
-        ({"file": "a\0b"}, "file"),
-        ({"file": "x" * 256}, "file"),
-        ({"file": ""}, "file"),
-        ({"file": 3}, "file"),
+        *[
+            ({"file": name}, "file")
+            for name in ("../../etc/passwd", "/etc/passwd", "..", "a\\b", "a\0b", "x" * 256, "", 3)
+        ],
         ({"header": "0"}, "header"),
         ({"header": None, "error": "timeout"}, "error"),
     ],
@@ -114,14 +103,6 @@ def test_a_written_line_is_read_back(exchange: Exchange) -> None:
     assert read_index_line(line.encode(), 3, "index.jsonl") == exchange
 
 
-@given(st.binary(max_size=200))
-def test_whatever_the_bytes_a_line_is_read_or_named(data: bytes) -> None:
-    try:
-        read_index_line(data, 1, "index.jsonl")
-    except BundleError as error:
-        assert str(error).startswith("index.jsonl:1: ")  # noqa: PT017 both outcomes are right
-
-
 def test_broker_names_may_hold_dashes_and_anything_else() -> None:
     assert broker_of("broker-a-0") == ("broker-a", 0)
     assert broker_of("-1-2") == ("-1", 2)
@@ -129,17 +110,12 @@ def test_broker_names_may_hold_dashes_and_anything_else() -> None:
     assert broker_of("broker") is None
 
 
-@given(st.text(max_size=300))
-def test_every_text_has_a_safe_file_name_of_its_own(text: str) -> None:
-    name = safe_name(text)
-    assert is_file_name(name)
-    assert len(name) <= 100
-    assert name == text or "~" in name
-
-
-@given(st.lists(st.text(max_size=300), unique=True, min_size=2, max_size=5))
-def test_different_texts_have_different_file_names(texts: list[str]) -> None:
-    assert len({safe_name(text) for text in texts}) == len(texts)
+@given(st.lists(st.text(max_size=300), unique=True, max_size=5))
+def test_every_text_has_a_safe_file_name_of_its_own(texts: list[str]) -> None:
+    names = [safe_name(text) for text in texts]
+    assert all(is_file_name(name) and len(name) <= 100 for name in names)
+    assert all(name == text or "~" in name for name, text in zip(names, texts, strict=True))
+    assert len({*names}) == len(texts)
 
 
 def write_bundle(folder: Path, *lines: bytes, meta: bytes | None = None) -> Path:
@@ -156,15 +132,9 @@ def test_a_last_line_that_was_cut_off_is_left_out_and_noted(tmp_path: Path) -> N
     assert bundle.notes == [f"{tmp_path}/b/index.jsonl:2: the last line was cut off and is left out"]
 
 
-def test_a_folder_without_an_index_is_no_bundle(tmp_path: Path) -> None:
-    with pytest.raises(BundleError, match=r"index\.jsonl: missing; .* is not a support bundle"):
-        open_bundle(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("meta", "message"),
     [
-        (b'{"format":2}', "format 2 is newer than this OffsetGuard reads"),
         (b"[]", "is not a JSON object"),
         (b"{", "is not JSON"),
         (b'{"format":1,"log_time_zone":"8 h"}', "field log_time_zone"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,8 +13,8 @@ from hypothesis import strategies as st
 
 from offsetguard.config import LogSource
 from offsetguard.model.errors import BundleError, NotRecorded, RequestTimedOut, RocketMQError, UndecodableResponse
-from offsetguard.sources.bundle.layout import Exchange, Meta
-from offsetguard.sources.bundle.log_replay import LogReplay, log_sources, zone_of
+from offsetguard.sources.bundle.layout import Exchange, Meta, index_line
+from offsetguard.sources.bundle.log_replay import LogReplay, log_sources
 from offsetguard.sources.bundle.reader import Bundle, key_of, moments, open_bundle
 from offsetguard.sources.bundle.replay import PERIOD_MS, BundleTransport
 from offsetguard.sources.bundle.rounds import rounds_of_bundle
@@ -23,13 +22,13 @@ from offsetguard.sources.rocketmq.refusals import ConsumerNotOnline
 from offsetguard.sources.rocketmq.requests import (
     GetAllConsumerOffset,
     GetAllTopicConfig,
-    GetBrokerClusterInfo,
     GetBrokerConfig,
     GetConsumerConnectionList,
     GetConsumeStats,
     GetTopicStatsInfo,
     Request,
 )
+from offsetguard_peers.cases.running import for_each
 
 BUNDLES = Path(__file__).parents[3] / "data" / "bundles"
 NAME_SERVER, BROKER = "10.0.0.9:9876", "10.0.0.1:10911"
@@ -72,31 +71,43 @@ A_208 = ("broker-a-0", 208, {"consumerGroup": "g"})
 A_202 = ("broker-a-0", 202, {"topic": "t"})
 
 
-def test_max_offsets_are_taken_from_behind_the_consumer_offsets_whatever_the_order_of_recording() -> None:
-    bundle = bundle_of((*A_202, 0), (*A_43, 10), (*A_208, 20), (*A_202, 5_000), (*A_43, 5_010))
-    assert served_ms(bundle, COMMITTED, STATS, ENDS) == [10, 20, 5_000]
-
-
-def test_a_second_reading_goes_on_behind_the_first_one() -> None:
-    """Min, consumer, pull, max: what the collector reads again is a later exchange, not the same one."""
-    bundle = bundle_of((*A_43, 0), (*A_208, 1), (*A_202, 2), (*A_43, 5), (*A_208, 6), (*A_202, 7))
-    assert served_ms(bundle, COMMITTED, STATS, ENDS, ENDS, COMMITTED, STATS, ENDS) == [0, 1, 2, 2, 5, 6, 7]
-
-
-def test_details_that_were_recorded_early_are_found_late() -> None:
-    """A recording asks for all details in its base, a replay may ask for them after the max offsets."""
-    bundle = bundle_of((*A_43, 0), (*A_208, 1), (*A_202, 2))
-    assert served_ms(bundle, COMMITTED, ENDS, STATS, ENDS) == [0, 2, 1, 2]
-
-
-def test_a_pull_offset_that_no_max_offset_bounds_is_not_served() -> None:
-    bundle = bundle_of((*A_43, 0), (*A_202, 10), (*A_208, 20))
-    assert served_ms(bundle, COMMITTED, STATS, ENDS) == [0, None, 10]
-
-
-def test_an_exchange_of_another_minute_does_not_belong_to_the_moment() -> None:
-    bundle = bundle_of((*A_43, 0), (*A_202, PERIOD_MS + 1))
-    assert served_ms(bundle, COMMITTED, ENDS) == [0, None]
+@for_each(
+    "recorded, asked, served",
+    [
+        pytest.param(
+            [(*A_202, 0), (*A_43, 10), (*A_208, 20), (*A_202, 5_000), (*A_43, 5_010)],
+            [COMMITTED, STATS, ENDS],
+            [10, 20, 5_000],
+            id="max offsets come from behind the consumer offsets, whatever the order of recording",
+        ),
+        pytest.param(
+            [(*A_43, 0), (*A_208, 1), (*A_202, 2), (*A_43, 5), (*A_208, 6), (*A_202, 7)],
+            [COMMITTED, STATS, ENDS, ENDS, COMMITTED, STATS, ENDS],
+            [0, 1, 2, 2, 5, 6, 7],
+            id="a second reading (min, consumer, pull, max) goes on behind the first one",
+        ),
+        pytest.param(
+            [(*A_43, 0), (*A_208, 1), (*A_202, 2)],
+            [COMMITTED, ENDS, STATS, ENDS],
+            [0, 2, 1, 2],
+            id="details that a recording asked for in its base are found by a replay that asks for them late",
+        ),
+        pytest.param(
+            [(*A_43, 0), (*A_202, 10), (*A_208, 20)],
+            [COMMITTED, STATS, ENDS],
+            [0, None, 10],
+            id="a pull offset that no max offset bounds is not served",
+        ),
+        pytest.param(
+            [(*A_43, 0), (*A_202, PERIOD_MS + 1)],
+            [COMMITTED, ENDS],
+            [0, None],
+            id="an exchange of another minute does not belong to the moment",
+        ),
+    ],
+)
+def test_offsets_are_served_in_an_order_in_which_they_can_be_compared(recorded, asked, served):
+    assert served_ms(bundle_of(*recorded), *asked) == served
 
 
 def test_members_come_from_the_round_or_the_minute_before_it() -> None:
@@ -165,75 +176,29 @@ def test_a_round_that_was_cut_off_is_replayed_only_if_there_is_no_other() -> Non
 
 
 def test_failures_come_back_as_they_were(tmp_path: Path) -> None:
-    (tmp_path / "bodies").mkdir()
-    (tmp_path / "bodies" / "106.json").write_text(
-        '{"brokerAddrTable":{"broker-a":{"brokerAddrs":{0:"10.0.0.1:10911"},"brokerName":"broker-a","cluster":"c"}},'
-        '"clusterAddrTable":{"c":["broker-a"]}}'
-    )
-    (tmp_path / "bodies" / "202.json").write_text("no body of a broker")
-    common = {"t": START_MS, "broker": "broker-a-0"}
-    lines = [
-        {"t": START_MS, "broker": "namesrv", "code": 106, "ext": None, "file": "106.json", "header": {"code": 0}},
-        {**common, "code": 43, "ext": None, "file": None, "header": None, "error": {"kind": "RequestTimedOut"}},
-        {
-            **common,
-            "code": 203,
-            "ext": {"consumerGroup": "g"},
-            "file": None,
-            "header": {"code": 206, "remark": "not online"},
-        },
-        {**common, "code": 202, "ext": {"topic": "t"}, "file": "202.json", "header": {"code": 0}},
-        {**common, "code": 202, "ext": {"topic": "u"}, "file": "gone.json", "header": {"code": 0}},
+    def answered(asked: int, ext: Mapping[str, str], file: str | None, code: int = 0) -> Exchange:
+        return Exchange(1, START_MS, "broker-a-0", asked, ext, file, {"code": code, "remark": "not online"})
+
+    exchanges = [
+        Exchange(1, START_MS, "broker-a-0", 43, {}, None, None, ("RequestTimedOut", "")),
+        answered(203, {"consumerGroup": "g"}, None, code=206),
+        answered(202, {"topic": "t"}, "202.json"),
+        answered(202, {"topic": "u"}, "gone.json"),
     ]
-    (tmp_path / "index.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (round_,) = rounds_of_bundle(tmp_path)
-
-    async def ask() -> list[type]:
-        await round_.transport.call(NAME_SERVER, GetBrokerClusterInfo())
-        requests = [
-            GetAllConsumerOffset(),
-            GetConsumerConnectionList("g"),
-            GetTopicStatsInfo("t"),
-            GetTopicStatsInfo("u"),
-        ]
-        return [type((await round_.transport.call_many(BROKER, [request]))[0]) for request in requests]
-
-    assert asyncio.run(ask()) == [RequestTimedOut, ConsumerNotOnline, UndecodableResponse, UndecodableResponse]
+    (tmp_path / "bodies").mkdir()
+    (tmp_path / "bodies" / "202.json").write_text("no body of a broker")
+    (tmp_path / "index.jsonl").write_text("".join(index_line(one) + "\n" for one in exchanges))
+    bundle = open_bundle(tmp_path)
+    bundle.labels = {BROKER: "broker-a-0"}
+    transport = BundleTransport(bundle, moments(bundle)[0])
+    requests = [GetAllConsumerOffset(), GetConsumerConnectionList("g"), GetTopicStatsInfo("t"), GetTopicStatsInfo("u")]
+    outcomes = [asyncio.run(transport.outcome(BROKER, request)) for request in requests]
+    assert list(map(type, outcomes)) == [RequestTimedOut, ConsumerNotOnline, UndecodableResponse, UndecodableResponse]
 
 
-@pytest.mark.parametrize(
-    ("name", "offsets"),
-    [("4.9.8-orderly-lock", "OrderPay"), ("5.3.3-healthy", "orders"), ("5.5.1-healthy", "orders")],
-)
-def test_real_bundles_give_offsets_in_order(name: str, offsets: str) -> None:
-    for one in rounds_of_bundle(BUNDLES / name):
-        asyncio.run(check_order(one.transport, offsets))
-
-
-async def check_order(transport: BundleTransport, topic: str) -> None:
-    info = await transport.call(NAME_SERVER, GetBrokerClusterInfo())
-    for broker in info.brokers:
-        address = broker.addresses[0]
-        committed = await transport.call(address, GetAllConsumerOffset())
-        read_at = transport.now(address)
-        ends = await transport.call(address, GetTopicStatsInfo(topic))
-        assert transport.now(address) >= read_at
-        by_queue = {queue.queue_id: offsets.max_offset for queue, offsets in ends.queues.items()}
-        groups = [group for one, group in committed.offsets if one == topic]
-        assert groups
-        for group in groups:
-            for queue_id, consumer_offset in committed.offsets[topic, group].items():
-                assert consumer_offset <= by_queue[queue_id]
-
-
-def test_a_bundle_gives_one_round_for_each_interval_or_the_one_that_is_asked_for() -> None:
-    folder = BUNDLES / "4.9.8-orderly-lock"
-    rounds = list(rounds_of_bundle(folder))
-    assert [one.interval.name for one in rounds] == ["20261121T075300Z", "20261121T075400Z", "20261121T075500Z"]
-    (at,) = rounds_of_bundle(folder, datetime(2026, 11, 21, 7, 54, 30, tzinfo=UTC))
-    assert at.interval == rounds[1].interval
+def test_the_round_that_is_asked_for_must_be_near() -> None:
     with pytest.raises(BundleError, match="no round near 2026-11-21 12:00:00; it holds 2026-11-21 07:53:59 to"):
-        list(rounds_of_bundle(folder, datetime(2026, 11, 21, 12, tzinfo=UTC)))
+        list(rounds_of_bundle(BUNDLES / "4.9.8-orderly-lock", datetime(2026, 11, 21, 12, tzinfo=UTC)))
 
 
 def test_the_logs_of_a_bundle_know_their_writers_and_their_time_zones() -> None:
@@ -294,11 +259,3 @@ def test_each_round_finds_the_lines_up_to_its_minute(replay: LogReplay, tmp_path
     replay.advance(None)
     assert file.read_bytes() == LOG
     assert replay.sources[0].files == [f"{file.parent}/*.log"]
-
-
-def test_zones_are_offsets_or_names() -> None:
-    summer = datetime(2026, 7, 1, 12, tzinfo=UTC)
-    offsets = [summer.astimezone(zone_of(name)).utcoffset() for name in ("+08:00", "-05:30", "Asia/Shanghai", "UTC")]
-    assert [offset.total_seconds() / 3600 for offset in offsets if offset is not None] == [8, -5.5, 8, 0]
-    with pytest.raises(BundleError, match="there is no time zone 'Mars'"):
-        zone_of("Mars")
