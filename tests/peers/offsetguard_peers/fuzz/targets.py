@@ -42,11 +42,12 @@ from offsetguard.sources.rocketmq.codes import SerializeType
 from offsetguard.sources.rocketmq.connection import Connection, Frame, FrameReader, encode_frame
 from offsetguard.sources.rocketmq.header import RemotingCommand, decode_header, encode_header
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes, int_key
-from offsetguard.sources.rocketmq.message import MAGIC_V1, MAGIC_V2, decode_messages, decode_pull_result
+from offsetguard.sources.rocketmq.message import MAGIC_V2, decode_messages, decode_pull_result
 from offsetguard.sources.state_files.config_file import read_state_file
 from offsetguard.sources.state_files.consume_queue import read_topic
 from offsetguard.tables import BROKER_SNAPSHOTS, BROKER_STATS, CLIENT_QUEUE_SNAPSHOTS, CLIENT_SNAPSHOTS
-from offsetguard_peers.scripted.broker import event_body, message_record
+from offsetguard_peers.scripted.broker import event_body
+from offsetguard_peers.scripted.messages import batched, message_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ def protocol_targets() -> list[Target]:
     answers = [
         RemotingCommand(code=0, opaque=number, flag=1, remark=remark, ext_fields={"offset": "3"}, body=body)
         for number, (remark, body) in enumerate(
-            [(None, b""), ("not set any response code", b"{}"), ("FOUND", message_record(0, b"x")), (None, b"y" * 999)]
+            [(None, b""), ("not set any response code", b"{}"), ("FOUND", message_record(b"x")), (None, b"y" * 999)]
         )
     ]
     headers = {
@@ -109,32 +110,21 @@ def _connection(stream: bytes) -> int:
 def message_targets() -> list[Target]:
     """Return the readers of stored messages, and of the answer that brings them."""
     properties = b"KEYS\x01G\x02TAGS\x01G\x02"
-    plain = _record(MAGIC_V1, 0, b"hello", properties)
-    inner = struct.pack(">iiiii", 25, 0, 0, 0, 5) + b"hello"
-    inner = struct.pack(">i", len(inner) + 6) + inner[4:] + struct.pack(">h", 0)
+    record = partial(message_record, crc=0, properties=properties)  # no CRC: what is mutated is read all the same
     records = [
-        plain,
-        plain * 3,
-        _record(MAGIC_V2, 0, b"hello", properties),
-        _record(MAGIC_V1, 0x1, zlib.compress(b"hello" * 50), properties),
-        _record(MAGIC_V2, 0x1 | 1 << 8, b"\x04\x22\x4d\x18" + b"\0" * 20, properties),
-        _record(MAGIC_V2, 0x1 | 2 << 8, b"\x28\xb5\x2f\xfd" + b"\0" * 20, properties),
-        _record(MAGIC_V2, 0x40 | 0x80, inner * 3, properties),
-        _record(MAGIC_V1, 0x30, b"six", properties),
+        record(),
+        record() * 3,
+        record(magic=MAGIC_V2),
+        record(zlib.compress(b"hello" * 50), sys_flag=0x1),
+        record(b"\x04\x22\x4d\x18" + b"\0" * 20, magic=MAGIC_V2, sys_flag=0x1 | 1 << 8),
+        record(b"\x28\xb5\x2f\xfd" + b"\0" * 20, magic=MAGIC_V2, sys_flag=0x1 | 2 << 8),
+        record(batched(b"hello") * 3, magic=MAGIC_V2, sys_flag=0x40 | 0x80),
+        record(b"six", sys_flag=0x30),
     ]
     return [
         Target("messages", decode_messages, records, refusals=(), weight=40),
         Target("pull result", _pull_result, [b"3,0,9", b"-1,,x", b"9223372036854775808,1,2"], weight=8),
     ]
-
-
-def _record(magic: int, sys_flag: int, body: bytes, properties: bytes) -> bytes:
-    host = bytes(16 if sys_flag & 0x10 else 4) + struct.pack(">i", 10911)
-    store = bytes(16 if sys_flag & 0x20 else 4) + struct.pack(">i", 10911)
-    rest = struct.pack(">iiiiqqiq", magic, 0, 0, 0, 7, 1400, sys_flag, 1795214730000) + host
-    rest += struct.pack(">q", 1795214730000) + store + struct.pack(">iqi", 0, 0, len(body)) + body
-    rest += (b"\x01T" if magic == MAGIC_V1 else b"\0\x01T") + struct.pack(">h", len(properties)) + properties
-    return struct.pack(">i", len(rest) + 4) + rest
 
 
 def _pull_result(data: bytes) -> object:
@@ -341,5 +331,5 @@ def _stats_rows(body: bytes) -> None:
 
 
 def _event(body: bytes) -> object:
-    messages, _ = decode_messages(message_record(7, body))
+    messages, _ = decode_messages(message_record(body))
     return [decode_event(message) for message in messages]

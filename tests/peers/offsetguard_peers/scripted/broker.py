@@ -9,7 +9,6 @@ Bodies are written as a 4.x broker writes them (fastjson); `trouble` may take ov
 from __future__ import annotations
 
 import json
-import struct
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -17,7 +16,7 @@ from dataclasses import dataclass, field
 
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
-from offsetguard.sources.rocketmq.message import MAGIC_V1
+from offsetguard_peers.scripted.messages import message_record
 from offsetguard_peers.scripted.peer import Conversation, ScriptedPeer
 
 Trouble = Callable[["Conversation", "RemotingCommand"], Awaitable[bool]]
@@ -233,8 +232,15 @@ class ScriptedBroker:
         else:
             following = min(end, start + min(8, int(request.ext_fields["maxMsgNums"])))
             fields["nextBeginOffset"] = str(following)
+            now_ms = int(time.time() * 1000)
             records = (
-                message_record(offset, self.events[offset - self.first_event]) for offset in range(start, following)
+                message_record(
+                    self.events[offset - self.first_event],
+                    topic=EVENT_TOPIC.encode(),
+                    queue_offset=offset,
+                    stored_ms=now_ms,
+                )
+                for offset in range(start, following)
             )
             conversation.answer(request, 0, "FOUND", fields, b"".join(records))
 
@@ -247,17 +253,6 @@ def event_body(group: str, requested: int, corrected: int) -> bytes:
     queue = {"brokerName": "broker-a", "queueId": 0, "topic": "orders"}
     document = {"consumerGroup": group, "messageQueue": queue, "offsetNew": corrected, "offsetRequest": requested}
     return _json(document).encode()
-
-
-def message_record(queue_offset: int, body: bytes) -> bytes:
-    """Return one message as a broker stores it; layout: `offsetguard.sources.rocketmq.message`."""
-    now_ms = int(time.time() * 1000)
-    host = bytes((127, 0, 0, 1)) + struct.pack(">i", 10911)
-    topic = EVENT_TOPIC.encode()
-    rest = struct.pack(">iiiiqqiq", MAGIC_V1, 0, 0, 0, queue_offset, queue_offset * 200, 0, now_ms) + host
-    rest += struct.pack(">q", now_ms) + host + struct.pack(">iq", 0, 0)
-    rest += struct.pack(">i", len(body)) + body + bytes((len(topic),)) + topic + struct.pack(">h", 0)
-    return struct.pack(">i", len(rest) + 4) + rest
 
 
 @asynccontextmanager

@@ -39,26 +39,6 @@ def test_a_message_of_a_pattern_is_wanted_and_its_groups_have_no_line_feed(
     assert all(WANTED.search(layout.example + message) for layout in LAYOUTS)
 
 
-@pytest.mark.parametrize(
-    ("regex", "texts"),
-    [
-        ("^ab", {"ab"}),
-        (r"^\[a\]\.b", {"[a].b"}),
-        ("^a[0-9]b", {"a"}),
-        ("^a(?:b|cd?)e", {"abe", "ace", "acde"}),
-        ("^(a|b[)|]c)d", {"ad", "b"}),
-        ("^ab*c", {"a"}),
-        ("^a(?:bc){2}d", {"a"}),
-        ("^(?:a)?b", {"ab", "b"}),
-        ("^a(?![^\n])b", {"a"}),
-        ("^(?:[a-z]{2}|x)y", {"", "xy"}),
-        (r"^a\3b", {"a"}),
-    ],
-)
-def test_beginnings_are_read_up_to_what_varies(regex: str, texts: set[str]) -> None:
-    assert beginnings(regex) == texts
-
-
 def test_every_pattern_begins_with_something() -> None:
     """A pattern that may begin with anything makes every line of every log one to look at.
 

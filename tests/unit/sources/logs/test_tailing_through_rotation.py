@@ -8,6 +8,8 @@ import shutil
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from hypothesis import strategies as st
 
 from offsetguard.config import LogSource
 from offsetguard.sources.logs.log_files import LogCursor
-from offsetguard.sources.logs.tailing import LogLimits, LogReading, read_logs
+from offsetguard.sources.logs.tailing import LogLimits, read_logs
 from offsetguard_peers.cases.running import examples
 
 WINDOW = 4  # rotated files that are kept, as logback's fixed window
@@ -42,10 +44,8 @@ class RotatingWriter:
         self._half_line = b""
         for _ in range(records):
             self.count += 1
-            second = (
-                f"2026-11-{1 + self.count // 86400 % 28:02d} {self.count // 3600 % 24:02d}:{self.count // 60 % 60:02d}"
-            )
-            text += f"{second}:{self.count % 60:02d} WARN Thread_1 - remove topic offset, T{self.count}@G\n".encode()
+            at = datetime(2026, 11, 1) + timedelta(seconds=self.count)  # noqa: DTZ001 as logs write it
+            text += f"{at} WARN Thread_1 - remove topic offset, T{self.count}@G\n".encode()
             if stack_trace:
                 text += b"java.lang.IllegalStateException: 2026\n\tat org.apache.rocketmq.Broker.run(Broker.java:1)\n"
         if half < 1 and text:
@@ -56,14 +56,14 @@ class RotatingWriter:
 
     def rename(self) -> None:
         """Rotate as logback does without compression: broker.1.log is the newest."""
-        self._finish_line()
+        self.finish_line()
         self._make_room(".log")
         self.live.rename(self.archive / "broker.1.log")
         self.live.touch()
 
     def compress(self) -> None:
         """Rotate as logback does with compression."""
-        self._finish_line()
+        self.finish_line()
         self._make_room(".log.gz")
         (self.archive / "broker.1.log.gz").write_bytes(gzip.compress(self.live.read_bytes()))
         self.live.unlink()
@@ -71,7 +71,7 @@ class RotatingWriter:
 
     def copy_and_truncate(self) -> None:
         """Rotate as logrotate's copytruncate does."""
-        self._finish_line()
+        self.finish_line()
         for number in range(WINDOW, 0, -1):
             older = self.folder / f"broker.log.{number}"
             if older.exists():
@@ -82,21 +82,19 @@ class RotatingWriter:
 
     def gzip_the_newest(self) -> None:
         """Compress the newest rotated file that is not compressed, as logrotate's delaycompress does."""
-        for path in (self.archive / "broker.1.log", self.folder / "broker.log.1"):
-            if path.exists():
-                path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes()))
-                path.unlink()
+        for path in self._newest_rotated():
+            path.with_name(path.name + ".gz").write_bytes(gzip.compress(path.read_bytes()))
+            path.unlink()
 
     def begin_to_compress(self) -> None:
         """Be in the middle of a compression: both files are there, the compressed one is not complete."""
-        for path in (self.archive / "broker.1.log", self.folder / "broker.log.1"):
-            if path.exists():
-                data = gzip.compress(path.read_bytes())
-                path.with_name(path.name + ".gz").write_bytes(data[: len(data) // 2])
+        for path in self._newest_rotated():
+            data = gzip.compress(path.read_bytes())
+            path.with_name(path.name + ".gz").write_bytes(data[: len(data) // 2])
 
     def rename_to_compress(self) -> None:
         """Rotate as logback does, as far as the rename before the compression."""
-        self._finish_line()
+        self.finish_line()
         self._rotations += 1
         self.live.rename(self.folder / f"broker.log{1_795_247_178_918 + self._rotations}.tmp")
         self.live.touch()
@@ -105,10 +103,6 @@ class RotatingWriter:
         """Empty the file, as people do."""
         self._half_line = b""
         self.live.write_bytes(b"")
-
-    def finish(self) -> None:
-        """Complete the half line."""
-        self._finish_line()
 
     def lines_on_disk(self) -> set[str]:
         """Topics of the complete lines that can still be read."""
@@ -126,10 +120,14 @@ class RotatingWriter:
             }
         return found
 
-    def _finish_line(self) -> None:
+    def finish_line(self) -> None:
+        """Complete the half line."""
         with self.live.open("ab") as file:
             file.write(self._half_line)
         self._half_line = b""
+
+    def _newest_rotated(self) -> list[Path]:
+        return [path for path in (self.archive / "broker.1.log", self.folder / "broker.log.1") if path.exists()]
 
     def _make_room(self, suffix: str) -> None:
         for number in range(WINDOW, 0, -1):
@@ -176,7 +174,7 @@ class Reader:
 
     def round(self) -> bool:
         """Read once and keep the cursors; False when nothing changed."""
-        reading = self.dying_round()
+        reading = read_logs([self._source], self.cursors, self._limits)
         moved = reading.cursors != self.cursors or bool(reading.events)
         self.cursors = reading.cursors
         self.topics += [str(event.fields["topic"]) for event in reading.events]
@@ -185,9 +183,20 @@ class Reader:
         self.told += [cursor.note for cursor in reading.cursors if cursor.note]
         return moved
 
-    def dying_round(self) -> LogReading:
-        """Read once; what was read is lost with the cursors."""
-        return read_logs([self._source], self.cursors, self._limits)
+    def take(self, steps: Sequence[tuple[str, dict[str, Any]]], writer: RotatingWriter) -> None:
+        """Let the steps happen, the reader's own among them, and read until nothing is left."""
+        for name, arguments in steps:
+            if name == "read":
+                self.round()
+            elif name == "die":  # what was read is lost with the cursors
+                read_logs([self._source], self.cursors, self._limits)
+            elif name == "lose":
+                self.cursors = ()
+            else:
+                getattr(writer, name)(**arguments)
+        writer.finish_line()
+        while self.round():
+            pass
 
 
 @given(steps_of("read", "die"), st.sampled_from([300, 5_000, 1 << 20]))
@@ -199,16 +208,7 @@ def test_every_complete_line_is_read_once_while_the_cursor_is_durable(steps, bud
         reader = Reader(folder, ["*.log"], budget)
         writer.append(1)
         reader.round()
-        for name, arguments in steps:
-            if name == "read":
-                reader.round()
-            elif name == "die":
-                reader.dying_round()
-            else:
-                getattr(writer, name)(**arguments)
-        writer.finish()
-        while reader.round():
-            pass
+        reader.take(steps, writer)
         assert len(reader.topics) == len(set(reader.topics))
         assert len(reader.keys) == len(set(reader.keys))
         assert writer.lines_on_disk() - set(reader.topics) == set()
@@ -224,16 +224,7 @@ def test_after_the_cursors_are_lost_the_same_lines_come_again_under_the_same_key
     with tempfile.TemporaryDirectory() as folder:
         writer = RotatingWriter(Path(folder))
         reader = Reader(folder, ["broker*", "otherdays/*"])
-        for name, arguments in steps:
-            if name == "read":
-                reader.round()
-            elif name == "lose":
-                reader.cursors = ()
-            else:
-                getattr(writer, name)(**arguments)
-        writer.finish()
-        while reader.round():
-            pass
+        reader.take(steps, writer)
         assert len(set(reader.keys)) == len(set(reader.topics))
         assert len(set(zip(reader.keys, reader.topics, strict=True))) == len(set(reader.keys))
         assert writer.lines_on_disk() - set(reader.topics) == set()
@@ -260,7 +251,7 @@ def test_every_line_is_read_once_while_another_thread_writes_and_rotates(tmp_pat
                     time.sleep(0.001)
                 getattr(writer, chosen.choice(["rename", "compress", "copy_and_truncate", "gzip_the_newest"]))()
                 rotated.append(len(rounds))
-        writer.finish()
+        writer.finish_line()
         done.set()
 
     thread = threading.Thread(target=write, daemon=True)

@@ -22,38 +22,10 @@ from offsetguard.sources.rocketmq.message import (
     decode_messages,
     decode_pull_result,
 )
+from offsetguard_peers.scripted.messages import batched
+from offsetguard_peers.scripted.messages import message_record as record
 
 LZ4, ZSTD = 1 << 8, 2 << 8
-
-
-def record(
-    body: bytes = b"hello",
-    *,
-    magic: int = MAGIC_V1,
-    topic: bytes = b"T1",
-    properties: bytes = b"",
-    sys_flag: int = 0,
-    queue_offset: int = 7,
-    crc: int | None = None,
-    total: int | None = None,
-) -> bytes:
-    """Write a record as a broker does; `total` and `crc` may be made wrong."""
-    fields = b"".join(
-        (
-            struct.pack(">iii", zlib.crc32(body) & 0x7FFFFFFF if crc is None else crc, 3, 5),
-            struct.pack(">qqi", queue_offset, 695, sys_flag),
-            struct.pack(">q", 1795214730052) + host(is_v6=bool(sys_flag & 0x10)),
-            struct.pack(">q", 1795214730053) + host(is_v6=bool(sys_flag & 0x20)),
-            struct.pack(">iqi", 2, -1, len(body)) + body,
-            struct.pack(">B" if magic == MAGIC_V1 else ">H", len(topic)) + topic,
-            struct.pack(">H", len(properties)) + properties,
-        )
-    )
-    return struct.pack(">ii", 8 + len(fields) if total is None else total, magic) + fields
-
-
-def host(*, is_v6: bool) -> bytes:
-    return (bytes(15) + b"\1" if is_v6 else b"\x7f\0\0\1") + struct.pack(">i", 20911)
 
 
 def only(data: bytes) -> Message:
@@ -110,10 +82,8 @@ def test_compressed_bodies_are_given_plain(sys_flag: int, stored: bytes) -> None
 
 
 def test_an_inner_batch_becomes_its_messages() -> None:
-    inner = b"".join(
-        struct.pack(">iiiii", 0, 0, 0, flag, len(body)) + body + struct.pack(">h", len(props)) + props
-        for flag, body, props in [(1, b"one", b"TAGS\x01a\x02"), (2, b"", b""), (3, b"three", b"KEYS\x01k")]
-    )
+    inner = batched(b"one", flag=1, properties=b"TAGS\x01a\x02") + batched(b"", flag=2)
+    inner += batched(b"three", flag=3, properties=b"KEYS\x01k")
     messages, undecodable = decode_messages(record(inner, sys_flag=0x40 | 0x80, queue_offset=100))
     assert undecodable == []
     assert [(m.queue_offset, m.flag, m.body, m.tags) for m in messages] == [
@@ -165,9 +135,8 @@ def test_compressed_messages_that_together_unfold_to_gigabytes_are_not_unfolded(
 
 def test_a_batch_of_very_many_messages_with_very_many_properties_is_not_unfolded() -> None:
     """Each message of a batch has all properties of the batch: 22 bytes become megabytes."""
-    inner = struct.pack(">iiiii", 22, 0, 0, 0, 0) + struct.pack(">h", 0)
     properties = b"".join(f"k{number}\x01\x02".encode() for number in range(4000))
-    batch = record(inner * 100_000, sys_flag=0x40 | 0x80, properties=properties)
+    batch = record(batched(b"") * 100_000, sys_flag=0x40 | 0x80, properties=properties)
     messages, undecodable = decode_messages(record(b"before") + batch)
     assert [message.body for message in messages] == [b"before"]
     assert [item.raw for item in undecodable] == [batch]
