@@ -76,7 +76,7 @@ def main() -> int:
         slack.workspace.limits = RateLimits(time.monotonic)
         channels = Channels(
             MailChannel(smtp.host, smtp.port, timeout_s=60, sender="offsetguard@example.org"),
-            SlackChannel.with_token(slack.token, base_url=slack.api_url, timeout_s=60),
+            SlackChannel.with_token(slack.token, base_url=slack.api_url, timeout=60),
         )
         config = config_of(parsed.teams)
         world = World(engine, config, channels)

@@ -159,7 +159,6 @@ def test_when_the_group_has_caught_up_everybody_hears_of_it_once(story: Story, l
     told = story.resolved.about(line)
     mail, message = told.mails[-1], told.slack[-1]
     assert re.search("resolved", str(mail.message["Subject"]), re.IGNORECASE)
-    assert mail.text is not None
     assert GROUP in mail.text
     assert mail.message["References"] == told.mails[0].message["References"], "not in the thread of the warning"
     assert message.thread_ts == told.slack[0].ts

@@ -20,7 +20,7 @@ from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from offsetguard.config import Delivery
-from offsetguard.deliver.heartbeat import Heartbeat, beat
+from offsetguard.deliver.heartbeat import beat
 from offsetguard_airflow.task_inputs import open_workspace
 
 _log = logging.getLogger(__name__)
@@ -33,24 +33,19 @@ class Log(Protocol):
         """Write a line."""
 
 
-def open_heartbeat(delivery: Delivery) -> Heartbeat | None:
-    """Return it when the configuration names one: by its address, or by a connection whose password is the address.
-
-    Raises AirflowNotFoundException when the connection that is named does not exist.
-    """
-    if delivery.heartbeat_connection is not None:
-        return Heartbeat(BaseHook.get_connection(delivery.heartbeat_connection).password or "")
-    return None if delivery.heartbeat_url is None else Heartbeat(delivery.heartbeat_url)
-
-
 def tell_heartbeat(delivery: Delivery, reasons: Sequence[str], log: Log) -> None:
-    """Say well, or what is not, and log why that was not heard; nothing when the configuration names no heartbeat."""
-    try:
-        heartbeat = open_heartbeat(delivery)
-    except AirflowNotFoundException as error:
-        log.error("no heartbeat is sent: %s (delivery.heartbeat_connection names it)", error)
-        return
-    if heartbeat is not None and (unheard := beat(heartbeat, reasons)):
+    """Say well, or what is not, and log why that was not heard; nothing when the configuration names no heartbeat.
+
+    It names the address, or a connection whose password is the address.
+    """
+    address = delivery.heartbeat_url
+    if delivery.heartbeat_connection is not None:
+        try:
+            address = BaseHook.get_connection(delivery.heartbeat_connection).password or ""
+        except AirflowNotFoundException as error:
+            log.error("no heartbeat is sent: %s (delivery.heartbeat_connection names it)", error)
+            return
+    if address is not None and (unheard := beat(address, reasons)):
         log.error("%s; whoever listens will raise the alarm", unheard)
 
 

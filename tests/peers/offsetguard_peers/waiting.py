@@ -1,9 +1,11 @@
-"""The one way in which tests wait: for a condition, with a limit that a busy machine keeps."""
+"""The one way in which tests wait for a condition, with a limit that a busy machine keeps; and do things at once."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 PATIENCE_S = 480.0  # nothing needs a tenth of it, but for slaves of 5.x, which learn of topics once in a minute
@@ -30,3 +32,15 @@ def wait_until(
             raise TimeoutError(f"waited {timeout_s:.0f} s for {told}; the last answer was {answer!r}")
         time.sleep(every_s)
     return answer
+
+
+def at_once(count: int, action: Callable[[], Answer]) -> list[Answer]:
+    """Do the same in so many threads that begin together; returns what each returns, raises what one raises."""
+    start = threading.Barrier(count)
+
+    def act() -> Answer:
+        start.wait()
+        return action()
+
+    with ThreadPoolExecutor(count) as pool:
+        return [each.result() for each in [pool.submit(act) for _ in range(count)]]

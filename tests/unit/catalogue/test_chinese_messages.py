@@ -17,13 +17,13 @@ from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.decide.incidents.lifecycle import opened_by
 from offsetguard.decide.incidents.visibility import Unanswered
 from offsetguard.decide.message_views import MessageContext, message_view
-from offsetguard.deliver.messages.mail import render_mail
 from offsetguard.deliver.messages.slack import render_slack
 from offsetguard.judge.registry import RULES, judge, look
 from offsetguard.judge.windows.windows import judge_queues
 from offsetguard.model.incident import Incident
 from offsetguard.model.notification import GroupKey
 from offsetguard.model.views import MessageView, NotificationReason
+from offsetguard_peers.cases.messages import mail_of, text_objects
 from offsetguard_peers.cases.rules import config_of, facts_of, fold_ahead
 from offsetguard_peers.cases.running import for_each, is_thorough, read_cases
 from offsetguard_peers.cases.texts import english_words
@@ -76,26 +76,10 @@ def view_of(incident: Incident, locale: Locale, *, over: bool = False) -> Messag
     )
 
 
-def mail_of(view: MessageView) -> tuple[str, str, str]:
-    """Return a mail's subject, text and HTML."""
-    mail = render_mail(view, sender="guard@example.org", receiver="ops@example.org", idempotency_key="key", sent_at=NOW)
-    parts = (mail.get_body(("plain",)), mail.get_body(("html",)))
-    text, html = (part.get_content() if part is not None else "" for part in parts)
-    return str(mail["Subject"]), text, html
-
-
 def slack_of(view: MessageView) -> str:
     """Return all that a Slack message shows, one text per line."""
     message = render_slack(view, idempotency_key="key")
-    return "\n".join([message.text, *_texts(message.blocks)])
-
-
-def _texts(block: Any) -> Iterator[str]:
-    if isinstance(block, dict):
-        yield from ([block["text"]] if isinstance(block.get("text"), str) else [])
-        yield from (text for below in block.values() for text in _texts(below))
-    elif isinstance(block, list):
-        yield from (text for below in block for text in _texts(below))
+    return "\n".join([message.text, *(each["text"] for each in text_objects(message.blocks))])
 
 
 def names_of(value: Any) -> Iterator[str]:
@@ -123,8 +107,8 @@ def test_no_english_is_left_in_a_chinese_message(path: Path) -> None:
             missing.discard(evidence.variant)
             over = replace(incident, resolved_at=NOW, resolution=RULES[rule_id].recovered)
             for view in (view_of(incident, CHINESE), view_of(over, CHINESE, over=True)):
-                subject, text, _ = mail_of(view)
-                for said in (subject, text, slack_of(view)):
+                mail = mail_of(view)
+                for said in (mail.message["Subject"], mail.text, slack_of(view)):
                     assert not english_words(said, names), (rule_id, case["why"], said)
 
 
@@ -136,12 +120,12 @@ def first(rule_id: str, variant: str) -> Incident:
 
 
 def test_a_message_reads_as_an_operator_would_write_it() -> None:
-    subject, text, _ = mail_of(view_of(first("accumulation", "growing"), CHINESE))
-    assert subject == "[警告] demo · billing · 消息堆积"
-    assert "billing 在 orders 上堆积 600 条消息，且仍在增加" in text
-    assert "请增加客户端（顺序消费组请增加队列）或提高监听器的处理速度" in text
-    assert "mqadmin consumerStatus -n '10.0.0.1:9876;10.0.0.2:9876' -g billing -s" in text
-    assert "2026-11-21 18:39:00 UTC+8" in text
+    mail = mail_of(view_of(first("accumulation", "growing"), CHINESE))
+    assert mail.message["Subject"] == "[警告] demo · billing · 消息堆积"
+    assert "billing 在 orders 上堆积 600 条消息，且仍在增加" in mail.text
+    assert "请增加客户端（顺序消费组请增加队列）或提高监听器的处理速度" in mail.text
+    assert "mqadmin consumerStatus -n '10.0.0.1:9876;10.0.0.2:9876' -g billing -s" in mail.text
+    assert "2026-11-21 18:39:00 UTC+8" in mail.text
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -150,7 +134,8 @@ def test_moments_in_every_text_follow_the_readers_zone(language: str) -> None:
     incident = first("offset_reset", "moved_back")
     for zone, shown in (("UTC", "10:39:30 UTC"), ("Asia/Kolkata", "16:09:30 UTC+5:30")):
         view = view_of(incident, Locale.of(language, zone))
-        for said in (*mail_of(view)[1:], slack_of(view)):
+        mail = mail_of(view)
+        for said in (mail.text, mail.html, slack_of(view)):
             assert shown in said
             assert zone == "UTC" or "10:39:30" not in said
 
@@ -158,7 +143,8 @@ def test_moments_in_every_text_follow_the_readers_zone(language: str) -> None:
 def test_an_end_that_is_not_a_recovery_is_told_in_the_readers_language() -> None:
     gone = Sentence("group_is_gone", consumer_group="billing")
     incident = replace(first("accumulation", "growing"), resolved_at=NOW, resolution=gone)
-    for said in (mail_of(view_of(incident, CHINESE, over=True))[1], slack_of(view_of(incident, CHINESE, over=True))):
+    view = view_of(incident, CHINESE, over=True)
+    for said in (mail_of(view).text, slack_of(view)):
         assert "消费组 billing 已不存在" in said
 
 
@@ -169,19 +155,13 @@ def test_what_is_not_seen_any_more_says_why_in_the_readers_language() -> None:
     assert cause.startswith("目前无法观测（broker-a 没有返回位点）。此前：消费组 billing")
 
 
-def test_what_a_release_before_kept_without_figures_stays_english() -> None:
-    """Better a message in English than none; the next interval brings the figures."""
+def test_an_incident_that_another_release_kept_stays_english() -> None:
+    """Without figures, or of a rule or variant that is gone: better in English than not at all."""
     incident = first("accumulation", "growing")
-    kept = replace(incident, evidence=replace(incident.evidence, text_figures={}))
-    assert IncidentWords(kept, CHINESE).cause == incident.evidence.cause
-    assert IncidentWords(kept, CHINESE).summary == incident.evidence.summary
-
-
-def test_an_incident_of_a_rule_or_variant_that_is_gone_stays_english() -> None:
-    incident = first("accumulation", "growing")
+    no_figures = replace(incident, evidence=replace(incident.evidence, text_figures={}))
     no_rule = replace(incident, subject=replace(incident.subject, rule_id="of_yesterday"), resolution="recovered")
     no_variant = replace(incident, evidence=replace(incident.evidence, variant="of_yesterday"))
-    for one in (no_rule, no_variant):
+    for one in (no_figures, no_rule, no_variant):
         assert IncidentWords(one, CHINESE).summary == incident.evidence.summary
     assert IncidentWords(no_rule, CHINESE).resolution == "recovered"
 
@@ -191,11 +171,8 @@ def test_in_english_and_utc_the_words_are_those_that_were_kept() -> None:
         for number in range(len(cases(path)[:3])):
             for incident in incidents(path, number):
                 words, evidence = IncidentWords(incident, ENGLISH_UTC), incident.evidence
-                assert (words.summary, words.cause, words.do_next) == (
-                    evidence.summary,
-                    evidence.cause,
-                    evidence.do_next,
-                )
+                kept = (evidence.summary, evidence.cause, evidence.do_next)
+                assert (words.summary, words.cause, words.do_next) == kept
 
 
 @pytest.mark.parametrize("rule_id", ["accumulation", "lock_not_released", "offset_store_not_persisting"])
@@ -208,19 +185,11 @@ def test_hostile_names_stay_harmless_in_chinese(rule_id: str) -> None:
     subject = replace(incident.subject, consumer_group=HOSTILE, topic=HOSTILE)
     evidence = replace(incident.evidence, text_figures=figures)
     view = view_of(replace(incident, subject=subject, evidence=evidence), CHINESE)
-    mail_subject, text, html = mail_of(view)
-    for said in (mail_subject, text, html, slack_of(view)):
+    mail, message = mail_of(view), render_slack(view, idempotency_key="key")
+    for said in (mail.message["Subject"], mail.text, mail.html, slack_of(view)):
         assert "\u202e" not in said
         assert "{lag_ms:duration}" in said
-    assert "\nBcc:" not in f"{mail_subject}\n{text}"
-    assert "<script" not in html
-    message = render_slack(view, idempotency_key="key")
-    assert not any("<!channel>" in said for said in (message.text, *_markup(message.blocks)))
-
-
-def _markup(block: Any) -> Iterator[str]:
-    if isinstance(block, dict):
-        yield from ([block["text"]] if block.get("type") == "mrkdwn" else [])
-        yield from (text for below in block.values() for text in _markup(below))
-    elif isinstance(block, list):
-        yield from (text for below in block for text in _markup(below))
+    assert "\nBcc:" not in f"{mail.message['Subject']}\n{mail.text}"
+    assert "<script" not in mail.html
+    markup = [each["text"] for each in text_objects(message.blocks) if each["type"] == "mrkdwn"]
+    assert not any("<!channel>" in said for said in (message.text, *markup))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
@@ -11,14 +12,16 @@ from sqlalchemy import Engine
 from offsetguard.config import Config
 from offsetguard.deliver.daily_reports import WrittenReport, day_span, day_to_report, write_daily_reports
 from offsetguard.model.forecast import Basis, Forecast, Kind, Outcome, Stated
-from offsetguard.model.incident import EventKind, Evidence, Incident, IncidentEvent, Subject
+from offsetguard.model.incident import EventKind, Incident, IncidentEvent
 from offsetguard.model.intervals import Interval
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import DailyReportView, DataQuality, ForecastQuality
 from offsetguard.store import cycles, incidents, judge_memory, judged_intervals, outbox
+from offsetguard.store.cycles import Cycle
 from offsetguard.store.database import writing
 from offsetguard.store.judged_intervals import JudgedInterval
 from offsetguard.store.models import Mode
+from offsetguard_peers.judging.records import an_incident
 
 DAY = date(2026, 11, 21)
 MORNING = datetime(2026, 11, 22, 0, 5, tzinfo=UTC)  # 08:05 in Shanghai
@@ -44,30 +47,15 @@ def config(**delivery: Any) -> Config:
 
 
 def incident(group: str, opened_at: datetime, resolved_at: datetime | None = None, **more: Any) -> Incident:
-    evidence = Evidence(
-        severity=more.pop("severity", Severity.CRITICAL),
-        state="STOPPED",
-        variant="default",
-        summary=f"{group} is offline",
-        cause="No client is online.",
-        do_next="Start it.",
-        figures={},
-        queues=(),
-        queue_count=0,
-        broker_names=frozenset(),
-    )
-    return Incident(
+    """Return a critical one unless said otherwise."""
+    fields = {"severity": Severity.CRITICAL, "peak_figure": "effective_lag", "peak": 20_000, **more}
+    return an_incident(
+        "consumer_offline",
         incident_id=f"{group} {opened_at:%d%H}",
-        subject=Subject("demo", "consumer_offline", group, "orders"),
+        consumer_group=group,
         opened_at=opened_at,
-        last_seen_at=resolved_at or opened_at,
-        seen_count=1,
-        evidence=evidence,
-        peak_figure="effective_lag",
-        peak=20_000,
         resolved_at=resolved_at,
-        resolution=None if resolved_at is None else "caught up",
-        **more,
+        **fields,
     )
 
 
@@ -187,20 +175,11 @@ def test_a_report_says_how_much_of_the_day_was_seen(engine: Engine) -> None:
             interval = Interval(START + timedelta(minutes=n))
             mode = Mode.LATE if n == 7 else Mode.LIVE
             judged_intervals.record(session, JudgedInterval("demo", interval, interval.end, mode, 0, 0, 0, 0))
-    for n in (3, 4):
-        cycles.record(
-            engine,
-            cycles.Cycle(
-                cluster="demo",
-                interval=Interval(START + timedelta(minutes=n)),
-                run_id=f"run {n}",
-                started_at=START,
-                finished_at=START,
-                verdict=None if n == 3 else "published",
-                violations={"OG-Q01": 2, "OG-Q03": 1},
-                quarantined=5,
-            ),
-        )
+    failed = Cycle(
+        "demo", Interval(START), "run", START, START, None, violations={"OG-Q01": 2, "OG-Q03": 1}, quarantined=5
+    )
+    cycles.record(engine, failed)
+    cycles.record(engine, replace(failed, interval=Interval(START + timedelta(minutes=4)), verdict="published"))
     view = write(engine)
     assert view.data == (
         DataQuality(

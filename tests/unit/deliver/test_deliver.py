@@ -3,42 +3,24 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import Engine
 
 from offsetguard.deliver.channels.channel import Unavailable
 from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
 from offsetguard.deliver.deliver import deliver_due
-from offsetguard.deliver.lane_service import DeliveryReport, Result, wait_before_retry
+from offsetguard.deliver.lane_service import Result, wait_before_retry
 from offsetguard.store import outbox
 from offsetguard.store.models import Status
 from offsetguard.store.outbox import WAITS_FOR_EARLIER
 from offsetguard_peers.databases import newest_accepted
-from offsetguard_peers.delivery.world import (
-    LATER,
-    NOW,
-    RESOLVED,
-    VIEW,
-    DeliveryWorld,
-    delivery_world,
-)
+from offsetguard_peers.delivery.world import LATER, NOW, RESOLVED, VIEW
+from offsetguard_peers.delivery.world import DeliveryWorld as World
 from offsetguard_peers.slack.server import Failure
-from offsetguard_peers.smtp.server import Conduct
 from offsetguard_peers.waiting import wait_until
-
-World = DeliveryWorld
-
-
-@pytest.fixture
-def world(engine: Engine) -> Iterator[DeliveryWorld]:
-    """Start it and stop it."""
-    with delivery_world(engine) as started:
-        yield started
 
 
 def test_due_messages_are_accepted_once_and_logged_with_their_receipts(world: World) -> None:
@@ -52,7 +34,7 @@ def test_due_messages_are_accepted_once_and_logged_with_their_receipts(world: Wo
         "orders@example.com": mail.message["Message-ID"],
         "#alerts": f"C0ALERTS {posted.ts}",
     }
-    assert str(mail.message["Subject"]).startswith("[CRITICAL] demo · order-group")
+    assert str(mail.message["Subject"]).startswith("[CRITICAL] orders-cluster · order-group")
     assert deliver_due(world.engine, world.channels, now=LATER).deliveries == ()
     assert world.accepted() == ["#alerts", "orders@example.com"]
 
@@ -62,26 +44,11 @@ FAILURES: list[tuple[str, Callable[[World], object], Callable[[World], object]]]
     ("mail server down", lambda w: w.smtp.close_port(), lambda w: w.smtp.open_port()),
     ("mail server hangs", lambda w: w.smtp.hang_at_data(), lambda w: w.smtp.hang_at_data(False)),
     (
-        "mail server says nothing",
-        lambda w: setattr(w.smtp, "conduct", Conduct.SAY_NOTHING),
-        lambda w: setattr(w.smtp, "conduct", Conduct.SERVE),
-    ),
-    (
-        "recipient greylisted",
-        lambda w: w.smtp.answer_recipient("orders@example.com", "450 wait"),
-        lambda w: w.smtp.answer_recipient("orders@example.com", None),
-    ),
-    (
         "slack limits",
         lambda w: w.slack.fail_next("chat.postMessage", Failure(status=429, retry_after_s=60)),
-        lambda w: 0,
+        lambda w: None,
     ),
-    ("slack fails", lambda w: w.slack.fail_next("chat.postMessage", Failure(status=503)), lambda w: 0),
-    ("slack hangs", lambda w: w.slack.fail_next("chat.postMessage", Failure(hang=True)), lambda w: 0),
-    ("slack hangs up", lambda w: w.slack.fail_next("chat.postMessage", Failure(hang_up=True)), lambda w: 0),
-    ("slack token wrong", lambda w: w.slack.fail_next("chat.postMessage", Failure(error="invalid_auth")), lambda w: 0),
 ]
-NO_ANSWER_COMES = {"mail server hangs", "mail server says nothing", "slack hangs"}
 
 
 @pytest.mark.parametrize(("how", "breaks", "mends"), FAILURES, ids=[f[0] for f in FAILURES])
@@ -91,7 +58,7 @@ def test_what_fails_for_now_is_kept_with_its_reason_and_accepted_once_later(
     world.put("m", "orders@example.com")
     world.put("s", "#alerts")
     breaks(world)
-    impatient = replace(world, patience_s=2.0) if how in NO_ANSWER_COMES else world
+    impatient = replace(world, patience_s=2.0) if how == "mail server hangs" else world
     report = deliver_due(world.engine, impatient.channels, now=NOW)
     assert (report.sent, report.retried, report.failed) == (1, 1, 0), "the other channel is not concerned"
     (waiting,) = [row for row in world.rows().values() if row.status is Status.PENDING]
@@ -104,6 +71,7 @@ def test_what_fails_for_now_is_kept_with_its_reason_and_accepted_once_later(
 
 
 def test_a_refused_receiver_fails_for_good_stays_visible_and_delays_nobody(world: World) -> None:
+    """mqcloud puts all receivers into one mail, which the server refuses because of one: mail to nobody."""
     world.put("bad", "nobody@example.com")
     world.put("good", "orders@example.com")
     world.put("gone", "#archived")
@@ -111,6 +79,8 @@ def test_a_refused_receiver_fails_for_good_stays_visible_and_delays_nobody(world
     world.smtp.answer_recipient("nobody@example.com", "550 5.1.1 no such user")
     report = deliver_due(world.engine, world.channels, now=NOW)
     assert (report.sent, report.retried, report.failed) == (2, 0, 2)
+    assert report.reasons[0].startswith("mail to nobody@example.com: failed: ")
+    assert report.lasting_reasons == report.reasons
     assert "no such user" in str(world.rows()["bad"].last_error)
     assert "is_archived" in str(world.rows()["gone"].last_error)
     assert [row.status for row in world.rows().values()].count(Status.FAILED) == 2
@@ -119,19 +89,6 @@ def test_a_refused_receiver_fails_for_good_stays_visible_and_delays_nobody(world
     outbox.redrive(world.engine)
     assert deliver_due(world.engine, world.channels, now=LATER).sent == 1
     assert "nobody@example.com" in world.accepted()
-
-
-def test_one_bad_address_among_ten_costs_the_other_nine_nothing(world: World) -> None:
-    """mqcloud puts all of them into one mail, which the server refuses: mail to nobody."""
-    receivers = [f"{number}@example.com" for number in range(10)]
-    for receiver in receivers:
-        world.put(receiver, receiver)
-    world.smtp.answer_recipient("2@example.com", "550 5.1.1 no such user")
-    report = deliver_due(world.engine, world.channels, now=NOW)
-    assert (report.sent, report.failed) == (9, 1)
-    assert world.accepted() == [receiver for receiver in receivers if receiver != "2@example.com"]
-    assert report.reasons[0].startswith("mail to 2@example.com: failed: ")
-    assert report.lasting_reasons == report.reasons
 
 
 def test_mail_that_is_written_while_a_webhook_hangs_does_not_wait_for_it(world: World) -> None:
@@ -183,16 +140,12 @@ def test_messages_to_a_webhook_stand_one_below_the_other(world: World) -> None:
 
 
 WEBHOOK_FAILURES = [
-    (Failure(status=429, retry_after_s=60), Result.RETRIED, "may post no more for 60 s"),
-    (Failure(status=503), Result.RETRIED, "HTTP 503"),
     (Failure(error="invalid_token"), Result.RETRIED, "put the address of a new webhook into the connection"),
-    (Failure(error="no_service"), Result.RETRIED, "put the address of a new webhook into the connection"),
-    (Failure(error="invalid_payload"), Result.FAILED, "this is a defect of OffsetGuard"),
     (Failure(error="channel_is_archived"), Result.FAILED, "make a webhook for another channel"),
 ]
 
 
-@pytest.mark.parametrize(("failure", "result", "reason"), WEBHOOK_FAILURES, ids=[str(f[0]) for f in WEBHOOK_FAILURES])
+@pytest.mark.parametrize(("failure", "result", "reason"), WEBHOOK_FAILURES, ids=["mended", "for good"])
 def test_a_webhook_that_fails_keeps_its_message_with_the_reason(
     world: World, failure: Failure, result: Result, reason: str
 ) -> None:
@@ -226,14 +179,6 @@ def test_what_an_operator_should_know_although_it_was_accepted_is_told_once(worl
     assert report.sent == 2
     (remark,) = report.remarks
     assert "scope" in remark
-
-
-def test_what_slack_has_already_is_not_posted_again(world: World) -> None:
-    world.slack.fail_next("chat.postMessage", Failure(status=503, after_posting=True), Failure(hang_up=True))
-    world.put("s", "#alerts")
-    assert deliver_due(world.engine, world.channels, now=NOW).retried == 1
-    assert deliver_due(world.engine, world.channels, now=LATER).sent == 1
-    assert world.accepted() == ["#alerts"]
 
 
 def test_a_missing_connection_keeps_messages_with_the_reason(world: World) -> None:
@@ -290,23 +235,6 @@ def test_messages_of_one_thread_stand_below_the_first_in_slack(world: World) -> 
     deliver_due(world.engine, world.channels, now=NOW)
     first, second, other = world.slack.messages
     assert (first.thread_ts, second.thread_ts, other.thread_ts) == (None, first.ts, None)
-
-
-def test_two_deliverers_at_once_send_each_message_once(world: World) -> None:
-    receivers = [f"team-{number}@example.com" for number in range(12)]
-    for receiver in receivers:
-        world.put(receiver, receiver)
-    barrier = threading.Barrier(2)
-
-    def deliver() -> DeliveryReport:
-        barrier.wait()
-        return deliver_due(world.engine, world.channels, now=NOW)
-
-    with ThreadPoolExecutor(2) as pool:
-        reports = [one.result() for one in [pool.submit(deliver) for _ in range(2)]]
-    assert [reason for report in reports for reason in report.reasons] == []
-    assert sum(report.sent for report in reports) == 12
-    assert world.accepted() == sorted(receivers)
 
 
 def test_a_message_that_cannot_be_read_is_kept_as_failed_and_stops_nobody(world: World) -> None:

@@ -32,13 +32,6 @@ CLAIMS_HAVE_ENDED = LATER + timedelta(minutes=3)
 RANDOM_KILLS = examples(0.2)  # on each database; `make delivery-kills` does 200
 
 
-@pytest.fixture
-def world(each_engine: Engine) -> Iterator[DeliveryWorld]:
-    """On each kind of database."""
-    with delivery_world(each_engine) as started:
-        yield started
-
-
 # What is killed where: a name, the receiver, how the trap is set, how many repeats this costs
 STEPS: list[tuple[str, str, Callable[[DeliveryWorld, Callable[[], object]], object], int]] = [
     ("claimed, mail not handed over", "a@example.com", lambda w, kill: w.smtp.when(Step.RECIPIENT_NAMED, kill), 0),
@@ -54,11 +47,12 @@ STEPS: list[tuple[str, str, Callable[[DeliveryWorld, Callable[[], object]], obje
 
 @pytest.mark.parametrize(("receiver", "set_trap", "repeats"), [s[1:] for s in STEPS], ids=[s[0] for s in STEPS])
 def test_killed_at_a_step_the_message_still_arrives(
-    world: DeliveryWorld,
+    each_world: DeliveryWorld,
     receiver: str,
     set_trap: Callable[[DeliveryWorld, Callable[[], object]], object],
     repeats: int,
 ) -> None:
+    world = each_world
     world.put("warning", receiver)
     world.put("resolved", receiver, RESOLVED)
     victims: SimpleQueue[BaseProcess] = SimpleQueue()
@@ -96,8 +90,8 @@ def test_killed_amidst_the_transaction_of_the_log_nothing_of_it_stays(
 
 
 @pytest.mark.slow
-def test_killed_at_random_moments_nothing_is_lost_and_at_most_one_message_repeats(world: DeliveryWorld) -> None:
-    trials = KillTrials(world, seed=7)
+def test_killed_at_random_moments_nothing_is_lost_and_at_most_one_message_repeats(each_world: DeliveryWorld) -> None:
+    trials = KillTrials(each_world, seed=7)
     for _ in range(8 * RANDOM_KILLS):
         if trials.killed == RANDOM_KILLS:
             break

@@ -8,25 +8,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import Engine, func, select
 
-from offsetguard.model.incident import EventKind, Evidence, Incident, IncidentEvent, Subject
-from offsetguard.model.notification import (
-    Channel,
-    GroupKey,
-    MuteReason,
-    NotificationKey,
-    Notified,
-    NotifiedIncident,
-)
+from offsetguard.model.incident import EventKind, Incident, IncidentEvent
+from offsetguard.model.notification import Channel, GroupKey, MuteReason, NotificationKey, Notified, NotifiedIncident
 from offsetguard.model.silence import Matchers, Silence
 from offsetguard.model.verdicts import Severity
-from offsetguard.model.views import DailyReportView
-from offsetguard.store import (
-    ageing,
-    incidents,
-    notifications,
-    outbox,
-    silences,
-)
+from offsetguard.store import ageing, incidents, notifications, outbox, silences
 from offsetguard.store.columns import KEYS_PER_QUERY
 from offsetguard.store.database import reading, writing
 from offsetguard.store.models import (
@@ -37,20 +23,20 @@ from offsetguard.store.models import (
     NotificationLogRow,
     SilenceRow,
 )
-from offsetguard.store.outbox import Lane
+from offsetguard.store.outbox import Lane, OutboxMessage
+from offsetguard_peers.cases.messages import VIEW
 from offsetguard_peers.databases import newest_accepted
+from offsetguard_peers.judging.records import an_incident
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 DAY = timedelta(days=1)
 OLD = NOW - DAY
-EVIDENCE = Evidence(Severity.WARNING, "OK", "default", "behind", "", "", {}, (), 0, frozenset())
 KEY = NotificationKey(GroupKey("orders", "main", "accumulation"), Channel.MAIL, "orders@example.org")
 
 
 def incident(name: str, resolved_at: datetime | None) -> Incident:
-    subject = Subject("main", "accumulation", name, "orders")
     opened = NOW - 9 * DAY
-    return Incident(name, subject, opened, opened, 1, EVIDENCE, counted_at=opened, resolved_at=resolved_at)
+    return an_incident(incident_id=name, consumer_group=name, opened_at=opened, resolved_at=resolved_at)
 
 
 def keep(engine: Engine, name: str, resolved_at: datetime | None = None) -> None:
@@ -62,26 +48,22 @@ def keep(engine: Engine, name: str, resolved_at: datetime | None = None) -> None
         incidents.save(session, [incident(name, resolved_at)])
 
 
+def claimed(engine: Engine, at: datetime, receiver: str = KEY.receiver) -> OutboxMessage:
+    message = outbox.claim_next(engine, Lane(Channel.MAIL, receiver), now=at)
+    assert message is not None
+    return message
+
+
 def send(engine: Engine, key: str, *, thread: str, at: datetime, receiver: str = KEY.receiver) -> None:
     """Write a message and let its receiver accept it."""
     write(engine, key, thread=thread, at=at, receiver=receiver)
-    message = outbox.claim_next(engine, Lane(Channel.MAIL, receiver), now=at)
-    assert message is not None
+    message = claimed(engine, at, receiver)
     assert message.idempotency_key == key
     assert outbox.mark_accepted(engine, message, accepted_at=at, receipt=f"<{key}>")
 
 
 def write(engine: Engine, key: str, *, thread: str, at: datetime, receiver: str = KEY.receiver) -> None:
-    view = DailyReportView(
-        team="orders",
-        severity="info",
-        interval_start=at,
-        ends_at=at,
-        day=at.date(),
-        thread_key=thread,
-        language="en",
-        time_zone="UTC",
-    )
+    view = VIEW.model_copy(update={"thread_key": thread})
     with writing(engine) as session:
         assert outbox.enqueue(session, idempotency_key=key, channel=Channel.MAIL, receiver=receiver, view=view, now=at)
 
@@ -131,9 +113,7 @@ def test_accepted_messages_go_with_the_log_of_their_thread_but_for_the_newest_of
 def test_what_was_dismissed_goes_like_what_was_accepted(engine: Engine) -> None:
     send(engine, "newest", thread="newest", at=OLD)
     write(engine, "refused", thread="over", at=OLD)
-    message = outbox.claim_next(engine, Lane(Channel.MAIL, KEY.receiver), now=OLD)
-    assert message is not None
-    outbox.mark_failed(engine, message, error="550 no such user")
+    outbox.mark_failed(engine, claimed(engine, OLD), error="550 no such user")
     outbox.dismiss(engine)
     ageing.delete_older(engine, NOW)
     assert keys(engine) == {"newest"}
@@ -150,9 +130,7 @@ def test_a_thread_that_goes_on_stays_whole_however_old_it_is(engine: Engine, goe
     else:
         write(engine, "news", thread="long", at=OLD)
     if goes_on == "failed":
-        message = outbox.claim_next(engine, Lane(Channel.MAIL, KEY.receiver), now=OLD)
-        assert message is not None
-        assert outbox.mark_failed(engine, message, error="550 no such user")
+        assert outbox.mark_failed(engine, claimed(engine, OLD), error="550 no such user")
     before = keys(engine) - ({"sent later"} if goes_on == "newer" else set())
     ageing.delete_older(engine, NOW)
     assert keys(engine) == before

@@ -1,8 +1,9 @@
-"""Opening a database migrates it once, whoever else opens it, and says clearly why it cannot."""
+"""Opening a database migrates it once, whoever else opens it; no writer sees what another has half written."""
 
 from __future__ import annotations
 
-import threading
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,22 +17,7 @@ from offsetguard.model.errors import StoreError
 from offsetguard.store import database
 from offsetguard.store.database import open_database, reading, serialize, writing
 from offsetguard.store.models import Base
-
-TABLES = {
-    "published_intervals",
-    "settled_snapshots",
-    "cycles",
-    "judged_intervals",
-    "incidents",
-    "outbox",
-    "notification_log",
-}
-
-
-def test_an_empty_database_gets_all_tables(database_url: str) -> None:
-    engine = open_database(database_url)
-    assert set(inspect(engine).get_table_names()) >= TABLES
-    engine.dispose()
+from offsetguard_peers.waiting import at_once
 
 
 def test_the_migrations_make_exactly_the_tables_that_the_models_describe(engine: Engine) -> None:
@@ -46,19 +32,7 @@ def test_the_newest_revision_is_the_newest_migration_file() -> None:
 
 
 def test_many_may_open_an_empty_database_at_once(database_url: str) -> None:
-    start = threading.Barrier(4)
-    opened: list[Engine] = []
-
-    def run() -> None:
-        start.wait()
-        opened.append(open_database(database_url))
-
-    openers = [threading.Thread(target=run) for _ in range(4)]
-    for thread in openers:
-        thread.start()
-    for thread in openers:
-        thread.join()
-    assert len(opened) == 4
+    opened = at_once(4, lambda: open_database(database_url))
     for engine in opened:
         engine.dispose()
 
@@ -100,22 +74,15 @@ def test_a_writer_sees_what_the_writer_before_it_wrote(engine: Engine) -> None:
     with writing(engine) as session:
         session.execute(text("CREATE TABLE tally (number INTEGER)"))
         session.execute(text("INSERT INTO tally VALUES (0)"))
-    start = threading.Barrier(3)
 
     def add_one() -> None:
-        start.wait()
         with writing(engine) as session:
             serialize(session, "tally")
             number = session.execute(text("SELECT number FROM tally")).scalar_one()
             session.execute(text("UPDATE tally SET number = :next"), {"next": number + 1})
 
-    adders = [threading.Thread(target=add_one) for _ in range(3)]
-    for thread in adders:
-        thread.start()
-    for thread in adders:
-        thread.join()
-    with reading(engine) as session:
-        assert session.execute(text("SELECT number FROM tally")).scalar_one() == 3
+    at_once(3, add_one)
+    assert numbers(engine) == [3]
 
 
 def test_what_fails_half_way_leaves_nothing(engine: Engine) -> None:
@@ -124,8 +91,7 @@ def test_what_fails_half_way_leaves_nothing(engine: Engine) -> None:
     both = text("INSERT INTO tally VALUES (:number)")
     with pytest.raises(IntegrityError), writing(engine) as session:
         session.execute(both, [{"number": 1}, {"number": 1}])
-    with reading(engine) as session:
-        assert session.execute(text("SELECT count(*) FROM tally")).scalar_one() == 0
+    assert numbers(engine) == []
 
 
 def test_a_log_entry_without_its_message_is_refused(engine: Engine) -> None:
@@ -156,3 +122,40 @@ def test_a_database_that_cannot_be_used_is_named_without_its_password(url: str, 
 def test_an_sqlite_file_gets_its_folder(tmp_path: Path) -> None:
     open_database(f"sqlite:///{tmp_path / 'new' / 'folder' / 'offsetguard.db'}").dispose()
     assert (tmp_path / "new" / "folder" / "offsetguard.db").exists()
+
+
+# What the judge holds when it is killed: the cluster's lock and rows that were not committed
+HALF_A_JUDGEMENT = """
+import sys
+from sqlalchemy import text
+from offsetguard.store.database import connect, serialize, writing
+with writing(connect(sys.argv[1])) as session:
+    serialize(session, "judge demo")
+    session.execute(text("INSERT INTO tally VALUES (1)"))
+    print("written", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_writer_leaves_nothing_and_blocks_nobody(database_url: str) -> None:
+    engine = open_database(database_url)
+    with writing(engine) as session:
+        session.execute(text("CREATE TABLE tally (number INTEGER)"))
+    with subprocess.Popen(
+        [sys.executable, "-c", HALF_A_JUDGEMENT, database_url], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"written\n"
+        assert numbers(engine) == []
+        writer.kill()
+    with writing(engine) as session:
+        serialize(session, "judge demo")
+        session.execute(text("INSERT INTO tally VALUES (2)"))
+    assert numbers(engine) == [2]
+    engine.dispose()
+
+
+def numbers(engine: Engine) -> list[int]:
+    with reading(engine) as session:
+        return list(session.scalars(text("SELECT number FROM tally")))

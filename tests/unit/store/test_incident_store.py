@@ -128,15 +128,3 @@ def test_an_interval_is_judged_once(engine: Engine) -> None:
     assert newest_judged(engine) == [judged]
     with pytest.raises(IntegrityError), writing(engine) as session:
         judged_intervals.record(session, judged)
-
-
-def test_the_newest_judged_interval_is_that_of_the_cluster(engine: Engine) -> None:
-    with writing(engine) as session:
-        for cluster, minute in (("demo", 3), ("demo", 1), ("other", 9)):
-            interval = Interval(START + minute * MINUTE)
-            judged_intervals.record(session, JudgedInterval(cluster, interval, START, Mode.LIVE, 0, 0, 0, 0))
-    with reading(engine) as session:
-        assert judged_intervals.newest_interval(session, "demo", START + 9 * MINUTE) == Interval(START + 3 * MINUTE)
-        assert judged_intervals.newest_interval(session, "nobody", START) is None
-        assert judged_intervals.is_judged(session, "demo", Interval(START + MINUTE))
-        assert not judged_intervals.is_judged(session, "demo", Interval(START + 2 * MINUTE))

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -15,7 +16,7 @@ from offsetguard.model.errors import StoreError
 from offsetguard.store.database import current_time, reading, writing
 from offsetguard.store.locks import hold
 from offsetguard.store.models import LockRow
-from offsetguard_peers.waiting import wait_until
+from offsetguard_peers.waiting import at_once, wait_until
 
 SHORT = timedelta(seconds=2)
 HOLD_FOR_EVER = """\
@@ -33,23 +34,18 @@ def nobody_has_it(holder: str) -> None:
 
 
 def test_of_many_that_want_it_one_has_it_at_a_time(engine: Engine) -> None:
-    inside, most, turns = [0], [0], []
+    inside, most = [0], [0]
 
-    def take_and_leave(number: int) -> None:
+    def take_and_leave() -> None:
         for _ in range(3):
             with hold(engine, "publication", lambda holder: None):
                 inside[0] += 1
                 most[0] = max(most[0], inside[0])
                 time.sleep(0.005)
                 inside[0] -= 1
-                turns.append(number)
 
-    threads = [threading.Thread(target=take_and_leave, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (most[0], len(turns)) == (1, 12)
+    at_once(4, take_and_leave)
+    assert most[0] == 1
     with reading(engine) as session:
         assert session.get(LockRow, "publication") is None, "given back"
 
@@ -57,7 +53,7 @@ def test_of_many_that_want_it_one_has_it_at_a_time(engine: Engine) -> None:
 def test_whoever_waits_is_told_once_for_whom(engine: Engine) -> None:
     told: list[str] = []
     with hold(engine, "publication", nobody_has_it):
-        waits = threading.Thread(target=lambda: _pass(engine, told))
+        waits = threading.Thread(target=_pass, args=(engine, told.append))
         waits.start()
         wait_until(lambda: told, "a word of whom is waited for")
         with hold(engine, "another", nobody_has_it):  # other names are other locks
@@ -73,21 +69,19 @@ def test_a_holder_that_is_killed_is_followed_at_once_on_its_host(engine: Engine)
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         holder.kill()
-    with hold(engine, "publication", nobody_has_it):
-        pass
+    _pass(engine)
 
 
 def test_a_holder_on_another_host_is_followed_when_its_time_has_run_out(engine: Engine) -> None:
-    _is_held_elsewhere(engine, SHORT)
+    _be_held_elsewhere(engine, SHORT)
     told: list[str] = []
     with hold(engine, "publication", told.append, lease=SHORT):
         assert told == ["process 4711 on elsewhere, since 10:00:00 UTC"], "it was waited for"
 
 
 def test_a_time_that_a_clock_ahead_has_written_is_not_waited_for(engine: Engine) -> None:
-    _is_held_elsewhere(engine, timedelta(hours=1))
-    with hold(engine, "publication", nobody_has_it):
-        pass
+    _be_held_elsewhere(engine, timedelta(hours=1))
+    _pass(engine)
 
 
 def test_it_is_renewed_for_as_long_as_it_is_held(engine: Engine) -> None:
@@ -112,12 +106,12 @@ def test_a_lock_that_was_lost_is_seen_before_the_step_that_needs_it(engine: Engi
             lock.check()
 
 
-def _pass(engine: Engine, told: list[str]) -> None:
-    with hold(engine, "publication", told.append):
+def _pass(engine: Engine, on_wait: Callable[[str], object] = nobody_has_it) -> None:
+    with hold(engine, "publication", on_wait):
         pass
 
 
-def _is_held_elsewhere(engine: Engine, lease: timedelta) -> None:
+def _be_held_elsewhere(engine: Engine, lease: timedelta) -> None:
     with writing(engine) as session:
         row = LockRow(
             name="publication",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,33 +12,31 @@ from sqlalchemy import Engine, event
 
 from offsetguard.decide.message_views import digest
 from offsetguard.model.notification import Channel
-from offsetguard.model.views import MessageView, NotificationReason
+from offsetguard.model.views import AnyView
 from offsetguard.store import notifications, outbox
 from offsetguard.store.database import current_time, reading, writing
 from offsetguard.store.models import Status
 from offsetguard.store.outbox import Lane, OutboxMessage, due_lanes
+from offsetguard_peers.cases.messages import VIEW
 from offsetguard_peers.databases import fresh_database
+from offsetguard_peers.waiting import at_once
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
 CLAIM = timedelta(minutes=1)
 ORDERS = Lane(Channel.MAIL, "orders@example.org")
-VIEW = MessageView(
-    team="orders",
-    cluster="demo",
-    rule_id="accumulation",
-    severity="critical",
-    title="orders stopped",
-    reason=NotificationReason.FIRST,
-    interval_start=NOW - timedelta(minutes=2),
-    thread_key="thread 1",
-)
 
 
 def put(
-    engine: Engine, key: str = "key 1", *, lane: Lane = ORDERS, thread: str | None = None, now: datetime = NOW
+    engine: Engine,
+    key: str = "key 1",
+    *,
+    lane: Lane = ORDERS,
+    thread: str | None = None,
+    now: datetime = NOW,
+    view: AnyView = VIEW,
 ) -> bool:
     """Each message is of a thread of its own unless said otherwise."""
-    view = VIEW.model_copy(update={"thread_key": thread or key})
+    view = view.model_copy(update={"thread_key": thread or key})
     with writing(engine) as session:
         return outbox.enqueue(
             session, idempotency_key=key, channel=lane.channel, receiver=lane.receiver, view=view, now=now
@@ -121,10 +118,7 @@ def test_what_waits_for_an_earlier_message_of_its_thread_says_so(engine: Engine)
     put(engine, "resolved", thread="thread 1")
     assert outbox.say_what_waits_for_whom(engine, now=NOW) == 1
     reasons = {row.idempotency_key: row.last_error for row in outbox.messages(engine)}
-    assert reasons == {
-        "warning": None,
-        "resolved": outbox.WAITS_FOR_EARLIER,
-    }
+    assert reasons == {"warning": None, "resolved": outbox.WAITS_FOR_EARLIER}
 
 
 def test_more_may_wait_for_an_earlier_message_than_a_statement_may_have_values(tmp_path: Path) -> None:
@@ -144,7 +138,7 @@ def test_more_may_wait_for_an_earlier_message_than_a_statement_may_have_values(t
 def test_nothing_overtakes_a_digest_and_a_digest_overtakes_nothing(engine: Engine) -> None:
     """It may hold the warning that a later message resolves, or the end of an earlier one."""
     put(engine, "warning of one", thread="thread 1")
-    put_digest(engine, "digest")
+    put(engine, "digest", view=digest([VIEW, VIEW], thread_key=""))
     put(engine, "resolved", thread="thread 2")
     slack = Lane(Channel.SLACK, "#alerts")
     put(engine, "elsewhere", thread="thread 2", lane=slack)
@@ -161,14 +155,6 @@ def test_nothing_overtakes_a_digest_and_a_digest_overtakes_nothing(engine: Engin
     assert claimed(engine).idempotency_key == "resolved"
 
 
-def put_digest(engine: Engine, key: str) -> None:
-    view = digest([VIEW, VIEW], thread_key=key)
-    with writing(engine) as session:
-        outbox.enqueue(
-            session, idempotency_key=key, channel=ORDERS.channel, receiver=ORDERS.receiver, view=view, now=NOW
-        )
-
-
 def test_postponed_messages_wait_with_the_reason_and_others_are_not_concerned(engine: Engine) -> None:
     for key in ("tried", "waits", "waits too"):
         put(engine, key)
@@ -177,14 +163,8 @@ def test_postponed_messages_wait_with_the_reason_and_others_are_not_concerned(en
     until = NOW + timedelta(minutes=5)
     assert outbox.postpone(engine, ORDERS, now=NOW, until=until, reason="not tried: the server hangs") == 2
     rows = {row.idempotency_key: row for row in outbox.messages(engine)}
-    assert [rows[key].next_attempt_at for key in ("tried", "waits", "waits too", "elsewhere")] == [
-        NOW,
-        until,
-        until,
-        NOW,
-    ]
-    assert rows["waits"].last_error == "not tried: the server hangs"
-    assert rows["waits"].attempts == 0
+    assert {key for key, row in rows.items() if row.next_attempt_at == until} == {"waits", "waits too"}
+    assert (rows["waits"].last_error, rows["waits"].attempts) == ("not tried: the server hangs", 0)
 
 
 def test_acceptance_is_logged_once_and_ends_the_row(engine: Engine) -> None:
@@ -264,19 +244,13 @@ def test_many_deliverers_at_once_never_hold_one_message_twice(engine: Engine) ->
     for number in range(20):
         put(engine, f"key {number}")
     held: list[int] = []
-    start = threading.Barrier(4)
 
     def deliver() -> None:
-        start.wait()
         while due_lanes(engine, now=NOW):  # one whose rows others are looking at is told that there is none
             if message := claim(engine):
                 held.append(message.id)
 
-    deliverers = [threading.Thread(target=deliver) for _ in range(4)]
-    for thread in deliverers:
-        thread.start()
-    for thread in deliverers:
-        thread.join()
+    at_once(4, deliver)
     assert len(held) == len(set(held)) == 20
 
 

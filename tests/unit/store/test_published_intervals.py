@@ -15,63 +15,46 @@ from offsetguard.store.published_intervals import RETENTION_PASSED, PublishedInt
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 
 
-def published(cluster: str = "orders", minute: int = 0, **changed: object) -> PublishedInterval:
-    fields = {
-        "cluster": cluster,
-        "interval": Interval(START + timedelta(minutes=minute)),
-        "run_id": "run 1",
-        "published_at": START + timedelta(minutes=minute, seconds=70, microseconds=123),
-        "verdict": "passed",
-        "snapshot_ids": {"queue_facts": 9_113_372_036_854_775_807},
-        "manifest_json": "{}",
-        **changed,
-    }
-    return PublishedInterval(**fields)  # type: ignore[arg-type]
-
-
-def test_what_was_recorded_is_read_back_with_its_zone_and_64_bit_snapshot_ids(engine: Engine) -> None:
-    published_intervals.record(engine, published())
-    assert published_intervals.get(engine, "orders", Interval(START)) == published()
-
-
-def test_a_rerun_replaces_what_it_published_before(engine: Engine) -> None:
-    published_intervals.record(engine, published())
-    published_intervals.record(engine, published(run_id="run 2", snapshot_ids={"queue_facts": 2}))
-    found = published_intervals.get(engine, "orders", Interval(START))
-    assert found is not None
-    assert (found.run_id, found.snapshot_ids) == ("run 2", {"queue_facts": 2})
-
-
-def test_the_newest_is_the_newest_interval_of_that_cluster_even_when_an_older_one_is_published_later(
-    engine: Engine,
-) -> None:
-    for minute in (1, 2, 0):
-        published_intervals.record(engine, published(minute=minute))
-    published_intervals.record(engine, published(cluster="billing", minute=5))
-    newest = published_intervals.newest(engine, "orders")
-    assert newest is not None
-    assert newest.interval.start == START + timedelta(minutes=2)
-
-
-def test_an_interval_that_nobody_published_is_none(engine: Engine) -> None:
-    assert published_intervals.get(engine, "orders", Interval(START)) is None
-    assert published_intervals.newest(engine, "orders") is None
-
-
 INTERVALS = [Interval(START + number * timedelta(minutes=1)) for number in range(4)]
 FIRST, SECOND, THIRD, NEWEST = INTERVALS
+
+
+def publish(
+    engine: Engine, interval: Interval, run_id: str = "run", cluster: str = "demo", **snapshot_ids: int
+) -> PublishedInterval:
+    published_at = START + timedelta(seconds=70, microseconds=123)
+    published = PublishedInterval(cluster, interval, run_id, published_at, "passed", snapshot_ids, "{}")
+    published_intervals.record(engine, published)
+    return published
 
 
 @pytest.fixture(autouse=True)
 def shown(engine: Engine) -> None:
     for number, interval in enumerate(INTERVALS):
-        publish(engine, interval, run_id=f"run-{number}", queue_facts=10 + number, queue_snapshots=20 + number)
+        publish(engine, interval, f"run-{number}", queue_facts=10 + number, queue_snapshots=20 + number)
 
 
-def publish(engine: Engine, interval: Interval, *, run_id: str, **snapshot_ids: int) -> None:
-    published_intervals.record(
-        engine, PublishedInterval("demo", interval, run_id, START, "audited", snapshot_ids, "{}")
-    )
+def test_what_was_recorded_is_read_back_with_its_zone_and_64_bit_snapshot_ids_and_a_rerun_replaces_it(
+    engine: Engine,
+) -> None:
+    for run_id, snapshot_id in (("run 1", 9_113_372_036_854_775_807), ("run 2", 2)):
+        published = publish(engine, FIRST, run_id, queue_facts=snapshot_id)
+        assert published_intervals.get(engine, "demo", FIRST) == published
+
+
+def test_the_newest_is_the_newest_interval_of_that_cluster_even_when_an_older_one_is_published_later(
+    engine: Engine,
+) -> None:
+    publish(engine, FIRST)
+    publish(engine, Interval(NEWEST.end), cluster="other")
+    newest = published_intervals.newest(engine, "demo")
+    assert newest is not None
+    assert newest.interval == NEWEST
+
+
+def test_an_interval_that_nobody_published_is_none(engine: Engine) -> None:
+    assert published_intervals.get(engine, "other", FIRST) is None
+    assert published_intervals.newest(engine, "other") is None
 
 
 def ids(engine: Engine, interval: Interval) -> dict[str, int]:

@@ -9,12 +9,13 @@ import pytest
 from sqlalchemy import Engine
 
 from offsetguard.model.errors import SilenceError
-from offsetguard.model.incident import EventKind, Evidence, Incident, IncidentEvent, Subject
+from offsetguard.model.incident import EventKind, Incident, IncidentEvent
 from offsetguard.model.silence import Acknowledgement, Matchers, Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import incidents, silences
 from offsetguard.store.database import reading, writing
 from offsetguard_peers.databases import newest_incidents
+from offsetguard_peers.judging.records import an_incident
 
 NOW = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -22,15 +23,8 @@ HOSTILE = "größer <b>\u202e'; DROP TABLE silences; --"
 SILENCE = Silence(
     Matchers("main", HOSTILE, "*", "accumulation", Severity.WARNING), HOSTILE, HOSTILE, NOW, NOW + HOUR, NOW
 )
-INCIDENT = Incident(
-    incident_id="0123456789abcdef",
-    subject=Subject("main", "accumulation", "billing", "orders"),
-    opened_at=NOW,
-    last_seen_at=NOW,
-    seen_count=1,
-    evidence=Evidence(Severity.WARNING, "OK", "default", "behind", "", "", {}, (), 0, frozenset()),
-    counted_at=NOW,
-)
+INCIDENT = an_incident(cluster="main", counted_at=NOW)
+OTHER = an_incident("x", cluster="main", incident_id="b", counted_at=NOW, good_count=1, escalation_level=2)
 
 
 def test_a_silence_comes_back_as_it_went_in(engine: Engine) -> None:
@@ -78,14 +72,12 @@ def test_a_silence_is_ended_once(engine: Engine) -> None:
         assert not silences.expire(session, number, now=NOW + HOUR / 2)
         assert not silences.expire(session, 4711, now=NOW)
     with reading(engine) as session:
-        assert [silences.active(session, NOW + part * HOUR) for part in (0.75,)] == [[]]
+        assert silences.active(session, NOW + 0.75 * HOUR) == []
 
 
 def test_the_newest_acknowledgement_counts_and_stands_in_the_history(engine: Engine) -> None:
     with writing(engine) as session:
-        incidents.save(
-            session, [INCIDENT, replace(INCIDENT, incident_id="b", subject=Subject("main", "x", None, None))]
-        )
+        incidents.save(session, [INCIDENT, OTHER])
         silences.acknowledge(session, INCIDENT, author="anna", comment="looking", now=NOW)
         silences.acknowledge(session, INCIDENT, author=HOSTILE, comment=HOSTILE, now=NOW + HOUR)
     with reading(engine) as session:
@@ -110,52 +102,47 @@ def test_what_is_over_cannot_be_acknowledged(engine: Engine) -> None:
 
 def test_a_pending_incident_comes_back_pending_and_leaves_nothing_when_it_goes_away(engine: Engine) -> None:
     pending = replace(INCIDENT, is_pending=True)
-    told = replace(
-        INCIDENT, incident_id="told", subject=Subject("main", "x", None, None), good_count=1, escalation_level=2
-    )
+    both = {one.incident_id: one for one in (pending, OTHER)}
     with writing(engine) as session:
-        incidents.save(session, [pending, told])
-    assert newest_incidents(engine) == [told], "nobody needs to hear of a pending one"
+        incidents.save(session, both.values())
+    assert newest_incidents(engine) == [OTHER], "nobody needs to hear of a pending one"
     with writing(engine) as session:
-        assert {one.incident_id: one for one in incidents.open_incidents(session, "main")} == {
-            pending.incident_id: pending,
-            told.incident_id: told,
-        }
-        incidents.forget(session, [pending.incident_id, told.incident_id])
+        assert {one.incident_id: one for one in incidents.open_incidents(session, "main")} == both
+        incidents.forget(session, list(both))
     with reading(engine) as session:
-        assert incidents.open_incidents(session, "main") == [told]
+        assert incidents.open_incidents(session, "main") == [OTHER]
 
 
 def test_open_incidents_come_worst_first_and_ended_ones_newest_first(engine: Engine) -> None:
     def one(name: str, severity: Severity, minutes: int, *, ended: bool = False) -> Incident:
-        return replace(
-            INCIDENT,
+        opened_at = NOW + timedelta(minutes=minutes)
+        return an_incident(
+            name,
             incident_id=name,
-            subject=Subject("main" if name != "other" else "other", name, None, None),
-            evidence=replace(INCIDENT.evidence, severity=severity),
-            opened_at=NOW + timedelta(minutes=minutes),
-            resolved_at=NOW + timedelta(minutes=minutes + 1) if ended else None,
+            cluster="main" if name != "other" else name,
+            severity=severity,
+            opened_at=opened_at,
+            resolved_at=opened_at + timedelta(minutes=1) if ended else None,
         )
 
+    known = [
+        one("info", Severity.INFO, 0),
+        one("new", Severity.CRITICAL, 2),
+        one("old", Severity.CRITICAL, 1),
+        one("other", Severity.WARNING, 0),
+        one("over", Severity.CRITICAL, 0, ended=True),
+        one("over later", Severity.INFO, 5, ended=True),
+    ]
     with writing(engine) as session:
-        incidents.save(
-            session,
-            [
-                one("info", Severity.INFO, 0),
-                one("new", Severity.CRITICAL, 2),
-                one("old", Severity.CRITICAL, 1),
-                one("other", Severity.WARNING, 0),
-                one("over", Severity.CRITICAL, 0, ended=True),
-                one("over later", Severity.INFO, 5, ended=True),
-            ],
-        )
+        incidents.save(session, known)
     with reading(engine) as session:
-        worst = [found.incident_id for found in incidents.worst_open(session, limit=9)]
-        assert worst == ["old", "new", "other", "info"]
-        assert [found.incident_id for found in incidents.worst_open(session, cluster="main", limit=2)] == ["old", "new"]
-        assert [found.incident_id for found in incidents.newest_resolved(session, limit=9)] == ["over later", "over"]
-        assert [found.incident_id for found in incidents.beginning_with(session, "o", limit=9)] == [
-            *("over later", "old", "other", "over")
-        ]
+        assert ids(incidents.worst_open(session, limit=9)) == ["old", "new", "other", "info"]
+        assert ids(incidents.worst_open(session, cluster="main", limit=2)) == ["old", "new"]
+        assert ids(incidents.newest_resolved(session, limit=9)) == ["over later", "over"]
+        assert ids(incidents.beginning_with(session, "o", limit=9)) == ["over later", "old", "other", "over"]
         assert incidents.beginning_with(session, "%", limit=9) == []
         assert incidents.count_open(session) == 4
+
+
+def ids(found: list[Incident]) -> list[str]:
+    return [one.incident_id for one in found]

@@ -30,7 +30,7 @@ import itertools
 import math
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
@@ -122,37 +122,26 @@ class SlackChannel(Way):
         """Open Slack by the provider's type `slack`: password = bot token; extra `base_url`, `timeout`, `proxy`."""
         del delivery
         options = {name: connection.extra[name] for name in ("base_url", "proxy") if connection.extra.get(name)}
-        return cls.with_token(connection.password or "", timeout_s=math.ceil(connection.timeout_s), **options)
+        return cls.with_token(connection.password or "", timeout=math.ceil(connection.timeout_s), **options)
 
     @classmethod
-    def with_token(
-        cls,
-        token: str,
-        *,
-        base_url: str = WebClient.BASE_URL,
-        timeout_s: int = 10,
-        limit_s: float = LIMIT_S,
-        **options: Any,
-    ) -> SlackChannel:
-        """Open a workspace by its bot token (`xoxb-...`, scope chat:write); `base_url` for test servers."""
-        client = WebClient(token=token, base_url=base_url, timeout=timeout_s, retry_handlers=[], **options)
-        return cls(client, limit_s)
+    def with_token(cls, token: str, **options: Any) -> SlackChannel:
+        """Open a workspace by its bot token (`xoxb-...`, scope chat:write); `options`: of `WebClient`."""
+        return cls(WebClient(token=token, retry_handlers=[], **options))
 
     def deliver(self, message: OutboxMessage, handover: Handover) -> Receipt:
         """Post the parent of a thread, or edit it and reply below it: the log knows the parent."""
         rendered = rendered_for_slack(message)
         engine, channel, receiver = handover.engine, message.channel, message.receiver
         accepted = notifications.thread(engine, thread_key=message.thread_key, channel=channel, receiver=receiver)
-        parent = slack_parent([entry.receipt for entry in accepted])
         tried_before = message.attempts > 1
         known = None
-        if tried_before and parent is None:
+        if tried_before and not accepted:
             known = notifications.newest_receipt(engine, channel=channel, receiver=receiver)
         return self.send(
             rendered,
-            channel=receiver if parent is None else parent.channel,
-            parent_ts=None if parent is None else parent.ts,
-            idempotency_key=message.idempotency_key,
+            receiver,
+            below=accepted[-1].receipt if accepted else None,
             tried_before=tried_before,
             not_before=message.created_at,
             known_channel_id=known.split()[0] if known else None,  # for the look-up, which wants an id
@@ -162,27 +151,27 @@ class SlackChannel(Way):
     def send(
         self,
         message: SlackMessage,
+        receiver: str,
         *,
-        channel: str,
-        parent_ts: str | None,
-        idempotency_key: str,
-        tried_before: bool,
+        below: str | None = None,
+        tried_before: bool = False,
         not_before: datetime | None = None,
         known_channel_id: str | None = None,
         edit_parent: bool = True,
     ) -> Receipt:
         """Bring a thread to its newest state: post its parent, or edit the parent in place and reply below it.
 
-        `channel`: the receiver, or, with a parent, the channel id of its receipt (`slack_parent`).
+        `below`: the newest receipt of the thread; its last part is the parent.
         `tried_before`: an earlier attempt may have been accepted, so look the message up by its idempotency key, from
         `not_before` (when it was put into the outbox) on, before posting it again; in `known_channel_id`, when the id
         of a channel that is configured by name is known.
         `edit_parent`: False when the parent shows a newer state already (a message that was re-driven).
         Raises DeliveryError, classified as in the table above.
         """
+        channel, parent_ts = (receiver, None) if below is None else (below.split()[0], below.split()[-1])
 
         def attempt(given_up: threading.Event) -> Receipt:
-            one = _Attempt(self.client, message, idempotency_key, tried_before, not_before, given_up)
+            one = _Attempt(self.client, message, tried_before, not_before, given_up)
             if parent_ts is None:
                 return one.post(channel, known_channel_id or channel)
             try:
@@ -190,7 +179,7 @@ class SlackChannel(Way):
             except SlackApiError as error:
                 if _kind_of(error) not in _PARENT_IS_GONE:
                     raise
-            return one.post(channel, channel, in_place_of=parent_ts)
+            return one.post(channel, channel, replaces_parent=True)
 
         with _failures_classified(self.client, channel):
             return bounded(self.limit_s, attempt, f"slack {channel}")
@@ -198,49 +187,69 @@ class SlackChannel(Way):
 
 @dataclass(slots=True)
 class _Attempt:
-    """One attempt to bring one message out; collects what an operator should know of it."""
+    """One attempt to bring one message out; collects what an operator should know of it.
+
+    A message of Slack's is named by the id of its channel and its `ts`.
+    """
 
     client: WebClient
     message: SlackMessage
-    idempotency_key: str
     tried_before: bool
-    not_before: datetime | None
+    not_before: datetime | None  # when the first attempt may have been; None reads the newest `_MAX_PAGES * _PAGE`
     given_up: threading.Event  # set: the outbox will try again, so nothing may be changed any more
     remark: str | None = None
 
-    def post(self, channel: str, readable: str, *, in_place_of: str | None = None) -> Receipt:
+    def post(self, channel: str, readable: str, *, replaces_parent: bool = False) -> Receipt:
         """Post a parent; `readable` is the channel's id, where it is known."""
-        if found := self._found(readable, None):
-            channel_id, ts = found.channel, found.ts
-        else:
-            answer = self._post(channel, self.message.blocks)
-            channel_id, ts = answer["channel"], answer["ts"]
-        return self._receipt(channel_id, ts, *([ts] if in_place_of else []))
+        channel_id, ts = self._found(readable, None) or self._post(channel, self.message.blocks)
+        return self._receipt(channel_id, ts, *([ts] if replaces_parent else []))
 
     def update(self, channel: str, parent_ts: str, *, edit_parent: bool) -> Receipt:
         """Edit the parent and reply to it."""
         if found := self._found(channel, parent_ts):
-            return self._receipt(found.channel, found.ts, parent_ts)
+            return self._receipt(*found, parent_ts)
         in_channel = self.message.in_channel
         if edit_parent and not self._edited(channel, parent_ts):
             in_channel = True  # nobody would see it
         blocks = self.message.blocks if self.message.reply_blocks is None else self.message.reply_blocks
-        answer = self._post(channel, blocks, thread_ts=parent_ts, reply_broadcast=in_channel)
-        return self._receipt(answer["channel"], answer["ts"], parent_ts)
+        return self._receipt(*self._post(channel, blocks, thread_ts=parent_ts, reply_broadcast=in_channel), parent_ts)
 
     def _receipt(self, *parts: str) -> Receipt:
         return Receipt(" ".join(parts), self.remark)
 
-    def _found(self, channel: str, thread_ts: str | None) -> _Found | None:
+    def _found(self, channel: str, thread_ts: str | None) -> tuple[str, str] | None:
+        """Return what an earlier attempt has posted, in the channel or in a thread of it; what cannot be asked: None.
+
+        Raises slack_sdk's errors when it may be asked later: nothing is posted blindly.
+        """
         if not self.tried_before:
             return None
         try:
-            return _find_posted(
-                self.client, channel, self.idempotency_key, thread_ts=thread_ts, not_before=self.not_before
-            )
-        except _CannotTellError as error:
-            self.remark = str(error)
-            return None
+            channel_id = _channel_id(self.client, channel)
+            if channel_id is None:
+                reason: str | None = _CANNOT_READ["not_in_channel"]
+            else:
+                ts = self._ts_of_ours(channel_id, thread_ts)
+                return None if ts is None else (channel_id, ts)
+        except SlackApiError as error:
+            if _kind_of(error) == "thread_not_found":
+                return None
+            reason = _why_not(error)
+            if reason is None:
+                raise
+        self.remark = f"{reason}, so {_CONSEQUENCE}"
+        return None
+
+    def _ts_of_ours(self, channel_id: str, thread_ts: str | None) -> str | None:
+        oldest = None if self.not_before is None else f"{(self.not_before - _CLOCK_SKEW).timestamp():.6f}"
+        arguments: dict[str, Any] = {"oldest": oldest, "limit": _PAGE, "include_all_metadata": True}
+        if thread_ts is None:
+            pages = self.client.conversations_history(channel=channel_id, **arguments)
+        else:
+            pages = self.client.conversations_replies(channel=channel_id, ts=thread_ts, **arguments)
+        key = _key_of(self.message.metadata)
+        ours = (str(one["ts"]) for one in _each(pages, "messages") if _key_of(one.get("metadata")) == key)
+        return next(ours, None)
 
     def _edited(self, channel: str, parent_ts: str) -> bool:
         """Bring the parent to the newest state; its metadata stays, so that it can still be looked up."""
@@ -257,9 +266,9 @@ class _Attempt:
             return False
         return True
 
-    def _post(self, channel: str, blocks: list[Block], **in_thread: Any) -> SlackResponse:
+    def _post(self, channel: str, blocks: list[Block], **in_thread: Any) -> tuple[str, str]:
         self._stop_if_given_up()
-        return self.client.chat_postMessage(
+        answer = self.client.chat_postMessage(
             channel=channel,
             text=self.message.text,
             blocks=blocks,
@@ -270,6 +279,7 @@ class _Attempt:
             unfurl_media=False,
             **in_thread,
         )
+        return answer["channel"], answer["ts"]
 
     def _stop_if_given_up(self) -> None:
         if self.given_up.is_set():
@@ -282,26 +292,6 @@ def rendered_for_slack(message: OutboxMessage) -> SlackMessage:
     if not isinstance(view, MessageView):
         raise TypeError(f"a {type(view).__name__} is for mail only")
     return render_slack(view, idempotency_key=message.idempotency_key)
-
-
-@dataclass(frozen=True, slots=True)
-class SlackParent:
-    """The message of a thread that is edited in place and has the updates below it."""
-
-    channel: str  # the channel's id, as Slack gave it
-    ts: str
-
-
-def slack_parent(receipts: Sequence[str]) -> SlackParent | None:
-    """Return the parent of a thread from the receipts of what was accepted in it, oldest first.
-
-    The newest receipt that names a parent decides, since a deleted parent is replaced by a new one.
-    """
-    for receipt in reversed(receipts):
-        parts = receipt.split()
-        if len(parts) == 3:
-            return SlackParent(parts[0], parts[2])
-    return SlackParent(*receipts[0].split()) if receipts else None
 
 
 @contextlib.contextmanager
@@ -351,56 +341,16 @@ def _refused(channel: str, error: SlackApiError) -> DeliveryError:
     return DeliveryError(f"{reason}; {_DO_NEXT.get(kind, 'see the Slack API reference')}", permanent=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A message that Slack accepted."""
-
-    channel: str  # id
-    ts: str
-
-
-class _CannotTellError(Exception):
-    """Slack cannot be asked; the text says why and what follows, equal for all messages that it concerns."""
-
-
-def _find_posted(
-    client: WebClient, channel: str, idempotency_key: str, *, thread_ts: str | None, not_before: datetime | None
-) -> _Found | None:
-    """Return the message with this key, in the channel or in a thread of it, or None.
-
-    `not_before`: when the first attempt may have been; None reads the newest `_MAX_PAGES * _PAGE` messages.
-    Raises _CannotTellError when the token may not look, and slack_sdk's errors for all other failures.
-    """
-    oldest = None if not_before is None else f"{(not_before - _CLOCK_SKEW).timestamp():.6f}"
-    arguments: dict[str, Any] = {"oldest": oldest, "limit": _PAGE, "include_all_metadata": True}
-    try:
-        channel_id = _channel_id(client, channel)
-        if thread_ts is None:
-            pages = client.conversations_history(channel=channel_id, **arguments)
-        else:
-            pages = client.conversations_replies(channel=channel_id, ts=thread_ts, **arguments)
-        for message in _each(pages, "messages"):
-            if _key_of(message) == idempotency_key:
-                return _Found(channel_id, str(message["ts"]))
-    except SlackApiError as error:
-        if _kind_of(error) == "thread_not_found":
-            return None
-        if reason := _why_not(error):
-            raise _CannotTellError(f"{reason}, so {_CONSEQUENCE}") from error
-        raise
-    return None
-
-
-def _key_of(message: dict[str, Any]) -> str | None:
-    metadata = message.get("metadata") or {}
-    if metadata.get("event_type") != EVENT_TYPE:
+def _key_of(metadata: dict[str, Any] | None) -> str | None:
+    """Return the idempotency key of a message of ours; None: it is somebody else's."""
+    if metadata is None or metadata.get("event_type") != EVENT_TYPE:
         return None
     key = (metadata.get("event_payload") or {}).get("idempotency_key")
     return key if isinstance(key, str) else None
 
 
-def _channel_id(client: WebClient, channel: str) -> str:
-    """Return the id of a channel that the app is in; reading wants ids where posting takes names."""
+def _channel_id(client: WebClient, channel: str) -> str | None:
+    """Return the id of a channel, None when the app is not in it; reading wants ids where posting takes names."""
     if _CHANNEL_ID.fullmatch(channel):
         return channel
     lacking: SlackApiError | None = None
@@ -416,7 +366,7 @@ def _channel_id(client: WebClient, channel: str) -> str:
             lacking = lacking or error
     if lacking is not None:
         raise lacking
-    raise _CannotTellError(f"{_CANNOT_READ['not_in_channel']}, so {_CONSEQUENCE}")
+    return None
 
 
 def _each(pages: SlackResponse, name: str) -> Iterator[dict[str, Any]]:
@@ -425,6 +375,7 @@ def _each(pages: SlackResponse, name: str) -> Iterator[dict[str, Any]]:
 
 
 def _why_not(error: SlackApiError) -> str | None:
+    """Return why Slack cannot be asked, equal for all messages that it concerns; None: it can, later."""
     kind = _kind_of(error)
     if kind == "missing_scope":
         answer: Any = error.response

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from PIL import Image
 
-from offsetguard.model.views import LEAST_LAG_POINTS, LagPoint
+from offsetguard.model.views import LagPoint
 
 WIDTH, HEIGHT = 560, 180  # of the picture in the mail, in CSS pixels
 SHARPNESS = 2  # pixels of the file to a CSS pixel
@@ -35,11 +35,8 @@ def draw(points: tuple[LagPoint, ...], zone: tzinfo) -> bytes:
     """Return a PNG of WIDTH x HEIGHT at double density; the same points are the same bytes.
 
     Remembers the newest ones: all receivers of a message get the same.
-    `points`: oldest first, at least LEAST_LAG_POINTS, or ValueError. `zone`: of the times that it shows.
+    `points`: oldest first, at least `views.LEAST_LAG_POINTS`. `zone`: of the times that it shows.
     """
-    if len(points) < LEAST_LAG_POINTS:
-        message = f"a picture of a lag needs {LEAST_LAG_POINTS} points, not {len(points)}"
-        raise ValueError(message)
     with _ONE_AT_A_TIME:
         return _drawn(points, zone)
 

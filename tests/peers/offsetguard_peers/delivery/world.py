@@ -17,41 +17,18 @@ from offsetguard.deliver.channels.slack import SlackChannel
 from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
 from offsetguard.deliver.deliver import deliver_due
 from offsetguard.model.notification import Channel
-from offsetguard.model.views import IncidentView, MessageView, NotificationReason
+from offsetguard.model.views import MessageView
 from offsetguard.store import outbox
 from offsetguard.store.database import connect, writing
+from offsetguard_peers.cases import messages
 from offsetguard_peers.databases import newest_accepted
 from offsetguard_peers.slack.server import SlackServer
 from offsetguard_peers.smtp.server import SmtpServer
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=10)  # when claims have ended and first retries are due
-INCIDENT = IncidentView(
-    incident_id="1",
-    consumer_group="order-group",
-    topic="order-events",
-    severity="critical",
-    state="STOPPED",
-    summary="order-group is offline",
-    cause="No client of order-group is online.",
-    do_next="Start it.",
-    opened_at=NOW,
-    last_seen_at=NOW,
-)
-VIEW = MessageView(
-    team="orders",
-    cluster="demo",
-    rule_id="accumulation",
-    severity="critical",
-    title="messages pile up",
-    reason=NotificationReason.FIRST,
-    interval_start=NOW,
-    thread_key="thread 1",
-    firing=(INCIDENT,),
-)
-RESOLVED = VIEW.model_copy(
-    update={"firing": (), "resolved": (INCIDENT,), "reason": NotificationReason.ALL_RESOLVED}
-)  # of the same thread
+VIEW = messages.message(messages.incident(lag_curve=()))  # drawing a picture takes a second
+RESOLVED = messages.ALL_RESOLVED  # of the same thread
 MAIL_FROM = "offsetguard@example.com"
 
 
@@ -144,7 +121,7 @@ class Addresses:
         """Ways to the servers."""
         return Channels(
             mail=MailChannel("127.0.0.1", self.smtp_port, timeout_s=patience_s, sender=MAIL_FROM),
-            slack=SlackChannel.with_token(self.slack_token, base_url=self.slack_url, timeout_s=int(patience_s)),
+            slack=SlackChannel.with_token(self.slack_token, base_url=self.slack_url, timeout=int(patience_s)),
             webhook=lambda name: SlackWebhookChannel(
                 name, self.dead_webhooks.get(name, self.webhook_url), int(patience_s)
             ),

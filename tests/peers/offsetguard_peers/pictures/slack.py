@@ -17,7 +17,7 @@ from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.decide.incidents.lifecycle import opened_by
 from offsetguard.decide.message_views import MessageContext, message_view
-from offsetguard.deliver.channels.slack import SlackChannel, slack_parent
+from offsetguard.deliver.channels.slack import SlackChannel
 from offsetguard.deliver.messages.slack import render_slack
 from offsetguard.judge.rule import Finding
 from offsetguard.judge.rules.accumulation import RULE
@@ -141,14 +141,8 @@ def tell(slack: SlackServer, view: MessageView) -> None:
     channel = SlackChannel.with_token(slack.token, base_url=slack.api_url)
     key = f"{view.reason.value} {view.interval_start:%H%M}"
     slack.workspace.clock = view.interval_start.timestamp
-    parent = slack_parent([f"{one.channel.id} {one.ts}" for one in slack.messages[:1]])
-    channel.send(
-        render_slack(view, idempotency_key=key),
-        channel=parent.channel if parent else "#alerts",
-        parent_ts=parent.ts if parent else None,
-        idempotency_key=key,
-        tried_before=False,
-    )
+    below = next((f"{one.channel.id} {one.ts}" for one in slack.messages), None)
+    channel.send(render_slack(view, idempotency_key=key), "#alerts", below=below)
 
 
 def _photograph(url: str, png: Path) -> None:

@@ -44,7 +44,7 @@ class InboxPage(HttpPeer):
             return None
         mail = self.smtp.mails[int(number) - 1]
         body = {"html": html_with_pictures(mail), "txt": mail.text}.get(kind)
-        return None if body is None else ("text/html" if kind == "html" else "text/plain", body)
+        return None if not body else ("text/html" if kind == "html" else "text/plain", body)
 
     def _list(self) -> str:
         numbered = reversed(list(enumerate(self.smtp.mails, start=1)))
@@ -57,12 +57,12 @@ class InboxPage(HttpPeer):
         )
 
 
-def html_with_pictures(mail: ReceivedMail) -> str | None:
+def html_with_pictures(mail: ReceivedMail) -> str:
     """Return the HTML part with the pictures that came with it in their places, as a mail program shows it."""
     shown = mail.html
     for part in mail.message.walk():
         content_id = str(part["Content-ID"] or "").strip("<>")
-        if shown is not None and content_id and part.get_content_maintype() == "image":
+        if content_id and part.get_content_maintype() == "image":
             data = base64.b64encode(part.get_content()).decode()
             shown = shown.replace(f"cid:{content_id}", f"data:{part.get_content_type()};base64,{data}")
     return shown

@@ -55,18 +55,18 @@ class ReceivedMail:
     received_at: datetime
 
     @property
-    def html(self) -> str | None:
-        """The HTML part."""
+    def html(self) -> str:
+        """The HTML part; empty where there is none."""
         return self._part("html")
 
     @property
-    def text(self) -> str | None:
-        """The plain-text part."""
+    def text(self) -> str:
+        """The plain-text part; empty where there is none."""
         return self._part("plain")
 
-    def _part(self, subtype: str) -> str | None:
+    def _part(self, subtype: str) -> str:
         part = self.message.get_body((subtype,))
-        return None if part is None else str(part.get_content()).replace("\r\n", "\n")
+        return "" if part is None else str(part.get_content()).replace("\r\n", "\n")
 
 
 class SmtpServer:
@@ -159,7 +159,7 @@ class SmtpServer:
         if self._mail_answers:
             return self._mail_answers.popleft()
         raw = envelope.original_content or b""
-        mail = ReceivedMail(envelope.mail_from or "", tuple(envelope.rcpt_tos), _parsed(raw), raw, datetime.now(UTC))
+        mail = ReceivedMail(envelope.mail_from or "", tuple(envelope.rcpt_tos), parsed(raw), raw, datetime.now(UTC))
         if self._folder is not None:
             _write(self._folder, len(self.mails) + 1, mail)
         self.mails.append(mail)
@@ -228,7 +228,7 @@ def _write(folder: Path, number: int, mail: ReceivedMail) -> None:
     """Write the envelope last, and at one stroke: without it a mail was not accepted, and its number is given anew."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{number:04}.eml").write_bytes(mail.raw)
-    if mail.html is not None:
+    if mail.html:
         (folder / f"{number:04}.html").write_text(mail.html, encoding="utf-8")
     envelope = {"mail_from": mail.mail_from, "recipients": mail.recipients, "received_at": mail.received_at.isoformat()}
     unfinished = folder / "envelope.unfinished"
@@ -244,10 +244,11 @@ def _kept(folder: Path) -> list[ReceivedMail]:
         received_at = datetime.fromisoformat(envelope["received_at"])
         raw = file.with_suffix(".eml").read_bytes()
         recipients = tuple(envelope["recipients"])
-        mails.append(ReceivedMail(envelope["mail_from"], recipients, _parsed(raw), raw, received_at))
+        mails.append(ReceivedMail(envelope["mail_from"], recipients, parsed(raw), raw, received_at))
     return mails
 
 
-def _parsed(raw: bytes) -> EmailMessage:
+def parsed(raw: bytes) -> EmailMessage:
+    """Return a mail as the bytes say it."""
     message: EmailMessage = email.message_from_bytes(raw, policy=email.policy.default)
     return message

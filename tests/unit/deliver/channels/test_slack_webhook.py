@@ -12,14 +12,11 @@ import pytest
 from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
 from offsetguard.deliver.messages.slack import SlackMessage
 from offsetguard.model.errors import DeliveryError
+from offsetguard_peers.cases.messages import slack_message
 from offsetguard_peers.slack.server import WEBHOOK_SECRET, Failure, SlackServer
 from offsetguard_peers.slack.workspace import Channel
 
-MESSAGE = SlackMessage(
-    text="hello & more",
-    blocks=[{"type": "section", "text": {"type": "mrkdwn", "text": "hello", "verbatim": True}}],
-    metadata={"event_type": "offsetguard_message", "event_payload": {"idempotency_key": "key 1"}},
-)
+MESSAGE = slack_message()
 PATIENCE_S = 30  # for answers that come, perhaps from a busy machine
 SHORT_PATIENCE_S = 2  # for answers that do not
 
@@ -35,19 +32,19 @@ def webhook(server: SlackServer, patience_s: int = PATIENCE_S) -> SlackWebhookCh
     return SlackWebhookChannel("orders_webhook", server.webhook_url, patience_s)
 
 
-def refused(channel: SlackWebhookChannel) -> DeliveryError:
+def refused(channel: SlackWebhookChannel, message: SlackMessage = MESSAGE) -> DeliveryError:
     """Return why a message was not accepted; nothing of it tells the address."""
     with pytest.raises(DeliveryError) as caught:
-        channel.send(MESSAGE)
+        channel.send(message)
     assert "'orders_webhook'" in str(caught.value)
     shown = "".join(traceback.format_exception(caught.value)) + repr(channel)
     assert WEBHOOK_SECRET not in shown
     return caught.value
 
 
-def test_an_accepted_message_stands_in_the_channel_of_the_webhook(slack: SlackServer) -> None:
-    receipt = webhook(slack).send(MESSAGE)
-    (posted,) = slack.messages
+def test_an_accepted_message_stands_in_the_channel_of_the_webhook(slack_server: SlackServer) -> None:
+    receipt = webhook(slack_server).send(MESSAGE)
+    (posted,) = slack_server.messages
     assert (posted.channel.name, posted.text, posted.blocks) == ("alerts", MESSAGE.text, MESSAGE.blocks)
     assert receipt.text == "webhook orders_webhook"
 
@@ -70,29 +67,28 @@ FAILURES = [
 
 @pytest.mark.parametrize(("failure", "permanent", "retry_after_s", "reason"), FAILURES, ids=str)
 def test_each_failure_says_whether_a_retry_can_help(
-    slack: SlackServer, failure: Failure, permanent: bool, retry_after_s: float | None, reason: str
+    slack_server: SlackServer, failure: Failure, permanent: bool, retry_after_s: float | None, reason: str
 ) -> None:
-    slack.fail_next("webhook", failure)
-    error = refused(webhook(slack, SHORT_PATIENCE_S if failure.hang else PATIENCE_S))
+    slack_server.fail_next("webhook", failure)
+    error = refused(webhook(slack_server, SHORT_PATIENCE_S if failure.hang else PATIENCE_S))
     assert (error.permanent, error.retry_after_s) == (permanent, retry_after_s)
     assert reason in str(error)
-    assert slack.messages == []
-    webhook(slack).send(MESSAGE)
-    assert len(slack.messages) == 1, "one request only: the outbox retries, not the client"
+    assert slack_server.messages == []
+    webhook(slack_server).send(MESSAGE)
+    assert len(slack_server.messages) == 1, "one request only: the outbox retries, not the client"
 
 
-def test_an_answer_that_drips_for_ever_is_given_up(slack: SlackServer) -> None:
-    slack.fail_next("webhook", Failure(drip=True))
-    error = refused(replace(webhook(slack), limit_s=1.0))
+def test_an_answer_that_drips_for_ever_is_given_up(slack_server: SlackServer) -> None:
+    slack_server.fail_next("webhook", Failure(drip=True))
+    error = refused(replace(webhook(slack_server), limit_s=1.0))
     assert "did not answer within 1 s; whether the channel has the message is unknown" in str(error)
     assert not error.permanent
 
 
-def test_blocks_that_slack_refuses_are_refused_for_good(slack: SlackServer) -> None:
-    broken = SlackMessage(text="x", blocks=[{"type": "nothing"}], metadata={})
-    with pytest.raises(DeliveryError, match="HTTP 400 invalid_blocks; this is a defect") as caught:
-        webhook(slack).send(broken)
-    assert caught.value.permanent
+def test_blocks_that_slack_refuses_are_refused_for_good(slack_server: SlackServer) -> None:
+    error = refused(webhook(slack_server), slack_message(blocks=[{"type": "nothing"}]))
+    assert error.permanent
+    assert "HTTP 400 invalid_blocks; this is a defect" in str(error)
 
 
 def test_an_archived_channel_is_refused_for_good() -> None:
@@ -116,8 +112,8 @@ def test_a_wrong_address_is_a_matter_of_the_connection_and_is_not_told(url: str,
     assert not error.permanent
 
 
-def test_an_answer_that_is_not_slack_s_is_no_acceptance(slack: SlackServer) -> None:
-    page = SlackWebhookChannel("orders_webhook", f"{slack.url}api/api.test?{WEBHOOK_SECRET}", PATIENCE_S)
+def test_an_answer_that_is_not_slack_s_is_no_acceptance(slack_server: SlackServer) -> None:
+    page = SlackWebhookChannel("orders_webhook", f"{slack_server.url}api/api.test?{WEBHOOK_SECRET}", PATIENCE_S)
     error = refused(page)
     assert "the answer is not Slack's" in str(error)
     assert not error.permanent

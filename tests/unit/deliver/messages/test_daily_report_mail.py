@@ -2,88 +2,67 @@
 
 from __future__ import annotations
 
-import email
 from datetime import UTC, date, datetime, timedelta
-from email import policy
-from email.message import EmailMessage
 
-import pytest
-
-from offsetguard.deliver.messages.mail import render_mail
 from offsetguard.model.views import DailyReportView, DataQuality, ForecastQuality, ReportedIncident, read_view
+from offsetguard_peers.cases.messages import mail_of
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 HOUR_MS = 3_600_000
+INCIDENT = ReportedIncident(
+    cluster="orders-cluster",
+    consumer_group="order-group",
+    topic="order-events",
+    rule_id="consumer_offline",
+    title="consumers are offline",
+    severity="critical",
+    opened_at=START + 6 * HOUR,
+    resolved_at=START + 8 * HOUR,
+    lasted_ms=2 * HOUR_MS,
+    peak="lag 138,368",
+)
+MORE = {"consumer_group": "audit", "topic": None, "severity": "warning", "title": "new dead letters", "peak": None}
+STILL_OPEN = INCIDENT.model_copy(update={**MORE, "resolved_at": None, "lasted_ms": 18 * HOUR_MS})
+QUALITY = DataQuality(
+    cluster="orders-cluster",
+    expected_count=1_440,
+    judged_count=1_410,
+    late_count=2,
+    failed_cycle_count=1,
+    longest_gap_ms=30 * 60_000,
+    violation_count=6,
+    quarantined_count=10,
+)
+REPORT = DailyReportView(
+    team="orders",
+    severity="critical",
+    interval_start=START,
+    ends_at=START + 24 * HOUR,
+    day=date(2026, 11, 21),
+    thread_key="thread",
+    incidents=(INCIDENT, STILL_OPEN),
+    hidden_incidents=3,
+    critical_count=1,
+    opened_count=5,
+    resolved_count=4,
+    open_count=1,
+    muted_count=2,
+    silence_count=1,
+    sent_count=9,
+    failed_count=1,
+    forecasts=(
+        ForecastQuality(cluster="orders-cluster", kind="drain", inside=17, early=1, late=2, void=4),
+        ForecastQuality(cluster="orders-cluster", kind="loss", inside=0, early=0, late=0, void=1),
+    ),
+    data=(QUALITY,),
+    page_url="https://airflow.example.com",
+)
 
 
-def mail_of(view: DailyReportView) -> EmailMessage:
-    addresses = {"sender": "offsetguard@example.com", "receiver": "orders@example.com"}
-    rendered = render_mail(view, **addresses, idempotency_key="key", sent_at=START + 32 * HOUR)
-    return email.message_from_bytes(rendered.as_bytes(), policy=policy.default)
-
-
-def text_of(view: DailyReportView, kind: str = "plain") -> str:
-    body = mail_of(view).get_body((kind,))
-    assert body is not None
-    return str(body.get_content()).replace("\r\n", "\n")
-
-
-@pytest.fixture
-def report() -> DailyReportView:
-    incident = ReportedIncident(
-        cluster="orders-cluster",
-        consumer_group="order-group",
-        topic="order-events",
-        rule_id="consumer_offline",
-        title="consumers are offline",
-        severity="critical",
-        opened_at=START + 6 * HOUR,
-        resolved_at=START + 8 * HOUR,
-        lasted_ms=2 * HOUR_MS,
-        peak="lag 138,368",
-    )
-    more = {"consumer_group": "audit", "topic": None, "severity": "warning", "title": "new dead letters", "peak": None}
-    still_open = incident.model_copy(update={**more, "resolved_at": None, "lasted_ms": 18 * HOUR_MS})
-    quality = DataQuality(
-        cluster="orders-cluster",
-        expected_count=1_440,
-        judged_count=1_410,
-        late_count=2,
-        failed_cycle_count=1,
-        longest_gap_ms=30 * 60_000,
-        violation_count=6,
-        quarantined_count=10,
-    )
-    return DailyReportView(
-        team="orders",
-        severity="critical",
-        interval_start=START,
-        ends_at=START + 24 * HOUR,
-        day=date(2026, 11, 21),
-        thread_key="thread",
-        incidents=(incident, still_open),
-        hidden_incidents=3,
-        critical_count=1,
-        opened_count=5,
-        resolved_count=4,
-        open_count=1,
-        muted_count=2,
-        silence_count=1,
-        sent_count=9,
-        failed_count=1,
-        forecasts=(
-            ForecastQuality(cluster="orders-cluster", kind="drain", inside=17, early=1, late=2, void=4),
-            ForecastQuality(cluster="orders-cluster", kind="loss", inside=0, early=0, late=0, void=1),
-        ),
-        data=(quality,),
-        page_url="https://airflow.example.com",
-    )
-
-
-def test_the_text_of_a_bad_day(report: DailyReportView) -> None:
+def test_the_text_of_a_bad_day() -> None:
     assert (
-        text_of(report)
+        mail_of(REPORT).text
         == """\
 DAILY REPORT 2026-11-21: 5 incidents, 1 critical
 Team orders
@@ -120,34 +99,28 @@ Times in UTC · OffsetGuard
     )
 
 
-def test_text_and_html_of_a_report_say_the_same(report: DailyReportView) -> None:
-    html = text_of(report, "html")
-    for words in (
-        "order-group · order-events · consumers are offline",
-        "85 % of 20",
-        "longest gap 30 min",
-        "still open",
-    ):
+def test_text_and_html_of_a_report_say_the_same() -> None:
+    html = mail_of(REPORT).html
+    for words in ("order-group · order-events · consumers are offline", "85 % of 20", "gap 30 min", "still open"):
         assert words in html
 
 
-def test_a_calm_day_is_told_in_one_line_of_the_subject(report: DailyReportView) -> None:
-    calm = report.model_copy(update={"incidents": (), "hidden_incidents": 0, "critical_count": 0, "severity": "info"})
+def test_a_calm_day_is_told_in_one_line_of_the_subject() -> None:
+    calm = REPORT.model_copy(update={"incidents": (), "hidden_incidents": 0, "critical_count": 0, "severity": "info"})
     mail = mail_of(calm)
-    assert mail["Subject"] == "[DAILY REPORT] orders · 2026-11-21 · nothing was wrong"
-    assert mail["X-OffsetGuard-Severity"] == "calm"
-    assert "What was bad" not in text_of(calm)
+    assert mail.message["Subject"] == "[DAILY REPORT] orders · 2026-11-21 · nothing was wrong"
+    assert mail.message["X-OffsetGuard-Severity"] == "calm"
+    assert "What was bad" not in mail.text
 
 
-def test_a_chinese_reader_gets_a_chinese_report_by_their_clock(report: DailyReportView) -> None:
-    chinese = report.model_copy(update={"language": "zh", "time_zone": "Asia/Shanghai"})
-    mail = mail_of(chinese)
+def test_a_chinese_reader_gets_a_chinese_report_by_their_clock() -> None:
+    mail = mail_of(REPORT.model_copy(update={"language": "zh", "time_zone": "Asia/Shanghai"}))
     for words in ("[日报] orders · 2026-11-21 · 5 个事件", "其中 1 个严重"):
-        assert words in mail["Subject"]
+        assert words in mail.message["Subject"]
     for words in ("2 小时", "始于 2026-11-21 14:00:00 UTC+8", "近 7 天预测的准确性"):
-        assert words in text_of(chinese)
-    assert 'lang="zh-CN"' in text_of(chinese, "html")
+        assert words in mail.text
+    assert 'lang="zh-CN"' in mail.html
 
 
-def test_a_report_is_read_back_from_the_outbox_as_it_is(report: DailyReportView) -> None:
-    assert read_view(report.model_dump_json()) == report
+def test_a_report_is_read_back_from_the_outbox_as_it_is() -> None:
+    assert read_view(REPORT.model_dump_json()) == REPORT

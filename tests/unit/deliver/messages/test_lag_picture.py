@@ -7,7 +7,6 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta, timezone
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
@@ -17,7 +16,6 @@ from offsetguard.model.views import LAG_POINTS, LagPoint
 from offsetguard_peers.cases.running import examples
 
 START = datetime(2026, 11, 21, 6, 45, tzinfo=UTC)
-FEW = settings(max_examples=examples(0.1))
 LARGEST_BYTES = 20_000
 
 
@@ -25,7 +23,7 @@ def curve(*lags: int) -> tuple[LagPoint, ...]:
     return tuple(LagPoint(at=START + timedelta(minutes=n), lag=lag) for n, lag in enumerate(lags))
 
 
-@FEW
+@settings(max_examples=examples(0.1))
 @given(lags=st.lists(st.integers(0, 2**63), min_size=3, max_size=LAG_POINTS))
 def test_a_picture_has_its_size_and_few_bytes_and_is_the_same_each_time(lags: list[int]) -> None:
     png = lag_picture.draw(curve(*lags), UTC)
@@ -48,11 +46,6 @@ def test_the_curve_rises_where_the_lag_does() -> None:
 def test_times_are_those_of_the_readers_zone() -> None:
     here, there = (lag_picture.draw(curve(1, 2, 3), zone) for zone in (UTC, timezone(timedelta(hours=8))))
     assert here != there
-
-
-def test_two_points_are_no_course() -> None:
-    with pytest.raises(ValueError, match="needs 3 points, not 2"):
-        lag_picture.draw(curve(1, 2), UTC)
 
 
 def test_a_mail_without_a_picture_does_not_pay_for_drawing() -> None:

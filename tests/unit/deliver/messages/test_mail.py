@@ -2,41 +2,22 @@
 
 from __future__ import annotations
 
-import email
-from datetime import UTC, datetime
-from email import policy
-from email.message import EmailMessage
-from typing import Any
+from email.message import Message
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsetguard.deliver.messages.mail import render_mail
-from offsetguard.model.views import IncidentView, MessageView, NotificationReason
+from offsetguard.model.views import MessageView
+from offsetguard_peers.cases.messages import ALL_RESOLVED, INCIDENT, VIEW, incident, mail_of, message
 from offsetguard_peers.cases.running import examples
 from offsetguard_peers.cases.texts import Outline
-
-SENT_AT = datetime(2026, 11, 21, 7, 20, tzinfo=UTC)
-
-
-def mail_of(view: MessageView, key: str = "key 1") -> EmailMessage:
-    """Render and read back from the bytes that go to the server."""
-    rendered = render_mail(
-        view, sender="offsetguard@example.com", receiver="orders@example.com", idempotency_key=key, sent_at=SENT_AT
-    )
-    return email.message_from_bytes(rendered.as_bytes(), policy=policy.default)
+from offsetguard_peers.smtp.server import ReceivedMail
 
 
-def part(mail: EmailMessage, kind: str) -> str:
-    body = mail.get_body((kind,))
-    assert body is not None
-    return str(body.get_content()).replace("\r\n", "\n")
-
-
-def test_the_text_of_a_first_warning(view: MessageView) -> None:
+def test_the_text_of_a_first_warning() -> None:
     assert (
-        part(mail_of(view), "plain")
+        mail_of(VIEW).text
         == """\
 CRITICAL: order-group is offline and 5,120 messages behind on order-events
 Cluster orders-cluster
@@ -85,109 +66,91 @@ Rule accumulation · interval 2026-11-21 07:19:00 UTC · team orders · OffsetGu
     )
 
 
-def test_the_text_when_all_has_resolved(view: MessageView, resolved_incident: IncidentView) -> None:
-    changes = {"firing": (), "resolved": (resolved_incident,), "reason": NotificationReason.ALL_RESOLVED}
-    mail = mail_of(view.model_copy(update=changes))
-    assert mail["Subject"] == "[RESOLVED] orders-cluster · order-group · messages pile up"
-    text = part(mail, "plain")
-    assert text.startswith("RESOLVED: order-group · caught up after 41 min\n")
-    assert "Lasted                  41 min, from 2026-11-21 06:45:00 to 07:26:00 UTC" in text
-    assert "It was: Consumer group order-group is 5,120 messages behind" in text
+def test_the_text_when_all_has_resolved() -> None:
+    mail = mail_of(ALL_RESOLVED)
+    assert mail.message["Subject"] == "[RESOLVED] orders-cluster · order-group · messages pile up"
+    assert mail.text.startswith("RESOLVED: order-group · caught up after 41 min\n")
+    assert "Lasted                  41 min, from 2026-11-21 06:45:00 to 07:26:00 UTC" in mail.text
+    assert "It was: Consumer group order-group is 5,120 messages behind" in mail.text
 
 
-def test_the_subject_names_severity_cluster_and_group_or_how_many(view: MessageView, incident: IncidentView) -> None:
-    assert mail_of(view)["Subject"] == "[CRITICAL] orders-cluster · order-group · messages pile up"
-    other = incident.model_copy(update={"consumer_group": "billing", "summary": "offsets lie beyond the end"})
-    assert mail_of(view.model_copy(update={"firing": (other,)}))["Subject"] == (
-        "[CRITICAL] orders-cluster · billing · messages pile up"
+OTHER = incident(consumer_group="billing", summary="offsets lie beyond the end")
+OF_A_BROKER = incident(consumer_group=None, topic=None)
+
+
+@pytest.mark.parametrize(
+    ("view", "about"),
+    [
+        (VIEW, "order-group · messages pile up"),
+        (message(OTHER), "billing · messages pile up"),
+        (message(INCIDENT, OTHER), "2 consumer groups · messages pile up"),
+        (message(OF_A_BROKER), "messages pile up"),
+        (message(hidden_firing=9_999, group_count=10_000), "10,000 consumer groups · messages pile up"),
+    ],
+)
+def test_the_subject_names_severity_cluster_and_group_or_how_many(view: MessageView, about: str) -> None:
+    assert mail_of(view).message["Subject"] == f"[CRITICAL] orders-cluster · {about}"
+
+
+def test_of_what_a_finding_explains_ten_are_named_and_the_rest_is_counted() -> None:
+    mail = mail_of(
+        message(incident(explains=tuple(f"accumulation: group-{n:02d}" for n in range(20)), explained_count=5_000))
     )
-    assert mail_of(view.model_copy(update={"firing": (incident, other)}))["Subject"] == (
-        "[CRITICAL] orders-cluster · 2 consumer groups · messages pile up"
-    )
-    broker = other.model_copy(update={"consumer_group": None, "topic": None})
-    assert mail_of(view.model_copy(update={"firing": (broker,)}))["Subject"] == (
-        "[CRITICAL] orders-cluster · messages pile up"
-    )
-
-
-def test_of_what_a_finding_explains_ten_are_named_and_the_rest_is_counted(
-    view: MessageView, incident: IncidentView
-) -> None:
-    many = {"explains": tuple(f"accumulation: group-{n:02d}" for n in range(20)), "explained_count": 5_000}
-    mail = mail_of(view.model_copy(update={"firing": (incident.model_copy(update=many),)}))
-    for text in (part(mail, "plain"), part(mail, "html")):
+    for text in (mail.text, mail.html):
         assert "group-09" in text
         assert "group-10" not in text
         assert "and 4,990 more findings" in text
-    nothing = incident.model_copy(
-        update={"explains": (), "explained_count": 0, "cannot_tell": (), "cannot_tell_count": 0}
-    )
-    text = part(mail_of(view.model_copy(update={"firing": (nothing,)})), "plain")
+    nothing = incident(explains=(), explained_count=0, cannot_tell=(), cannot_tell_count=0)
+    text = mail_of(message(nothing)).text
     assert "explains" not in text
     assert "Cannot tell" not in text
 
 
-def test_the_picture_of_the_lag_comes_with_the_mail_and_says_in_words_what_it_shows(
-    view: MessageView, incident: IncidentView
-) -> None:
-    mail = mail_of(view)
-    assert [one.get_content_type() for one in mail.walk()] == [
+def test_the_picture_of_the_lag_comes_with_the_mail_and_says_in_words_what_it_shows() -> None:
+    mail = mail_of(VIEW)
+    assert [one.get_content_type() for one in mail.message.walk()] == [
         "multipart/alternative",
         "text/plain",
         "multipart/related",
         "text/html",
         "image/png",
     ]
-    (picture,) = (one for one in mail.walk() if one.get_content_type() == "image/png")
+    (picture,) = pictures(mail)
     assert picture.get_content_disposition() == "inline"
     words = (
         "Lag of order-group from 2026-11-21 06:45:00 to 07:15:00 UTC: "
         "0 at first, at most 6,000 at 07:05, 5,120 at the end"
     )
-    source = f'src="cid:{str(picture["Content-ID"]).strip("<>")}"'
-    html = part(mail, "html")
-    assert f'alt="{words}"' in html
-    assert source in html
-    many = tuple(incident.model_copy(update={"incident_id": str(n)}) for n in range(10))
-    pictures = [one for one in mail_of(view.model_copy(update={"firing": many})).walk() if one["Content-ID"]]
-    assert len(pictures) == len({one["Content-ID"] for one in pictures}) == 3, "the worst three only"
-    without = incident.model_copy(update={"lag_curve": incident.lag_curve[:2]})
-    assert "image" not in {
-        one.get_content_maintype() for one in mail_of(view.model_copy(update={"firing": (without,)})).walk()
-    }
+    assert f'alt="{words}"' in mail.html
+    assert f'src="cid:{str(picture["Content-ID"]).strip("<>")}"' in mail.html
+    many = pictures(mail_of(message(*(incident(incident_id=str(n)) for n in range(10)))))
+    assert len(many) == len({one["Content-ID"] for one in many}) == 3, "the worst three only"
+    assert pictures(mail_of(message(incident(lag_curve=INCIDENT.lag_curve[:2])))) == [], "two points are no course"
 
 
-def test_a_chinese_reader_gets_a_chinese_mail_by_their_clock(view: MessageView) -> None:
-    mail = mail_of(view.model_copy(update={"language": "zh", "time_zone": "Asia/Shanghai"}))
-    assert mail["Subject"] == "[严重] orders-cluster · order-group · messages pile up"
-    assert mail["X-OffsetGuard-Severity"] == "critical", "filters read the same in every language"
-    text = part(mail, "plain")
+def pictures(mail: ReceivedMail) -> list[Message]:
+    return [one for one in mail.message.walk() if one.get_content_maintype() == "image"]
+
+
+def test_a_chinese_reader_gets_a_chinese_mail_by_their_clock() -> None:
+    mail = mail_of(message(language="zh", time_zone="Asia/Shanghai"))
+    assert mail.message["Subject"] == "[严重] orders-cluster · order-group · messages pile up"
+    assert mail.message["X-OffsetGuard-Severity"] == "critical", "filters read the same in every language"
     for words in ("消费组                  order-group", "2026-11-21 14:45:00 UTC+8", "处理建议", "预计消费完"):
-        assert words in text
-    assert 'lang="zh-CN"' in part(mail, "html")
+        assert words in mail.text
+    assert 'lang="zh-CN"' in mail.html
 
 
-def test_what_a_reader_must_know_first_stands_on_top(view: MessageView) -> None:
-    changes = {
-        "late": True,
-        "escalated_from": "billing",
-        "repeat_count": 2,
-        "muted_count": 312,
-    }
-    mail = mail_of(view.model_copy(update=changes))
-    assert part(mail, "plain").splitlines()[2:6] == [
+def test_what_a_reader_must_know_first_stands_on_top_and_what_is_hidden_is_counted() -> None:
+    mail = mail_of(message(late=True, escalated_from="billing", repeat_count=2, muted_count=312, hidden_firing=9_999))
+    assert mail.text.splitlines()[2:6] == [
         "Told late, because a replay or backfill was asked to tell.",
         "Escalated: team billing has not acknowledged it.",
         "Told again 2 times since the last news.",
         "312 findings below this: muted while it lasts.",
     ]
-
-
-def test_hidden_incidents_are_counted_in_subject_and_text(view: MessageView) -> None:
-    mail = mail_of(view.model_copy(update={"hidden_firing": 9_999, "group_count": 10_000}))
-    assert mail["Subject"] == "[CRITICAL] orders-cluster · 10,000 consumer groups · messages pile up"
-    for kind in ("plain", "html"):
-        assert "and 9,999 more findings" in part(mail, kind)
+    for text in (mail.text, mail.html):
+        assert "and 9,999 more findings" in text
 
 
 @pytest.mark.parametrize(
@@ -199,71 +162,47 @@ def test_hidden_incidents_are_counted_in_subject_and_text(view: MessageView) -> 
         ("a b", "<a-b-c8687a08.offsetguard.example.com>"),
     ],
 )
-def test_a_list_id_names_the_team_for_filters(view: MessageView, team: str, list_id: str) -> None:
-    assert mail_of(view.model_copy(update={"team": team}))["List-Id"] == list_id
+def test_a_list_id_names_the_team_for_filters(team: str, list_id: str) -> None:
+    assert mail_of(message(team=team)).message["List-Id"] == list_id
 
 
-def test_headers_thread_by_the_firing_spell_and_never_cause_automatic_answers(view: MessageView) -> None:
-    first, again, other = mail_of(view), mail_of(view, "key 2"), mail_of(view.model_copy(update={"thread_key": "2"}))
-    assert first["Message-ID"] == mail_of(view)["Message-ID"] != again["Message-ID"]
+def test_headers_thread_by_the_firing_spell_and_never_cause_automatic_answers() -> None:
+    mails = mail_of(VIEW), mail_of(VIEW, "key 2"), mail_of(message(thread_key="2"))
+    first, again, other = (mail.message for mail in mails)
+    assert first["Message-ID"] != again["Message-ID"]
     assert first["References"] == again["References"] == again["In-Reply-To"] != other["References"]
     assert first["Auto-Submitted"] == "auto-generated"
     assert first["To"] == "orders@example.com"
     assert first["X-OffsetGuard-Rule"] == "accumulation"
+    assert mail_of(VIEW).raw == mails[0].raw, "the same message is the same bytes"
 
 
-def test_the_same_message_is_the_same_bytes(view: MessageView) -> None:
-    arguments: dict[str, Any] = {
-        "sender": "a@example.com",
-        "receiver": "b@example.com",
-        "idempotency_key": "k",
-        "sent_at": SENT_AT,
-    }
-    assert render_mail(view, **arguments).as_bytes() == render_mail(view, **arguments).as_bytes()
-
-
-def test_a_hundred_groups_give_six_in_full_more_by_line_and_a_count(view: MessageView, incident: IncidentView) -> None:
-    many = tuple(
-        incident.model_copy(
-            update={
-                "consumer_group": f"group-{n:03d}",
-                "summary": f"group-{n:03d} is behind",
-                "queues": incident.queues * 10,
-                "figures": incident.figures * 4,
-            }
-        )
-        for n in range(100)
-    )
-    mail = mail_of(view.model_copy(update={"firing": many}))
-    for text in (part(mail, "plain"), part(mail, "html")):
+def test_a_hundred_groups_give_six_in_full_more_by_line_and_a_count() -> None:
+    long = {"queues": INCIDENT.queues * 10, "figures": INCIDENT.figures * 4}
+    names = [f"group-{n:03d}" for n in range(100)]
+    mail = mail_of(message(*(incident(consumer_group=name, summary=f"{name} is behind", **long) for name in names)))
+    for text in (mail.text, mail.html):
         assert "group-009" in text
         assert "group-049" in text
         assert "group-050" not in text
         assert "and 50 more findings" in text
-    assert len(part(mail, "html")) < 102_000, "Gmail cuts mails at 102 kB"
+    assert len(mail.html) < 102_000, "Gmail cuts mails at 102 kB"
 
 
-def test_the_html_loads_nothing_and_links_only_where_it_says(view: MessageView) -> None:
-    outline = Outline(part(mail_of(view), "html"))
+def test_the_html_loads_nothing_and_links_only_where_it_says() -> None:
+    outline = Outline(mail_of(VIEW).html)
     assert [source for source in outline.sources if not source.startswith("cid:")] == []
     page = "http://127.0.0.1:8080/offsetguard/incidents/1"
     ours = {"http://127.0.0.1:8080", "http://127.0.0.1:8080/docs?a=1&b=2", page}
     assert outline.links == ours | {f"{page}#acknowledge", f"{page}#silence"}
 
 
-FAST = settings(
-    max_examples=examples(0.1), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
-
-
-@FAST
+@settings(max_examples=examples(0.1))
 @given(name=st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=255))
-def test_text_and_html_name_group_topic_and_cause_whatever_they_are(
-    view: MessageView, incident: IncidentView, name: str
-) -> None:
-    named = incident.model_copy(update={"consumer_group": name, "topic": f"{name}-t", "cause": f"{name} stands still."})
-    mail = mail_of(view.model_copy(update={"firing": (named,)}))
-    for text in (part(mail, "plain"), Outline(part(mail, "html")).text):
+def test_text_and_html_name_group_topic_and_cause_whatever_they_are(name: str) -> None:
+    named = incident(consumer_group=name, topic=f"{name}-t", cause=f"{name} stands still.")
+    mail = mail_of(message(named))
+    for text in (mail.text, Outline(mail.html).text):
         assert name in text
         assert f"{name}-t"[:254] in text
         assert f"{name} stands still." in text

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 import time
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,37 +15,23 @@ from hypothesis import strategies as st
 
 from offsetguard.deliver.messages.slack import MAX_TOTAL_UNITS, SlackMessage, render_slack, total_units
 from offsetguard.deliver.messages.slack_blocks import code, fit, units
-from offsetguard.model.views import FigureView, IncidentView, MessageView, NotificationReason, QueueView
+from offsetguard.model.views import FigureView, MessageView, NotificationReason, QueueView
+from offsetguard_peers.cases.messages import ALL_RESOLVED, ENDED, INCIDENT, PAGE, VIEW, incident, message, text_objects
 from offsetguard_peers.cases.running import examples
 from offsetguard_peers.pictures.slack import READERS, story, tell
 from offsetguard_peers.slack.blocks import block_problems
 from offsetguard_peers.slack.server import SlackServer
 from offsetguard_peers.slack.workspace import SlackWorkspace
 
-FAST = settings(
-    max_examples=examples(0.1), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
 NAME = st.text(st.sampled_from("ab&<>*_~`@:#!|\n\r\u202e\0🔴订\ud800"), max_size=255)
 
 
-def blocks_of(view: MessageView) -> list[dict[str, Any]]:
-    return render_slack(view, idempotency_key="key 1").blocks
+def rendered(view: MessageView) -> SlackMessage:
+    return render_slack(view, idempotency_key="key 1")
 
 
-def texts(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """All text objects, wherever they are."""
-    found = []
-    for block in blocks:
-        found += [block["text"]] if "text" in block else []
-        found += block.get("fields", []) + block.get("elements", [])
-    return [text["text"] if text["type"] == "button" else text for text in found]
-
-
-def buttons(blocks: list[dict[str, Any]]) -> dict[str, str]:
-    """Return the address of each button by its id."""
-    found = [each for block in blocks if block["type"] == "actions" for each in block["elements"]]
-    assert len({each["action_id"] for each in found}) == len(found)
-    return {each["action_id"]: each["url"] for each in found}
+def lines_of(view: MessageView) -> list[str]:
+    return [text["text"] for text in text_objects(rendered(view).blocks)]
 
 
 def accept(message: SlackMessage) -> None:
@@ -64,9 +49,9 @@ def accept(message: SlackMessage) -> None:
     assert slack.messages[0].text == message.text, "nothing is cut"
 
 
-def test_a_first_warning_reads_as_it_should(view: MessageView) -> None:
-    message = render_slack(view, idempotency_key="key 1")
-    assert [f"{text['type']}: {text['text']}" for text in texts(message.blocks)] == [
+def test_a_first_warning_reads_as_it_should() -> None:
+    first = rendered(VIEW)
+    assert [f"{text['type']}: {text['text']}" for text in text_objects(first.blocks)] == [
         "plain_text: 🔴 Critical: order-group is offline and 5,120 messages behind on order-events",
         "mrkdwn: Cluster `orders-cluster`",
         "mrkdwn: Team `orders`",
@@ -95,42 +80,36 @@ def test_a_first_warning_reads_as_it_should(view: MessageView) -> None:
         "mrkdwn: <http://127.0.0.1:8080/docs?a=1&amp;b=2|Data Docs>",
         "mrkdwn: Rule `accumulation` · interval 2026-11-21 07:19:00 UTC",
     ]
-    assert message.text.splitlines() == [
+    assert first.text.splitlines() == [
         "[CRITICAL] orders-cluster · order-group is offline and 5,120 messages behind on order-events",
         "order-group (order-events): Consumer group order-group is 5,120 messages behind on order-events "
         "and no client of it is online.",
     ]
-    assert message.metadata["event_payload"]["idempotency_key"] == "key 1"
+    assert first.metadata["event_payload"]["idempotency_key"] == "key 1"
 
 
-def test_a_resolution_says_how_long_and_how_bad_it_was(view: MessageView, resolved_incident: IncidentView) -> None:
-    changes = {"firing": (), "resolved": (resolved_incident,), "reason": NotificationReason.ALL_RESOLVED}
-    shown = [text["text"] for text in texts(blocks_of(view.model_copy(update=changes)))]
+def test_a_resolution_says_how_long_and_how_bad_it_was() -> None:
+    shown = lines_of(ALL_RESOLVED)
     assert shown[0] == "✅ Resolved: order-group · caught up after 41 min"
     assert "Lasted 41 min, from 2026-11-21 06:45:00 to 07:26:00 UTC" in shown
     assert "Peak 5,120 messages" in shown
 
 
-def test_of_what_has_resolved_the_thread_gets_only_the_new_lines(
-    view: MessageView, incident: IncidentView, resolved_incident: IncidentView
-) -> None:
+def test_of_what_has_resolved_the_thread_gets_only_the_new_lines() -> None:
     """The parent above tells the rest."""
-    changes = {"resolved": (resolved_incident,), "reason": NotificationReason.RESOLVED}
-    message = render_slack(view.model_copy(update=changes), idempotency_key="key 1")
-    assert message.reply_blocks is not None
-    shown = [text["text"] for text in texts(message.reply_blocks)]
+    partly = rendered(message(resolved=(ENDED,), reason=NotificationReason.RESOLVED))
+    assert partly.reply_blocks is not None
+    shown = [text["text"] for text in text_objects(partly.reply_blocks)]
     assert shown[3:5] == [
         "Sent because a part has resolved.",
         "*Resolved*\n✅ `order-group` caught up, 41 min, from 2026-11-21 06:45:00 to 07:26:00 UTC",
     ]
-    assert incident.cause in [text["text"] for text in texts(message.blocks)]
-    assert render_slack(view, idempotency_key="key 1").reply_blocks is None
+    assert INCIDENT.cause in [text["text"] for text in text_objects(partly.blocks)]
+    assert rendered(VIEW).reply_blocks is None
 
 
-def test_what_an_operator_must_know_first_stands_above_the_rest(view: MessageView, incident: IncidentView) -> None:
-    changes: dict[str, Any] = {"repeat_count": 3, "late": True, "escalated_from": "orders", "muted_count": 312}
-    shown = [text["text"] for text in texts(blocks_of(view.model_copy(update=changes)))]
-    assert shown[4:8] == [
+def test_what_an_operator_must_know_first_stands_above_the_rest() -> None:
+    assert lines_of(message(repeat_count=3, late=True, escalated_from="orders", muted_count=312))[4:8] == [
         "Told late, because a replay or backfill was asked to tell.",
         "Escalated: team orders has not acknowledged it.",
         "Told again 3 times since the last news.",
@@ -138,72 +117,69 @@ def test_what_an_operator_must_know_first_stands_above_the_rest(view: MessageVie
     ]
 
 
-def test_buttons_lead_to_the_page_of_the_incident(view: MessageView, incident: IncidentView) -> None:
-    page = "http://127.0.0.1:8080/offsetguard/incidents/1"
-    new = incident.model_copy(update={"acknowledged_at": None})
-    two = view.model_copy(update={"firing": (new, incident)})
-    assert buttons(blocks_of(two)) == {
+def buttons(view: MessageView) -> dict[str, str]:
+    """Return the address of each button by its id."""
+    found = [each for block in rendered(view).blocks if block["type"] == "actions" for each in block["elements"]]
+    assert len({each["action_id"] for each in found}) == len(found)
+    return {each["action_id"]: each["url"] for each in found}
+
+
+def test_buttons_lead_to_the_page_of_the_incident() -> None:
+    page = f"{PAGE}/offsetguard/incidents/1"
+    assert buttons(message(incident(acknowledged_at=None), INCIDENT)) == {
         "acknowledge_0": f"{page}#acknowledge",
         "silence_0": f"{page}#silence",
         "open_0": page,
         "silence_1": f"{page}#silence",  # somebody looks after this one
         "open_1": page,
     }
-    over = view.model_copy(update={"firing": (), "resolved": (incident,)})
-    assert buttons(blocks_of(over)) == {"open_0": page}
-    nowhere = incident.model_copy(update={"incident_url": None, "acknowledge_url": None, "silence_url": None})
-    assert buttons(blocks_of(view.model_copy(update={"firing": (nowhere,)}))) == {}
+    assert buttons(ALL_RESOLVED) == {"open_0": page}
+    assert buttons(message(incident(incident_url=None, acknowledge_url=None, silence_url=None))) == {}
 
 
-@pytest.mark.parametrize("reason", [reason for reason in NotificationReason if reason.is_sent])
-def test_what_people_must_not_miss_is_shown_in_the_channel_too(view: MessageView, reason: NotificationReason) -> None:
-    message = render_slack(view.model_copy(update={"reason": reason}), idempotency_key="key 1")
-    assert message.in_channel is (reason not in {NotificationReason.RESOLVED, NotificationReason.ALL_RESOLVED})
+SENT_REASONS = [reason for reason in NotificationReason if reason.is_sent]
 
 
-def test_chinese_readers_read_chinese_in_their_zone(view: MessageView) -> None:
+@pytest.mark.parametrize("reason", SENT_REASONS)
+def test_what_people_must_not_miss_is_shown_in_the_channel_too(reason: NotificationReason) -> None:
+    ends = {NotificationReason.RESOLVED, NotificationReason.ALL_RESOLVED}
+    assert rendered(message(reason=reason)).in_channel is (reason not in ends)
+
+
+def test_chinese_readers_read_chinese_in_their_zone() -> None:
     """Texts of the rule and names of figures come translated with the view: planning renders them."""
-    chinese = view.model_copy(update={"language": "zh", "time_zone": "Asia/Shanghai"})
-    shown = "\n".join(text["text"] for text in texts(blocks_of(chinese)))
+    shown = "\n".join(lines_of(message(language="zh", time_zone="Asia/Shanghai")))
     expected = (
-        "🔴 严重：order-group is offline",
-        "集群 `orders-cluster`",
-        "首次通知。",
-        "处理建议：Start",
-        "broker-a 队列 0",
-        "另有 14 个队列",
-        "自 2026-11-21 14:45:00",
-        "静默",
-        "打开",
+        *(
+            "🔴 严重：order-group is offline",
+            "集群 `orders-cluster`",
+            "首次通知。",
+            "处理建议：Start",
+            "broker-a 队列 0",
+        ),
+        *("另有 14 个队列", "自 2026-11-21 14:45:00", "静默", "打开"),
     )
     assert [words for words in expected if words not in shown] == []
 
 
-def test_ten_thousand_queues_of_five_thousand_groups_are_one_message_within_a_moment(
-    view: MessageView, incident: IncidentView
-) -> None:
-    queues = incident.queues * 5_000
-    many = tuple(
-        incident.model_copy(update={"consumer_group": f"g{n}", "queues": queues, "queue_count": 10_000})
-        for n in range(5_000)
-    )
+def test_ten_thousand_queues_of_five_thousand_groups_are_one_message_within_a_moment() -> None:
+    queues = INCIDENT.queues * 5_000
+    many = [incident(consumer_group=f"g{n}", queues=queues, queue_count=10_000) for n in range(5_000)]
     start = time.process_time()
-    message = render_slack(view.model_copy(update={"firing": many, "hidden_firing": 7}), idempotency_key="key 1")
+    told = rendered(message(*many, hidden_firing=7))
     assert time.process_time() - start < 10, "a fraction of a second; bears a machine that is ten times slower"
-    accept(message)
-    words = json.dumps(message.blocks, ensure_ascii=False)
-    told = sum(f"`g{n}`" in words for n in range(100))
-    assert f"and {5_007 - told:,} more findings" in words
-    assert "5,000 consumer groups" in message.text
+    accept(told)
+    words = json.dumps(told.blocks, ensure_ascii=False)
+    named = sum(f"`g{n}`" in words for n in range(100))
+    assert f"and {5_007 - named:,} more findings" in words
+    assert "5,000 consumer groups" in told.text
     assert "and 9,995 more queues" in words
 
 
 @pytest.mark.parametrize("count", [2, 8, 60, 400])
-def test_what_does_not_fit_is_counted(view: MessageView, incident: IncidentView, count: int) -> None:
-    many = tuple(
-        incident.model_copy(update={"consumer_group": f"g{n}", "summary": f"g{n} is behind"}) for n in range(count)
-    )
-    blocks = blocks_of(view.model_copy(update={"firing": many}))
+def test_what_does_not_fit_is_counted(count: int) -> None:
+    many = [incident(consumer_group=f"g{n}", summary=f"g{n} is behind") for n in range(count)]
+    blocks = rendered(message(*many)).blocks
     assert block_problems(blocks) == []
     words = json.dumps(blocks, ensure_ascii=False)
     named = sum(f"`g{n}`" in words for n in range(count))
@@ -221,7 +197,7 @@ LONG = [
 ]
 
 
-@settings(FAST, max_examples=examples(0.25))
+@settings(max_examples=examples(0.25), suppress_health_check=[HealthCheck.too_slow])
 @given(
     name=st.one_of(NAME, st.sampled_from(LONG)),
     words=st.one_of(st.text(max_size=40).map(lambda text: text * 80), st.sampled_from(LONG)),
@@ -229,12 +205,10 @@ LONG = [
     language=st.sampled_from(["en", "zh"]),
     path=st.sampled_from(["", "x" * 300, "x" * 1_900]),
     told=st.booleans(),
-    reason=st.sampled_from([reason for reason in NotificationReason if reason.is_sent]),
+    reason=st.sampled_from(SENT_REASONS),
 )
 def test_any_view_is_accepted_and_its_worst_incident_told(
     *,
-    view: MessageView,
-    resolved_incident: IncidentView,
     name: str,
     words: str,
     counts: tuple[int, int, int],
@@ -247,14 +221,14 @@ def test_any_view_is_accepted_and_its_worst_incident_told(
     figures = tuple(FigureView(label=name, value=words) for _ in range(min(15, others)))
     queues = tuple(QueueView(topic=name, broker_name=name, queue_id=n, figures=figures) for n in range(min(20, others)))
     url = f"https://airflow.example.com/{path}"
-    full = resolved_incident.model_copy(
+    full = ENDED.model_copy(
         update={
             "consumer_group": name, "topic": name, "summary": words, "cause": f"cause {words}", "do_next": words,
             "peak": words, "resolution": words, "figures": figures, "queues": queues, "queue_count": others,
             "explains": (words,) * min(20, others), "explained_count": others,
             "cannot_tell": (words,) * min(20, others), "cannot_tell_count": others, "muted_count": others,
             "muted_when_resolved": words, "acknowledged_by": name, "acknowledgement": words,
-            "acknowledged_at": resolved_incident.acknowledged_at if told else None,
+            "acknowledged_at": ENDED.acknowledged_at if told else None,
             "incident_url": url, "acknowledge_url": url, "silence_url": url,
         }
     )  # fmt: skip
@@ -265,25 +239,24 @@ def test_any_view_is_accepted_and_its_worst_incident_told(
         "repeat_count": others, "escalated_from": name, "late": told,
         "page_url": url, "data_docs_url": url, "reason": reason,
     }  # fmt: skip
-    message = render_slack(view.model_copy(update=changes), idempotency_key="key 1")
-    accept(message)
-    assert total_units(message.blocks) <= MAX_TOTAL_UNITS
-    assert 0 < units(message.text) <= 4_000
-    stories = [text["text"] for text in texts(message.blocks) if re.match(r"(It was: |原告警.)?cause", text["text"])]
+    sent = rendered(VIEW.model_copy(update=changes))
+    accept(sent)
+    assert total_units(sent.blocks) <= MAX_TOTAL_UNITS
+    assert 0 < units(sent.text) <= 4_000
+    stories = [
+        text["text"] for text in text_objects(sent.blocks) if re.match(r"(It was: |原告警.)?cause", text["text"])
+    ]
     assert stories or not (firing or resolved)
 
 
-@FAST
+@settings(max_examples=examples(0.1))
 @given(name=NAME)
-def test_no_name_acts_as_markup(view: MessageView, incident: IncidentView, name: str) -> None:
+def test_no_name_acts_as_markup(name: str) -> None:
     """Outside code spans, links of ours and our bold text, nothing in mrkdwn is active."""
-    hostile = incident.model_copy(
-        update={"consumer_group": name, "topic": name, "peak": name, "figures": (FigureView(label="lag", value=name),)}
-    )
-    changes = {"firing": (hostile, hostile), "resolved": (hostile,), "cluster": name, "rule_id": name, "team": name}
-    changes |= {"escalated_from": name}
-    message = render_slack(view.model_copy(update=changes), idempotency_key="key 1")
-    for text in texts(message.blocks):
+    hostile = incident(consumer_group=name, topic=name, peak=name, figures=(FigureView(label="lag", value=name),))
+    everywhere = {"cluster": name, "rule_id": name, "team": name, "escalated_from": name}
+    sent = rendered(message(hostile, hostile, resolved=(hostile,), **everywhere))
+    for text in text_objects(sent.blocks):
         if text["type"] == "mrkdwn":
             for line in text["text"].splitlines():
                 quoted = re.sub(r"`[^`\n]+`|<http[^<>|\n]+\|[A-Za-z ]+>", "x", line)
@@ -291,7 +264,7 @@ def test_no_name_acts_as_markup(view: MessageView, incident: IncidentView, name:
                 assert not set(outside) & set("*_~`<>@"), outside
         else:
             assert text["emoji"] is False
-    assert not re.search(r"[<>]", message.text)
+    assert not re.search(r"[<>]", sent.text)
 
 
 @given(st.text(), st.integers(2, 60))
@@ -334,20 +307,8 @@ def test_the_parent_turns_green_and_each_update_stands_below_it(language: str) -
 
 def test_nothing_is_left_in_english_for_chinese_readers() -> None:
     """But for names, commands, numbers and what RocketMQ and Airflow call things."""
-    with SlackServer() as slack:
-        for _, view in story("zh", READERS["zh"]):
-            tell(slack, view)
-        said = " ".join(str(text) for message in slack.messages for text in _texts(message.blocks))
+    said = " ".join(line for _, view in story("zh", READERS["zh"]) for line in lines_of(view))
     english = set(re.findall(r"[A-Za-z]{3,}", re.sub(r"`[^`]*`|<[^>]*>|mqadmin.*? -s", "", said)))
     named = {"order", "group", "events", "invoice", "broker", "inflight", "UTC", "alice"}
     comment = {"listener", "hangs", "restarting"}
     assert english - named - comment == set()
-
-
-def _texts(value: object) -> list[str]:
-    if isinstance(value, list):
-        return [text for each in value for text in _texts(each)]
-    if isinstance(value, dict):
-        own = value.get("text")
-        return [own] if isinstance(own, str) else [text for each in value.values() for text in _texts(each)]
-    return []
