@@ -36,11 +36,13 @@ from typing import Self
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from many_groups import OnlineGroups, commit_offsets, cpu_s, create_topics, send_messages, subscriptions
+from many_groups import QUEUES, OnlineGroups, commit_offsets, cpu_s, subscriptions
 
 from offsetguard.cli.parameters import default_config
 from offsetguard.collect.collector import collect_cluster
 from offsetguard.model.intervals import Interval
+from offsetguard_peers.rocketmq.admin import Admin
+from offsetguard_peers.rocketmq.clients import produce
 from offsetguard_peers.rocketmq.cluster import RocketMQCluster
 from offsetguard_peers.rocketmq.jvm import OPEN_INTERNALS, java
 from offsetguard_spark.jars import jar_paths
@@ -131,11 +133,12 @@ def prepare(cluster: RocketMQCluster, groups: dict[str, list[str]], stack: ExitS
     started = time.perf_counter()
     address = cluster.masters[0].address
     topics = sorted({topic for names in groups.values() for topic in names})
-    create_topics(address, topics)
-    send_messages(address, topics, MESSAGES_PER_QUEUE)
+    for topic in topics:
+        Admin(cluster).create_topic(topic, queues=QUEUES)
+        produce(cluster, topic, MESSAGES_PER_QUEUE * QUEUES, body_bytes=100)  # to one queue after the other
     stack.enter_context(OnlineGroups(address, groups))
     commit_offsets(address, groups, at_most=MESSAGES_PER_QUEUE, waiting_share=waiting_share)
-    rows = sum(len(names) * 16 + 1 for names in groups.values())
+    rows = sum(len(names) * QUEUES + 1 for names in groups.values())
     took_s = time.perf_counter() - started
     state = f"{len(groups)} groups online, {waiting_share:.0%} of them behind, {len(topics)} topics, {rows:,} offsets"
     print(f"{cluster.version}: {state} ({took_s:.0f} s)")
@@ -205,7 +208,7 @@ def check_figures(out: Path, groups: dict[str, list[str]]) -> None:
     newest = max(out.glob("[0-9]*"))
     (file,) = newest.rglob("queue_snapshots.parquet")
     rows = pq.read_table(file)
-    expected = sum(len(topics) * 16 + 1 for topics in groups.values())
+    expected = sum(len(topics) * QUEUES + 1 for topics in groups.values())
     known = pc.sum(pc.and_(rows["consumer_offset"].is_valid(), rows["max_offset"].is_valid())).as_py()
     print(f"offsetguard: {known:,} of {expected:,} rows with consumer and max offset; {json.dumps(sizes(newest))}")
     assert known == expected == rows.num_rows

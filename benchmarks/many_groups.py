@@ -1,7 +1,7 @@
 """A real cluster with the state that collectors are compared on: many groups, many topics, every group online.
 
 1,000 groups with 5 topics of 16 queues each out of 200 topics, and a retry topic per group: 81,000 offset rows.
-Made with the requests that clients and mqadmin send; nothing of it is written into files behind the broker's back.
+Made with the requests that clients send; nothing of it is written into files behind the broker's back.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from offsetguard.sources.rocketmq.connection import Frame, FrameReader, encode_f
 from offsetguard.sources.rocketmq.header import RESPONSE_FLAG, RemotingCommand, decode_header, encode_header
 from offsetguard_peers.rocketmq.requests import ChangingCode
 
-SEND_MESSAGE, HEART_BEAT = 10, 34
+HEART_BEAT = 34
 TOPICS_PER_GROUP, QUEUES = 5, 16
 as_fastjson = json.JSONEncoder(separators=(",", ":")).encode  # without spaces, as every Java client writes
 HEARTBEAT_S = 25  # brokers forget a client after 120 s
@@ -141,52 +141,6 @@ def subscriptions(groups: int, topics: int) -> dict[str, list[str]]:
     chosen = random.Random(4)  # noqa: S311 not a secret
     names = [f"TP_order_event_{number:03}" for number in range(topics)]
     return {f"GID_svc_order_{number:04}": sorted(chosen.sample(names, TOPICS_PER_GROUP)) for number in range(groups)}
-
-
-def create_topics(address: str, topics: Sequence[str], *, queues: int = QUEUES) -> None:
-    """Create topics on one broker."""
-    with Pipeline(address) as pipeline:
-        for topic in topics:  # one by one: a broker tells the name server of each
-            fields = {
-                "topic": topic,
-                "defaultTopic": "TBW102",
-                "readQueueNums": str(queues),
-                "writeQueueNums": str(queues),
-                "perm": "6",
-                "topicFilterType": "SINGLE_TAG",
-                "topicSysFlag": "0",
-                "order": "false",
-            }
-            pipeline.ask_all([(ChangingCode.UPDATE_AND_CREATE_TOPIC, fields, b"")])
-
-
-def send(topic: str, queue_id: int, body: bytes) -> Ask:
-    """Return the request that writes one message."""
-    fields = {
-        "producerGroup": "benchmark",
-        "topic": topic,
-        "defaultTopic": "TBW102",
-        "defaultTopicQueueNums": "4",
-        "queueId": str(queue_id),
-        "sysFlag": "0",
-        "bornTimestamp": str(time.time_ns() // 1_000_000),
-        "flag": "0",
-        "properties": "",
-        "reconsumeTimes": "0",
-        "unitMode": "false",
-    }
-    return SEND_MESSAGE, fields, body
-
-
-def send_messages(address: str, topics: Sequence[str], per_queue: int) -> None:
-    """Write `per_queue` small messages into every queue."""
-    with Pipeline(address) as pipeline:
-        pipeline.ask_all(
-            send(topic, queue_id, b"x" * 100)
-            for _ in range(per_queue)
-            for topic in topics
-            for queue_id in range(QUEUES)
-        )
 
 
 def commit_offsets(address: str, groups: dict[str, list[str]], *, at_most: int, waiting_share: float = 1.0) -> None:

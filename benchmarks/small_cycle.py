@@ -3,21 +3,18 @@
     uv run python benchmarks/small_cycle.py [--rounds 7] [--warm-up 60] [--groups 100] [--queues 20]
 
 Each cycle is `Publisher.publish` with a Spark session of its own: "published" lasts until readers see the interval,
-"with history pages" is what it took altogether. After that, what each of the cycle's Spark jobs cost, from Spark's own
-event log. Exit code 1 when the median of `published` is above 3 s.
+"with history pages" is what it took altogether. Exit code 1 when the median of `published` is above 3 s.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
-import json
 import os
 import statistics
 import sys
 import tempfile
 import time
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -69,15 +66,13 @@ def main() -> int:
             land_snapshot(bench.workspace, interval, number, chosen.groups, chosen.queues)
         with bench.server():
             rounds = [bench.publish(interval) for interval in intervals][-chosen.rounds :]
-        jobs = job_costs(Path(folder) / "events", {one.session_id for one in rounds})
-    return say_results(rounds, jobs)
+    return say_results(rounds)
 
 
 @dataclass(frozen=True)
 class Round:
     """Seconds of one round."""
 
-    session_id: str
     published: float
     with_history: float
     steps: dict[str, float]
@@ -98,14 +93,7 @@ class Bench:
 
     @contextmanager
     def server(self) -> Iterator[None]:
-        """Run the warm server; its event log is whole when it has stopped."""
-        events, settings = self.folder / "events", self.folder / "conf"
-        events.mkdir()
-        settings.mkdir()
-        lines = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": events.as_uri()}
-        lines |= {"spark.eventLog.compress": "false", "spark.eventLog.rolling.enabled": "false"}
-        (settings / "spark-defaults.conf").write_text("".join(f"{k} {v}\n" for k, v in lines.items()), "utf-8")
-        os.environ["SPARK_CONF_DIR"] = str(settings)
+        """Run the warm server."""
         port = ReservedPort()
         server = ConnectServer(self.folder / "spark-server", port.port, master="local[2]")
         server.start()
@@ -138,11 +126,10 @@ class Bench:
         report = publisher.publish(CLUSTER, interval, now=interval.end)
         ended = time.perf_counter()
         gc.enable()
-        session_id = str(sessions[0].session_id)
         sessions[0].stop()
         published = moments["history"] - started
         print(f"{interval.name}  published {published:6.2f} s", flush=True)
-        return Round(session_id, published, ended - started, report.seconds)
+        return Round(published, ended - started, report.seconds)
 
 
 def land_snapshot(workspace: Workspace, interval: Interval, number: int, groups: int, queues: int) -> None:
@@ -190,34 +177,7 @@ def land_snapshot(workspace: Workspace, interval: Interval, number: int, groups:
     land(workspace.landing_folder, manifest, rows)
 
 
-def job_costs(events: Path, session_ids: set[str]) -> dict[str, tuple[float, float]]:
-    """Return per cycle, by what they were for, the number of Spark jobs and the milliseconds that they ran."""
-    starts: dict[int, tuple[str, int]] = {}
-    spent: dict[str, list[int]] = defaultdict(list)
-    for event in _events(events):
-        if event["Event"] == "SparkListenerJobStart":
-            tags = event.get("Properties", {}).get("spark.job.tags", "")
-            if any(session_id in tags for session_id in session_ids):
-                starts[event["Job ID"]] = (_purpose(tags), event["Submission Time"])
-        elif event["Event"] == "SparkListenerJobEnd" and event["Job ID"] in starts:
-            purpose, submitted = starts[event["Job ID"]]
-            spent[purpose].append(event["Completion Time"] - submitted)
-    cycles = len(session_ids)
-    return {purpose: (len(times) / cycles, sum(times) / cycles) for purpose, times in spent.items()}
-
-
-def _events(folder: Path) -> Iterator[dict[str, Any]]:
-    for file in folder.iterdir():
-        with file.open(encoding="utf-8") as lines:
-            yield from (json.loads(line) for line in lines if '"SparkListenerJob' in line)
-
-
-def _purpose(tags: str) -> str:
-    ours = [tag.split("_Tag_", 1)[1] for tag in tags.split(",") if "_Tag_" in tag]
-    return ours[0] if ours else "other"
-
-
-def say_results(rounds: list[Round], jobs: dict[str, tuple[float, float]]) -> int:
+def say_results(rounds: list[Round]) -> int:
     """Print the tables; returns the exit code."""
     series = {
         "published": [one.published for one in rounds],
@@ -229,10 +189,6 @@ def say_results(rounds: list[Round], jobs: dict[str, tuple[float, float]]) -> in
     print("\nsteps, seconds            median")
     for step in rounds[0].steps:
         print(f"  {step:22} {statistics.median(one.steps[step] for one in rounds):8.2f}")
-    print("\nSpark jobs per cycle        jobs        ms")
-    for purpose, (count, milliseconds) in sorted(jobs.items(), key=lambda item: -item[1][1]):
-        print(f"  {purpose:22} {count:8.1f} {milliseconds:9.0f}")
-    print(f"  {'all':22} {sum(count for count, _ in jobs.values()):8.1f}")
     median = statistics.median(series["published"])
     print(f"\npublished in {median:.2f} s (aim: at most {MOST_SECONDS})")
     return 0 if median <= MOST_SECONDS else 1

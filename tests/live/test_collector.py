@@ -64,7 +64,7 @@ def test_figures_are_those_that_were_produced_and_committed(cluster: RocketMQClu
     admin.create_topic("FigureTopic", queues=4)
     admin.create_group("figure-group")
     for queue_id in range(4):
-        produce(cluster, "FigureTopic", 10 + queue_id, queue_id=queue_id, broker_name="broker-a")
+        produce(cluster, "FigureTopic", 10 + queue_id, queue_id=queue_id)
     for queue_id, offset in ((0, 10), (1, 4), (2, 0)):
         admin.commit("figure-group", "FigureTopic", queue_id, offset)
     before = datetime.now(UTC)

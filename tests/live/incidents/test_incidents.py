@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,6 +20,7 @@ import pytest
 
 from offsetguard.judge.rule import Finding
 from offsetguard.model.verdicts import Severity
+from offsetguard_peers.processes import run_command
 from offsetguard_peers.trials import incident_groups as groups
 from offsetguard_peers.trials.incident_groups import Pair
 from offsetguard_peers.trials.incident_stage import EVERY_S, SLOW_COUNT, StagedRun, stage_incidents
@@ -30,7 +29,6 @@ from offsetguard_peers.verdicts import KEEP_VARIABLE, Found, keep_incidents
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
-COMMAND = [sys.executable, "-m", "offsetguard.cli.main"]
 Line = dict[str, Any]  # a finding as `check` and `diagnose` print it
 
 
@@ -68,7 +66,7 @@ class Judged:
     def __init__(self, run: StagedRun, checked: Sequence[Line]) -> None:
         self.run = run
         self.checked = checked
-        self.findings = printed([*COMMAND, "diagnose", str(run.bundle), "--format", "json"])
+        self.findings = printed("diagnose", run.bundle, "--format", "json")
 
     @cached_property
     def rounds(self) -> list[JudgedRound]:
@@ -122,9 +120,9 @@ def subject(line: Line) -> tuple[str | None, str]:
     return line["consumer_group"], line["rule"]
 
 
-def printed(command: Sequence[str]) -> list[Line]:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 1, f"{command[3]}: exit code {done.returncode}: {done.stderr}"
+def printed(command: str, *arguments: str | Path) -> list[Line]:
+    done = run_command(command, *arguments)
+    assert done.returncode == 1, f"{command}: exit code {done.returncode}: {done.stderr}"
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
@@ -133,7 +131,7 @@ def stage(version: str, folder: Path) -> Judged:
 
     def check(run: StagedRun) -> None:
         looks = ["--samples", "3", "--every", f"{EVERY_S}s", "--format", "json"]
-        checked.extend(printed([*COMMAND, "check", "--namesrv", run.namesrv, *looks]))
+        checked.extend(printed("check", "--namesrv", run.namesrv, *looks))
 
     return Judged(stage_incidents(version, folder, when_troubled=check), checked)
 

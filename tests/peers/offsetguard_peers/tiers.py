@@ -124,28 +124,12 @@ PARTS = (
 )
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """How a part ended."""
-
-    part: Part
-    failed: tuple[str, ...]  # the commands that did
-    seconds: float
-    said: str  # the last line
-
-    def line(self) -> str:
-        """Return what is printed of it."""
-        verdict = "FAILED" if self.failed else "passed"
-        minutes, seconds = divmod(round(self.seconds), 60)
-        return f"{self.part.name:14} {verdict} {minutes:4} min {seconds:2} s   {self.said}"
-
-
-def run(part: Part) -> Outcome:
-    """Run all commands of a part, and keep what they say."""
+def run(part: Part) -> tuple[bool, str]:
+    """Run all commands of a part, and keep what they say; returns whether one failed, and a line about it."""
     LOGS.mkdir(exist_ok=True)
     log = log_of(part)
     started = time.monotonic()
-    failed = []
+    codes = []
     with log.open("w", encoding="utf-8") as written:
         for command in part.commands:
             written.write(f"$ {' '.join(command)}\n")
@@ -154,10 +138,10 @@ def run(part: Part) -> Outcome:
             done = subprocess.run(
                 command, cwd=ROOT, env=environment, stdout=written, stderr=subprocess.STDOUT, check=False
             )
-            if done.returncode:
-                failed.append(" ".join(command))
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    return Outcome(part, tuple(failed), time.monotonic() - started, lines[-1].strip("= "))
+            codes.append(done.returncode)
+    minutes, seconds = divmod(round(time.monotonic() - started), 60)
+    said = last_lines(part, 1)[0].strip("= ")
+    return any(codes), f"{part.name:14} {'FAILED' if any(codes) else 'passed'} {minutes:4} min {seconds:2} s   {said}"
 
 
 def log_of(part: Part) -> Path:
@@ -165,22 +149,26 @@ def log_of(part: Part) -> Path:
     return LOGS / f"{part.name}.log"
 
 
+def last_lines(part: Part, count: int) -> list[str]:
+    """Return the end of what a part said."""
+    return log_of(part).read_text(encoding="utf-8", errors="replace").splitlines()[-count:]
+
+
 def run_all(parts: Sequence[Part]) -> int:
     """Run parts, print a line for each as it ends, and a table of all at the end; returns the exit code."""
-    outcomes = []
+    lines, failed = [], []
     for part in parts:
         print(f"{part.name:14} ... {part.what} (about {part.minutes} min)", flush=True)
-        outcomes.append(outcome := run(part))
-        print(outcome.line(), flush=True)
-        if outcome.failed:
-            last = log_of(part).read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
-            print("\n".join(f"    {line}" for line in last), flush=True)
-    print("\n" + "\n".join(outcome.line() for outcome in outcomes))
-    red = [outcome for outcome in outcomes if outcome.failed]
-    for outcome in red:
-        again = f"make test-all PART={outcome.part.name}"
-        print(f"{outcome.part.name}: {log_of(outcome.part).relative_to(ROOT)}; again: {again}")
-    return 1 if red else 0
+        has_failed, line = run(part)
+        lines.append(line)
+        print(line, flush=True)
+        if has_failed:
+            failed.append(part)
+            print("\n".join(f"    {said}" for said in last_lines(part, LAST_LINES)), flush=True)
+    print("\n" + "\n".join(lines))
+    for part in failed:
+        print(f"{part.name}: {log_of(part).relative_to(ROOT)}; again: make test-all PART={part.name}")
+    return 1 if failed else 0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -47,11 +47,9 @@ class ConsumerSpec:
     hang_keys: Sequence[str] = ()  # the listener never comes back from these messages
     threads: int = 20
     max_reconsume_times: int = UNLIMITED_BY_DEFAULT
-    consume_from_where: str = "CONSUME_FROM_FIRST_OFFSET"
     instance_name: str | None = None
     commit_every_ms: int = 5000
     pull_threshold_for_queue: int = 1000
-    print_messages: bool = False
     client_rebalance: bool = True  # 5.x: False lets the broker decide, also on consumption by POP
 
 
@@ -63,7 +61,7 @@ class RunningConsumers:
     folder: Path
 
     def events(self, kind: str | None = None, group: str | None = None) -> list[dict[str, Any]]:
-        """Parse what the program printed so far: `started`, `consumed`, `message` (with print_messages), `stopped`."""
+        """Parse what the program printed so far: `started`, `consumed`, `stopped`."""
         lines = [json.loads(line) for line in self.process.printed().splitlines() if line.startswith('{"event"')]
         return [
             line
@@ -204,7 +202,7 @@ class Producer(OrderedProgram):
 
     def order(self, topic: str, count: int, **options: Any) -> int:
         """Begin to send without waiting; `answer(id)` collects the result."""
-        return self.give(**{"topic": topic, "count": count, "key_prefix": "key-", "body_bytes": 64, **options})
+        return self.give(**{"topic": topic, "count": count, "body_bytes": 64, **options})
 
     def answer(self, order_id: int, *, timeout_s: float = DONE_WITHIN_S) -> dict[str, int]:
         """Wait for an order; messages sent per `broker_name/queue_id`. Raises ProducerRefused."""
@@ -237,22 +235,16 @@ def produce(
     *,
     tags: str | Sequence[str] | None = None,
     key: str | None = None,
-    key_prefix: str = "key-",
     body_bytes: int = 64,
-    rate_per_s: float = 0.0,
     queue_id: int | None = None,
-    broker_name: str | None = None,
-    queue_by_key: bool = False,
     signed: bool = False,
 ) -> dict[str, int]:
     """Send `count` messages and wait until they can be read; returns how many went to each `broker_name/queue_id`.
 
-    `tags`: of all messages, or a list that is gone through again and again. `key`: the same for all, else `key_prefix`
-    + running number. `rate_per_s` 0: as fast as it goes. `queue_id` pins one queue; `queue_by_key` picks it by the
-    key's hash, as ordered topics do. Raises ProducerRefused.
+    `tags`: of all messages, or a list that is gone through again and again. `key`: the same for all, else `key-` and a
+    running number. `queue_id`: all go to one queue. Raises ProducerRefused.
     """
-    options = {"tags": tags, "key": key, "key_prefix": key_prefix, "body_bytes": body_bytes, "rate_per_s": rate_per_s}
-    options |= {"queue_id": queue_id, "broker_name": broker_name, "queue_by_key": queue_by_key}
+    options = {"tags": tags, "key": key, "body_bytes": body_bytes, "queue_id": queue_id}
     producer = producer_of(cluster, signed=signed)
     answer = producer.whole_answer(producer.order(topic, count, **options))
     _wait_until_readable(cluster, topic, answer["ends"], signed=signed)

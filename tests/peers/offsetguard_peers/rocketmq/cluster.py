@@ -13,19 +13,20 @@ from __future__ import annotations
 import shutil
 import ssl
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Self
 
 from offsetguard.sources.rocketmq.refusals import BrokerSystemError
 from offsetguard.sources.rocketmq.requests import GetBrokerClusterInfo
-from offsetguard_peers.processes import ChildProcess, PeerNotStarted, ReservedPort, stop_all
+from offsetguard_peers.processes import ChildProcess, ReservedPort, stop_all
 from offsetguard_peers.rocketmq import security
 from offsetguard_peers.rocketmq.jvm import class_path, java_command, write_logback_files
 from offsetguard_peers.rocketmq.requests import ask, create_account
 from offsetguard_peers.rocketmq.security import make_tls_files
+from offsetguard_peers.waiting import wait_until
 
 # It takes 10 s (by default) to believe that a broker is dead, and looks every 5 s: here a fifth of that.
 CONTROLLER_CONF = {
@@ -261,7 +262,6 @@ class RocketMQCluster:
         java_properties: Mapping[str, str] | None = None,
         acl: bool = False,
         tls: bool = False,
-        client_certificates: bool = False,
         advertised_host: str | None = None,
         namesrvs: int = 1,
         host: str = "127.0.0.1",
@@ -272,12 +272,12 @@ class RocketMQCluster:
 
         `folder`: where all files go, kept afterwards (default: a temporary one, deleted). `broker_conf` and
         `java_properties` apply to all brokers. `acl`: access control with the accounts of `security.py`. `tls`: name
-        servers and brokers refuse plain connections (`ca_file` is whom to trust), with `client_certificates` also
-        clients without a certificate of that authority. `advertised_host`: what all brokers tell the name servers, e.g.
-        192.0.2.10, an address that nobody has (see Broker.advertise). `host`: the IP address of this machine where all
-        of it is reached (it listens on all of them). `ports`: of `namesrv`, `broker-a-0`, `broker-a-1`, `proxy-grpc`,
-        `proxy-remoting`, ..., where they shall not be any that are free. `controller` (5.x): the name server elects a
-        master anew when one dies; brokers keep the names of their start, whatever role they get.
+        servers and brokers refuse plain connections (`ca_file` is whom to trust). `advertised_host`: what all brokers
+        tell the name servers, e.g. 192.0.2.10, an address that nobody has (see Broker.advertise). `host`: the IP
+        address of this machine where all of it is reached (it listens on all of them). `ports`: of `namesrv`,
+        `broker-a-0`, `broker-a-1`, `proxy-grpc`, `proxy-remoting`, ..., where they shall not be any that are free.
+        `controller` (5.x): the name server elects a master anew when one dies; brokers keep the names of their start,
+        whatever role they get.
         """
         if version not in VERSIONS:
             msg = f"version {version!r}: choose one of {', '.join(VERSIONS)}"
@@ -291,8 +291,7 @@ class RocketMQCluster:
         self.java_properties = dict(java_properties or {})
         self._keep_folder = folder is not None
         self.folder = (folder or Path(tempfile.mkdtemp(prefix=f"rocketmq-{version}-"))).resolve()
-        with_tls = tls or client_certificates
-        self.tls = make_tls_files(self.folder / "tls", ask_clients=client_certificates) if with_tls else None
+        self.tls = make_tls_files(self.folder / "tls") if tls else None
         self.processes: list[ChildProcess] = []
         write_logback_files(self.home / "conf")
         if acl:
@@ -374,17 +373,13 @@ class RocketMQCluster:
 
     def wait_until_listed(self, broker: Broker, *, listed: bool = True) -> None:
         """Return once all name servers that run list a broker, or, `listed=False`, none of them does."""
-        deadline = time.monotonic() + READY_WITHIN_S
         for name_server in self.namesrvs:
-            while name_server.is_running and (broker.listed_address in self._listed_by(name_server)) != listed:
-                if time.monotonic() > deadline:
-                    verb = "does not list" if listed else "still lists"
-                    msg = (
-                        f"name server {name_server.address} {verb} {broker.name} at {broker.listed_address} "
-                        f"after {READY_WITHIN_S:.0f} s"
-                    )
-                    raise PeerNotStarted(msg)
-                time.sleep(0.1)
+            what = f"name server {name_server.address} {'' if listed else 'not '}to list {broker.listed_address}"
+            is_so = partial(self._is_so, name_server, broker, listed=listed)
+            wait_until(is_so, what, timeout_s=READY_WITHIN_S)
+
+    def _is_so(self, name_server: NameServer, broker: Broker, *, listed: bool) -> bool:
+        return not name_server.is_running or (broker.listed_address in self._listed_by(name_server)) == listed
 
     def _listed_by(self, name_server: NameServer) -> set[str]:
         for _ in range(9):

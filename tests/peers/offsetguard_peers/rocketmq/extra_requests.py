@@ -29,8 +29,7 @@ def _list_of(name: str) -> Callable[[bytes], tuple[str, ...]]:
 class QueryConsumerOffset(Request[int]):
     """The committed offset of one queue; refused with QUERY_NOT_FOUND when the group never committed.
 
-    4.x brokers answer 0 instead while the queue still holds its first message in memory; 5.x obey
-    `set_zero_if_not_found`.
+    4.x brokers answer 0 instead while the queue still holds its first message in memory; 5.x obey the last field.
     """
 
     code = PeerRequestCode.QUERY_CONSUMER_OFFSET

@@ -123,8 +123,8 @@ class TlsFiles:
         return context
 
 
-def make_tls_files(folder: Path, *, ask_clients: bool) -> TlsFiles:
-    """Write authority, certificate, key and `tls.properties`. `ask_clients`: servers want a certificate as well."""
+def make_tls_files(folder: Path) -> TlsFiles:
+    """Write authority, certificate, key and `tls.properties`."""
     folder.mkdir(parents=True, exist_ok=True)
     files = TlsFiles(folder / "ca.pem", folder / "certificate.pem", folder / "key.pem", folder / "tls.properties")
     authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
@@ -152,16 +152,16 @@ def make_tls_files(folder: Path, *, ask_clients: bool) -> TlsFiles:
             serialization.NoEncryption(),
         )
     )
-    files.properties_file.write_text(_properties(files, ask_clients=ask_clients))
+    files.properties_file.write_text(_properties(files))
     return files
 
 
-def _properties(files: TlsFiles, *, ask_clients: bool) -> str:
+def _properties(files: TlsFiles) -> str:
     """RocketMQ's `TlsSystemConfig`; without `test.mode.enable=false` it makes up a certificate of its own."""
     settings = {
         "tls.test.mode.enable": "false",
-        "tls.server.need.client.auth": "require" if ask_clients else "none",
-        "tls.server.authClient": str(ask_clients).lower(),
+        "tls.server.need.client.auth": "none",
+        "tls.server.authClient": "false",
         "tls.client.authServer": "true",
     }
     for side in ("server", "client"):

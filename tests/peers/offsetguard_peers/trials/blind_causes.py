@@ -1,6 +1,6 @@
 """What a blind run stages: one function a cause, beside the rules that name it; and what only looks like trouble.
 
-A cause is staged on a `Subject`, a consumer group of its own that was well until then. It returns how to count the
+A cause is staged on a `Subject`, a consumer group of its own that was well until then. It may return how to count the
 truth: from what the clients say that they consumed and what the broker holds, never from what OffsetGuard made of it.
 """
 
@@ -31,14 +31,11 @@ RETENTION_SETTLES_S = 12.0  # a broker looks every 10 s for what else it can del
 _one_retention_at_a_time = threading.Lock()  # it needs a setting of the broker that it sets back at its end
 
 Count = dict[str, int]  # figure of a finding -> how many it is really
+Truth = Callable[[], Count]
 
 
 class Undone(Exception):
     """Something else that was staged undid a trouble; the text says what."""
-
-
-def _nothing() -> Count:
-    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +43,7 @@ class Cause:
     """Something that is staged on one group, and what must be said of it; harmless: nothing above INFO."""
 
     name: str
-    stage: Callable[[Subject], Callable[[], Count]]
+    stage: Stage
     named: frozenset[str] = frozenset()  # rules that name it; none: it is harmless
     also: frozenset[str] = frozenset()  # what is true besides: its consequences
     told_at: Severity = Severity.WARNING  # INFO: nothing needs to be done about it
@@ -177,27 +174,22 @@ class Subject:
                 time.sleep(RETENTION_SETTLES_S)
 
 
-def _hang_everywhere(on: Subject) -> Callable[[], Count]:
-    on.send_to(range(4), HANG, THREADS)
-    return _nothing
+Stage = Callable[[Subject], Truth | None]
 
 
-def _hang_in_one_client(on: Subject) -> Callable[[], Count]:
-    on.send_to((0, 1), HANG, THREADS)  # the averaging allocation gives neighbours to one of two clients
-    return _nothing
+def _hang(*queues: int, each: int = THREADS) -> Stage:
+    def stage(on: Subject) -> None:
+        on.send_to(queues, HANG, each)
+
+    return stage
 
 
-def _hang_in_one_thread(on: Subject) -> Callable[[], Count]:
-    on.send_to((2,), HANG, 1)
-    return _nothing
-
-
-def _hang_in_a_queue(on: Subject) -> Callable[[], Count]:
+def _hang_in_a_queue(on: Subject) -> Truth:
     offset = on.send_to((1,), HANG, 1)
     return lambda: {"blocked_offset": offset}
 
 
-def _poison(on: Subject) -> Callable[[], Count]:
+def _poison(on: Subject) -> Truth:
     offset = on.send_to((1,), BAD, 1)
 
     def count() -> Count:
@@ -208,29 +200,20 @@ def _poison(on: Subject) -> Callable[[], Count]:
     return count
 
 
-def _freeze(on: Subject) -> Callable[[], Count]:
+def _freeze(on: Subject) -> None:
     os.killpg(on.pods[0].process.pid, signal.SIGSTOP)
-    return _nothing
 
 
-def _kill_all(on: Subject) -> Callable[[], Count]:
-    for pod in on.pods:
-        pod.kill()
-    return _nothing
-
-
-def _overload(on: Subject) -> Callable[[], Count]:
+def _overload(on: Subject) -> None:
     on.send(11_000)
     on.order(20.0, 150)  # and eight a second are consumed
-    return _nothing
 
 
-def _fail_often(on: Subject) -> Callable[[], Count]:
+def _fail_often(on: Subject) -> None:
     on.order(20.0, 120, key=BAD)
-    return _nothing
 
 
-def _dead_letters(on: Subject) -> Callable[[], Count]:
+def _dead_letters(on: Subject) -> Truth:
     on.send(40, key=BAD)
 
     def count() -> Count:
@@ -240,18 +223,17 @@ def _dead_letters(on: Subject) -> Callable[[], Count]:
     return count
 
 
-def _kill_with_locks(on: Subject) -> Callable[[], Count]:
+def _kill_one_of_them(on: Subject) -> None:
+    """Kill a client, with its locks if it is an orderly one, and start another one."""
     on.pods[0].kill()
     on.start_pod()
-    return _nothing
 
 
-def _write_faster_than_queues_allow(on: Subject) -> Callable[[], Count]:
+def _write_faster_than_queues_allow(on: Subject) -> None:
     on.order(80.0, 150)  # four queues, ten a second each
-    return _nothing
 
 
-def _reset_back(on: Subject) -> Callable[[], Count]:
+def _reset_back(on: Subject) -> Truth:
     at_ms = time.time_ns() // 1_000_000
     on.send(BACKLOG)
     on.wait_until_drained()
@@ -260,14 +242,14 @@ def _reset_back(on: Subject) -> Callable[[], Count]:
     return lambda: {"repeated": on.consumed() - on.produced()}
 
 
-def _reset_forward(on: Subject) -> Callable[[], Count]:
+def _reset_forward(on: Subject) -> Truth:
     on.send(BACKLOG)
     time.sleep(60.0)  # what clients say of their pace is that of a minute
     on.reset_to(time.time_ns() // 1_000_000)
     return lambda: {"skipped": on.produced() - on.consumed()}
 
 
-def _overtake(on: Subject) -> Callable[[], Count]:
+def _overtake(on: Subject) -> Truth:
     for pod in on.pods:
         on.stop_pod(pod)
     on.send(BACKLOG)
@@ -276,7 +258,7 @@ def _overtake(on: Subject) -> Callable[[], Count]:
     return lambda: {"lost": on.produced() - on.consumed()}
 
 
-def _forbid_to_keep_offsets(on: Subject) -> Callable[[], Count]:
+def _forbid_to_keep_offsets(on: Subject) -> None:
     (pod,) = on.pods
     on.wait_until_drained()
     time.sleep(2.0)
@@ -286,22 +268,19 @@ def _forbid_to_keep_offsets(on: Subject) -> Callable[[], Count]:
     on.send(BACKLOG)
     on.delete_what_is_there()
     on.start_pod(home=pod.folder.name, often_rebalancing=True)
-    return _nothing
 
 
-def _subscribe_to_less(on: Subject) -> Callable[[], Count]:
+def _subscribe_to_less(on: Subject) -> None:
     on.start_pod(topics={on.topic: "red"})
-    return _nothing
 
 
-def _subscribe_elsewhere(on: Subject) -> Callable[[], Count]:
+def _subscribe_elsewhere(on: Subject) -> None:
     other = f"{on.topic}-v2"
     Admin(on.cluster).create_topic(other)
     on.start_pod(topics={other: "*"})
-    return _nothing
 
 
-def _read_fewer_queues(on: Subject) -> Callable[[], Count]:
+def _read_fewer_queues(on: Subject) -> Truth:
     admin = Admin(on.cluster)
     admin.create_topic(on.topic, read_queues=2, write_queues=4)
 
@@ -312,69 +291,33 @@ def _read_fewer_queues(on: Subject) -> Callable[[], Count]:
     return count
 
 
-def _read_from_slave(on: Subject) -> Callable[[], Count]:
-    on.send(6_000)
-    return _nothing
-
-
-def _recreate(on: Subject) -> Callable[[], Count]:
+def _recreate(on: Subject) -> None:
     for broker in on.cluster.masters:  # 4.x slaves take no changes
         Admin(on.cluster).change(broker.address, ChangingCode.DELETE_TOPIC_IN_BROKER, {"topic": on.topic})
     Admin(on.cluster).create_topic(on.topic)
     on.send(40)
-    return _nothing
 
 
-def _share_a_client_id(on: Subject) -> Callable[[], Count]:
+def _share_a_client_id(on: Subject) -> None:
     on.start_pod(instance_name="second")
     on.start_pod(instance_name="first")
-    return _nothing
 
 
-def _roll(on: Subject) -> Callable[[], Count]:
+def _roll(on: Subject) -> None:
     for pod in list(on.pods):
         on.stop_pod(pod)
         on.start_pod()
-    return _nothing
 
 
-def _crash(on: Subject) -> Callable[[], Count]:
-    on.pods[0].kill()
-    on.start_pod()
-    return _nothing
-
-
-def _burst(on: Subject) -> Callable[[], Count]:
-    on.send(4_000)
-    return _nothing
-
-
-def _scale(on: Subject) -> Callable[[], Count]:
+def _scale(on: Subject) -> None:
     on.start_pod()
     time.sleep(40.0)
     on.stop_pod(on.pods[-1])
-    return _nothing
 
 
-def _arrive_late(on: Subject) -> Callable[[], Count]:
+def _arrive_late(on: Subject) -> None:
     on.send(12_000)
     on.start_pod()
-    return _nothing
-
-
-def _kill_slave(on: Subject) -> Callable[[], Count]:
-    on.cluster.broker(broker_id=1).kill()
-    return _nothing
-
-
-def _restart_master(on: Subject) -> Callable[[], Count]:
-    on.cluster.broker().restart(hard=False)
-    return _nothing
-
-
-def _kill_master(on: Subject) -> Callable[[], Count]:
-    on.cluster.broker().kill()
-    return _nothing
 
 
 ORDERLY = {"orderly": True}
@@ -387,17 +330,18 @@ def _named(*rules: str) -> frozenset[str]:
 
 
 TROUBLES = (
-    Cause("all threads hang", _hang_everywhere, _named("accumulation")),
-    Cause("one client hangs", _hang_in_one_client, _named("client_stands_still")),
-    Cause("one thread hangs", _hang_in_one_thread, _named("slow_consumption"), told_at=Severity.INFO),
+    Cause("all threads hang", _hang(0, 1, 2, 3), _named("accumulation")),
+    # the averaging allocation gives neighbours to one of two clients
+    Cause("one client hangs", _hang(0, 1), _named("client_stands_still")),
+    Cause("one thread hangs", _hang(2, each=1), _named("slow_consumption"), told_at=Severity.INFO),
     Cause("a message hangs", _hang_in_a_queue, _named("poison_message"), spec=ORDERLY),
     Cause("a message fails", _poison, _named("poison_message"), spec=ORDERLY),
     Cause("one client frozen", _freeze, _named("client_stands_still"), lasts_s=115.0),
-    Cause("all clients killed", _kill_all, _named("consumer_offline")),
+    Cause("all clients killed", Subject.end, _named("consumer_offline")),
     Cause("slow listener", _overload, SLOW, spec={"handling_ms": 1_000}, rate=1.0),
     Cause("many messages fail", _fail_often, _named("retry_storm")),
     Cause("dead letters", _dead_letters, _named("dead_letters"), spec={"max_reconsume_times": 0}),
-    Cause("killed with its locks", _kill_with_locks, _named("lock_not_released"), spec=ORDERLY, lasts_s=110.0),
+    Cause("killed with its locks", _kill_one_of_them, _named("lock_not_released"), spec=ORDERLY, lasts_s=110.0),
     Cause(
         "fewer queues than threads",
         _write_faster_than_queues_allow,
@@ -420,7 +364,7 @@ TROUBLES = (
     Cause("fewer queues read than written", _read_fewer_queues, _named("read_write_queues_differ")),
     Cause(
         "reads move to the slave",
-        _read_from_slave,
+        lambda on: on.send(6_000),
         _named("reads_moved_to_slave"),
         told_at=Severity.INFO,
         spec={"handling_ms": 100, "pull_threshold_for_queue": 64},
@@ -438,16 +382,18 @@ TROUBLES = (
 )
 HARMLESS = (
     Cause("rolling deployment", _roll, spec=ORDERLY),
-    Cause("crash and restart", _crash),
-    Cause("burst", _burst),
+    Cause("crash and restart", _kill_one_of_them),
+    Cause("burst", lambda on: on.send(4_000)),
     Cause("scaled up and down", _scale),
     Cause("newcomer with a backlog", _arrive_late, spec={"handling_ms": 100, "threads": 20}, pods=0, rate=0.0),
 )
 # what ends a run, for it concerns everybody; less than 90 s may be a restart
 OF_BROKERS = (
-    Cause("slave killed", _kill_slave, _named("broker_unreachable"), lasts_s=150.0),
-    Cause("master killed", _kill_master, _named("broker_unreachable"), lasts_s=150.0),
-    Cause("master restarted", _restart_master, lasts_s=100.0),
+    Cause(
+        "slave killed", lambda on: on.cluster.broker(broker_id=1).kill(), _named("broker_unreachable"), lasts_s=150.0
+    ),
+    Cause("master killed", lambda on: on.cluster.broker().kill(), _named("broker_unreachable"), lasts_s=150.0),
+    Cause("master restarted", lambda on: on.cluster.broker().restart(hard=False), lasts_s=100.0),
 )
 # a broker deletes the oldest messages of all topics: true of every group that did not read them, whatever kept it
 RETENTION = _named("retention overtakes", "offsets cannot be written")

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -105,8 +105,8 @@ class Row:
             "harmless": self.cause.is_harmless,
             "group": self.group,
             "partner": self.partner,
-            "named": _told(self.named),
-            "first_loud": _told(self.first_loud),
+            "named": self.named and asdict(self.named),
+            "first_loud": self.first_loud and asdict(self.first_loud),
             "staged": self.staged,
             "told": {name: self.figures.get(name) for name in self.staged},
             "errors": self.errors(),
@@ -168,8 +168,7 @@ class BlindResult:
             "rounds": self.round_count,
             "rows": [one.as_json() for one in self.rows],
             "unexplained": [
-                {"group": group, "topic": topic, **(_told(told) or {})}
-                for (_, group, topic), told in self.unexplained.items()
+                {"group": group, "topic": topic, **asdict(told)} for (_, group, topic), told in self.unexplained.items()
             ],
         }
 
@@ -314,7 +313,7 @@ class BlindRun:
         def end() -> None:
             time.sleep(max(0.0, ends_at - time.time()))
             try:
-                row.staged = count()
+                row.staged = count() if count else {}
             except Undone as undone:
                 row.failure = f"undone: {undone}"
             row.ended = time.time()
@@ -379,12 +378,6 @@ class BlindRun:
 
     def _now_s(self) -> int:
         return round(time.monotonic() - self._started_at)
-
-
-def _told(told: Told | None) -> dict[str, Any] | None:
-    if told is None:
-        return None
-    return {name: getattr(told, name) for name in ("rule", "severity", "after_s", "summary", "rounds")}
 
 
 def _details(row: Row) -> list[str]:

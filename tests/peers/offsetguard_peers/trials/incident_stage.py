@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +24,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+from offsetguard_peers.processes import COMMAND
 from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.clients import ConsumerSpec, RunningConsumers, produce, producer_of, running_consumers
 from offsetguard_peers.rocketmq.cluster import RocketMQCluster
@@ -37,6 +37,7 @@ from offsetguard_peers.rocketmq.staging import (
 from offsetguard_peers.trials import incident_groups as groups
 from offsetguard_peers.trials.incident_groups import Pair
 from offsetguard_peers.trials.judged_rounds import QUEUE, kept_locks, lock_lines
+from offsetguard_peers.waiting import wait_until
 
 EVERY_S = 5
 PEACEFUL_ROUNDS = 2
@@ -154,12 +155,12 @@ class _Stage:
 
     def _wait_for_lag(self, pair: Pair, fits: Callable[[int], bool]) -> None:
         """Return once the lag of a group fits on every queue of the topic."""
-        deadline = time.monotonic() + PATIENCE_S
-        while not all(map(fits, lags := self._lags(pair))):
-            if time.monotonic() > deadline:
-                msg = f"{pair.group}: lags {lags} on {pair.topic} after {PATIENCE_S} s"
-                raise TimeoutError(msg)
-            time.sleep(0.5)
+        wait_until(
+            lambda: all(map(fits, self._lags(pair))),
+            lambda: f"other lags of {pair.group} on {pair.topic} than {self._lags(pair)}",
+            timeout_s=PATIENCE_S,
+            every_s=0.5,
+        )
 
     def record(self, when_troubled: Callable[[StagedRun], None]) -> None:
         """Record rounds: some in peace, the others in trouble."""
@@ -168,7 +169,7 @@ class _Stage:
         folders = [f"--logs={one.name}-{one.broker_id}={one.log_folder}" for one in self.cluster.brokers]
         folders += [f"--logs={name}={one.log_file.parent}" for name, one in self._members.items()]
         folders.append(f"--logs=prices={self._home('prices') / 'logs' / 'rocketmqlogs'}")
-        command = [sys.executable, "-m", "offsetguard.cli.main", "record", "--namesrv", self.cluster.namesrv, *folders]
+        command = [*COMMAND, "record", "--namesrv", self.cluster.namesrv, *folders]
         command += [f"--for={PATIENCE_S:.0f}s", f"--every={EVERY_S}s", "--out", str(self.run.bundle)]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as recorder:
             self._wait_for_rounds(recorder, PEACEFUL_ROUNDS)
@@ -186,16 +187,14 @@ class _Stage:
     def _wait_for_logs(self) -> None:
         """Return once the dead client's locks have expired, and the broadcasting one has asked thrice on each queue."""
         asked = 3 * groups.QUEUES[groups.PRICES]
-        deadline = time.monotonic() + PATIENCE_S
-        while time.monotonic() < deadline:
+
+        def expired() -> list[int] | None:
             refused = self._locks_of_the_dead("locked by other client")
             enough = len(self._log("broker.log", "correction offset", f"groupId={groups.PRICES.group},")) >= asked
-            if enough and refused and refused == self._locks_of_the_dead("expired"):
-                self.run.blocked_queues = refused
-                return
-            time.sleep(0.5)
-        msg = f"{self.cluster.broker().log_folder}: not {asked} corrected offsets, or no expired lock of each refused"
-        raise TimeoutError(msg)
+            return refused if enough and refused == self._locks_of_the_dead("expired") else None
+
+        what = f"{asked} corrected offsets in {self.cluster.broker().log_folder}, and an expired lock of each refused"
+        self.run.blocked_queues = wait_until(expired, what, timeout_s=PATIENCE_S, every_s=0.5)
 
     def _look_around(self) -> None:
         """Note what only the clients and the broker know."""
@@ -298,10 +297,9 @@ class _Stage:
         return {queue_id: self._admin.min_offset(topic, queue_id) for _, queue_id in self._admin.queues(topic)}
 
     def _wait_for_rounds(self, recorder: subprocess.Popen[str], count: int) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while len(self.run.rounds_ms()) <= count:
-            if recorder.poll() is not None or time.monotonic() > deadline:
-                recorder.kill()
-                msg = f"{len(self.run.rounds_ms())} of {count} rounds: {recorder.communicate()[1]}"
-                raise TimeoutError(msg)
-            time.sleep(0.1)
+        wait_until(
+            lambda: len(self.run.rounds_ms()) > count or recorder.poll() is not None,
+            lambda: f"{count} rounds; there were {len(self.run.rounds_ms())}",
+            timeout_s=PATIENCE_S,
+        )
+        assert recorder.poll() is None, recorder.communicate()[1]

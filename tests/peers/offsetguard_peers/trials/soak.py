@@ -85,12 +85,8 @@ NEWCOMER_STAYS_S = (240.0, 420.0)
 BACKLOG = 40_000
 
 
-def _nobody(_: Subject) -> Callable[[], dict[str, int]]:
-    return dict
-
-
-BATCH = Cause("batch", _nobody, spec={"handling_ms": 50}, pods=0)
-NEWCOMER = Cause("newcomer", _nobody, spec={"handling_ms": 200, "threads": 20}, pods=0)
+BATCH = Cause("batch", lambda _: None, spec={"handling_ms": 50}, pods=0)
+NEWCOMER = Cause("newcomer", lambda _: None, spec={"handling_ms": 200, "threads": 20}, pods=0)
 
 
 class Soak:

@@ -17,7 +17,7 @@ import org.apache.rocketmq.remoting.exception.RemotingException;
 
 /**
  * Real push consumers, several to a JVM. The only argument is one JSON object (see clients.py); events are printed as
- * one JSON object per line: started, consumed (running totals), message (when asked for), stopped, error.
+ * one JSON object per line: started, consumed (running totals), stopped, error.
  * SIGTERM shuts the consumers down as a good application does (offsets are committed, locks given back).
  */
 public final class Consumers {
@@ -70,7 +70,7 @@ public final class Consumers {
                 consumer.setInstanceName(spec.getString("instance_name"));
             }
             setEnum("setMessageModel", spec.getBooleanValue("broadcasting") ? "BROADCASTING" : "CLUSTERING");
-            setEnum("setConsumeFromWhere", spec.getString("consume_from_where"));
+            setEnum("setConsumeFromWhere", "CONSUME_FROM_FIRST_OFFSET");
             consumer.setConsumeThreadMin(spec.getIntValue("threads"));
             consumer.setConsumeThreadMax(spec.getIntValue("threads"));
             consumer.setMaxReconsumeTimes(spec.getIntValue("max_reconsume_times"));
@@ -142,12 +142,6 @@ public final class Consumers {
             for (MessageExt message : messages) {
                 sleep(spec.getJSONArray("hang_keys").contains(message.getKeys()) ? FOR_EVER : handlingMs);
                 success &= !shallFail(message);
-                if (spec.getBooleanValue("print_messages")) {
-                    print("message", group, "topic", message.getTopic(), "broker_name", message.getBrokerName(),
-                        "queue_id", message.getQueueId(), "queue_offset", message.getQueueOffset(),
-                        "tags", message.getTags(), "keys", message.getKeys(),
-                        "reconsume_times", message.getReconsumeTimes());
-                }
             }
             (success ? consumed : failed).addAndGet(messages.size());
             return success;

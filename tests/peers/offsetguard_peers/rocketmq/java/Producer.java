@@ -14,7 +14,6 @@ import org.apache.rocketmq.client.producer.LocalTransactionState;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.client.producer.TransactionListener;
 import org.apache.rocketmq.client.producer.TransactionMQProducer;
-import org.apache.rocketmq.client.producer.selector.SelectMessageQueueByHash;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageAccessor;
 import org.apache.rocketmq.common.message.MessageExt;
@@ -78,7 +77,7 @@ public final class Producer {
                 long dueMs = (long) (index * 1000 / ratePerS) - (System.nanoTime() - started) / 1_000_000;
                 Thread.sleep(Math.max(0, dueMs));
             }
-            String key = order.getString("key") != null ? order.getString("key") : order.getString("key_prefix") + index;
+            String key = order.getString("key") != null ? order.getString("key") : "key-" + index;
             Object tags = order.get("tags");
             String tag = tags instanceof JSONArray all ? all.getString(index % all.size()) : (String) tags;
             Message message = new Message(order.getString("topic"), tag, key, body);
@@ -88,7 +87,7 @@ public final class Producer {
             if (order.getIntValue("timer_s") > 0) {
                 MessageAccessor.putProperty(message, "TIMER_DELAY_SEC", order.getString("timer_s"));
             }
-            SendResult result = sendForSure(producer, order, message, key);
+            SendResult result = sendForSure(producer, order, message);
             MessageQueue queue = result.getMessageQueue();
             String name = queue.getBrokerName() + "/" + queue.getQueueId();
             sent.merge(name, 1, Integer::sum);
@@ -101,11 +100,11 @@ public final class Producer {
      * Send again what has certainly not been sent: on a busy machine a connection may be closed before it is used.
      * With `never_give_up` whatever failed, so that some messages may come twice.
      */
-    private static SendResult sendForSure(DefaultMQProducer producer, JSONObject order, Message message, String key)
+    private static SendResult sendForSure(DefaultMQProducer producer, JSONObject order, Message message)
         throws Exception {
         for (int attempt = 1; ; attempt++) {
             try {
-                return sendOne(producer, order, message, key);
+                return sendOne(producer, order, message);
             } catch (Exception error) {
                 boolean givesUp = !order.getBooleanValue("never_give_up");
                 if (givesUp && (attempt == ATTEMPTS || !isBeforeSending(error))) {
@@ -128,16 +127,13 @@ public final class Producer {
         return error instanceof IllegalStateException && error.getCause() instanceof RemotingException;
     }
 
-    private static SendResult sendOne(DefaultMQProducer producer, JSONObject order, Message message, String key)
+    private static SendResult sendOne(DefaultMQProducer producer, JSONObject order, Message message)
         throws Exception {
         if (order.getBooleanValue("never_ended")) {
             return neverEnding().sendMessageInTransaction(message, null);
         }
         if (order.getInteger("queue_id") != null) {
             return producer.send(message, (queues, ignored, argument) -> pick(queues, order), null);
-        }
-        if (order.getBooleanValue("queue_by_key")) {
-            return producer.send(message, new SelectMessageQueueByHash(), key);
         }
         return producer.send(message);
     }
@@ -167,13 +163,11 @@ public final class Producer {
     }
 
     private static MessageQueue pick(List<MessageQueue> queues, JSONObject order) {
-        String broker = order.getString("broker_name");
         for (MessageQueue queue : queues) {
-            boolean named = broker == null || broker.equals(queue.getBrokerName());
-            if (named && queue.getQueueId() == order.getIntValue("queue_id")) {
+            if (queue.getQueueId() == order.getIntValue("queue_id")) {
                 return queue;
             }
         }
-        throw new IllegalArgumentException("no queue " + broker + "/" + order.getIntValue("queue_id") + " in " + queues);
+        throw new IllegalArgumentException("no queue " + order.getIntValue("queue_id") + " in " + queues);
     }
 }
