@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from offsetguard_peers.cases.running import load_profile
-from offsetguard_peers.needs import refuse_or_skip, refuse_ungrouped, say_needs
+from offsetguard_peers.needs import refuse_or_skip, say_needs
 from offsetguard_peers.processes import ReservedPort, SessionGuard
 from offsetguard_peers.rocketmq.cluster import RocketMQCluster
 from offsetguard_peers.slack.server import SlackServer
@@ -30,12 +29,6 @@ def pytest_collection_finish() -> None:
 def pytest_unconfigure() -> None:
     """Let it free them all the same: DuckDB's classes that nobody freed would be named one by one at the end."""
     gc.unfreeze()
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
-    """Stop where workers would share nothing."""
-    refuse_ungrouped(node.config, ids)
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups

@@ -99,22 +99,13 @@ def story(world: World, rocketmq_4: RocketMQCluster, rocketmq_5: RocketMQCluster
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_one_mail_says_which_group_lags_by_how_much_and_why(story: Story, line: str) -> None:
-    mail = story.warned.about(line).mails[-1]
+def test_mail_and_slack_say_which_group_lags_by_how_much_and_why(story: Story, line: str) -> None:
+    mail, message = story.warned.about(line).mails[-1], story.warned.about(line).slack[-1]
     assert GROUP in str(mail.message["Subject"])
-    for body in (mail.text, mail.html):
-        assert body is not None
-        for fact in (GROUP, TOPIC, line, f"{BACKLOG[line]:,}", "consumer_offline"):
-            assert fact in body, f"{fact!r} is missing in:\n{body}"
-
-
-@pytest.mark.parametrize("line", LINES)
-def test_one_slack_message_says_the_same(story: Story, line: str) -> None:
-    message = story.warned.about(line).slack[-1]
     assert message.channel.name == OWNER_CHANNEL
-    content = f"{message.text} {message.blocks}"
-    for fact in (GROUP, TOPIC, f"{BACKLOG[line]:,}", "consumer_offline"):
-        assert fact in content, f"{fact!r} is missing in:\n{content}"
+    for body in (mail.text, mail.html, f"{message.text} {message.blocks}"):
+        for fact in (GROUP, TOPIC, line, f"{BACKLOG[line]:,}", "consumer_offline"):
+            assert fact in (body or ""), f"{fact!r} is missing in:\n{body}"
 
 
 @pytest.mark.browser

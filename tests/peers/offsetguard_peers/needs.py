@@ -47,15 +47,6 @@ def _asked_by_parameter(item: pytest.Item) -> frozenset[str]:
     return frozenset(one for one in parameters.params.values() if isinstance(one, str)) if parameters else frozenset()
 
 
-def refuse_ungrouped(config: pytest.Config, ids: list[str]) -> None:
-    """Stop where `--dist loadgroup` groups nothing: both workers would start Spark, brokers and Airflow.
-
-    pytest-xdist writes the group behind a test's id in a way that pytest may not read, and does not say so.
-    """
-    if config.getoption("dist") == "loadgroup" and any("@" not in one.rpartition("]")[2] for one in ids):
-        pytest.exit("pytest-xdist groups no tests with this version of pytest: see pyproject.toml", returncode=4)
-
-
 def refuse_or_skip(item: pytest.Item) -> None:
     """Skip a test whose machine lacks what it needs, with what to do about it; where CI is set, fail."""
     for name, lacks in _LACKS.items():

@@ -14,13 +14,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
+from jinja2 import Environment, StrictUndefined
 
 from offsetguard_peers.simulated.brokers import DAY, KINDS, world
 from offsetguard_peers.simulated.forecasts import preventable, scored, try_worlds, warnings
@@ -71,124 +72,14 @@ def keep_incidents(version: str, found: Sequence[Found], *, every_s: float, roun
 
 
 def page(measured: Measured) -> str:
-    """Make docs/verdicts.md."""
-    lines = [
-        "# Verdicts",
-        "",
-        "How soon trouble is named on live brokers, what is said while nothing is wrong, and how good forecasts are.",
-        "This page is made by `make docs` of what was measured last; `make verdicts` measures again, with real brokers",
-        "and Java clients, which takes an hour and a half.",
-        "",
-        "## Incidents",
-        "",
-        "Five real incidents, and what only looks like them, staged side by side on a master and its slave with Java",
-        "consumers at RocketMQ's own time limits, recorded by `offsetguard record` and judged by",
-        "`offsetguard diagnose` without any configuration (`tests/live/incidents`). *Found after*: judged rounds since",
-        "the trouble began, and the time to the end of that round. The pipeline makes a round a minute.",
-        "",
-        *_incidents(measured["incidents"]),
-        "",
-        "## Silence",
-        "",
-        "On live brokers: a master and its slave with seven consumer groups, a batch that comes and goes, and",
-        "newcomers. Every ten seconds or so something happens to them that happens to healthy clusters, and the",
-        "collector is away now and then (`benchmarks/soak.py`). Every round is judged; each finding above INFO about a",
-        "group that is well counts. In the outages and between them groups are made to stand still: *named in round*",
-        "counts rounds of a minute from when the group stopped or the collector came back, whichever is later.",
-        "",
-        *_soaks(measured["soaks"]),
-        "",
-        *_weeks(measured["weeks"]),
-        "",
-        "## Forecasts",
-        "",
-        *_forecasts(measured["forecasts"]),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _incidents(lines: Measured) -> Iterator[str]:
-    yield (
-        "| incident | staged | found | severity | " + " | ".join(f"{version}: found after" for version in lines) + " |"
-    )
-    yield "|" + "---|" * (4 + len(lines))
-    for (incident, what), by_version in _by_incident(lines).items():
-        one = next(iter(by_version.values()))
-        cells = " | ".join(_after(by_version.get(version)) for version in lines)
-        yield f"| {incident} | {what} | `{one['rule']}` | {one['severity']} | {cells} |"
-    for version, line in lines.items():
-        yield ""
-        yield (
-            f"{version}: {line['rounds']} rounds, one every {line['every_s']:g} s; "
-            f"false findings above INFO in all of them: **{line['false_findings']}**."
-        )
-
-
-def _by_incident(lines: Measured) -> dict[tuple[str, str], dict[str, Measured]]:
-    found: dict[tuple[str, str], dict[str, Measured]] = {}
-    for version, line in lines.items():
+    """Make docs/verdicts.md of `verdicts.md.j2`."""
+    by_incident: dict[tuple[str, str], dict[str, Measured]] = {}
+    for version, line in measured["incidents"].items():
         for one in line["found"]:
-            found.setdefault((one["incident"], one["what"]), {})[version] = one
-    return found
-
-
-def _after(one: Measured | None) -> str:
-    return f"{one['rounds']} round{'s' if one['rounds'] > 1 else ''}, {one['seconds']} s" if one else ""
-
-
-def _soaks(soaks: Measured) -> Iterator[str]:
-    yield (
-        "| version | length | rounds | what happened | collector away | findings above INFO | stood still | "
-        "named in round |"
-    )
-    yield "|---|---|---|---|---|---|---|---|"
-    for version, soak in soaks.items():
-        happened = ", ".join(f"{count} x {name.replace('_', ' ')}" for name, count in soak["happened"].items())
-        away = ", ".join(f"{one:g} min" for one in soak.get("away_min", ()))
-        still = f"{soak.get('stood_still', '')} | {', '.join(map(str, soak.get('named_in_rounds', ())))}"
-        length = f"{soak['minutes']:g} min | {soak['rounds']}"
-        yield f"| {version} | {length} | {happened} | {away} | **{soak['warnings']}** | {still} |"
-
-
-def _weeks(weeks: Measured) -> Iterator[str]:
-    healthy, troubled = weeks["healthy"], weeks["troubled"]
-    yield "In simulated weeks with a daily rhythm, deployments, missing snapshots and broker restarts"
-    yield (
-        f"(`tests/unit/judge/weeks`): {healthy['groups']} groups for {healthy['days']} days, "
-        f"{healthy['cycles']:,} cycles: **{healthy['warnings']}** warnings."
-    )
-    yield (
-        f"Of {troubled['injected']} injected troubles {troubled['found']} were found and named, "
-        f"each within {troubled['cycles']} cycles, with {troubled['other_warnings']} other warnings."
-    )
-
-
-def _forecasts(forecasts: Measured) -> Iterator[str]:
-    tuned, held_out = (forecasts[name] for name in ("tuned", "held_out"))
-    yield (
-        f"Twice {tuned['warnings']['worlds']} simulated brokers for {tuned['warnings']['days']} days each (time rule, "
-        "disk rule, idle topics, a loud"
-    )
-    yield "topic that pushes others out; `tests/unit/judge/forecasts`). *Inside*: what came lay in the range stated."
-    yield "*Held out*: brokers made of seeds that nobody looked at while forecasts were made."
-    yield ""
-    yield "| | outcomes | inside | held out: outcomes | inside |"
-    yield "|---|---|---|---|---|"
-    for kind, text in (("drain", "time to drain"), ("loss", "time to loss")):
-        cells = (f"{one[kind]['outcomes']:,} | {_share(one[kind], 'inside', 'outcomes')}" for one in (tuned, held_out))
-        yield f"| {text} | {' | '.join(cells)} |"
-    yield ""
-    yield "| losses that a person could have prevented | | held out |"
-    yield "|---|---|---|"
-    both = tuned["warnings"], held_out["warnings"]
-    yield "| how many | " + " | ".join(str(one["preventable"]) for one in both) + " |"
-    yield "| warned of 30 min before | " + " | ".join(_share(one, "warned", "preventable") for one in both) + " |"
-    yield "| all warnings of a loss | " + " | ".join(str(one["said"]) for one in both) + " |"
-    yield "| needless ones | " + " | ".join(str(one["needless"]) for one in both) + " |"
-
-
-def _share(figures: Measured, part: str, whole: str) -> str:
-    return f"{figures[part] / figures[whole]:.1%}"
+            by_incident.setdefault((one["incident"], one["what"]), {})[version] = one
+    template = Environment(undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True, autoescape=False)  # noqa: S701 Markdown
+    text = Path(__file__).with_suffix(".md.j2").read_text(encoding="utf-8")
+    return template.from_string(text).render(measured, by_incident=by_incident)
 
 
 WORLD_DAYS = 4
