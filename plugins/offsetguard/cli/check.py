@@ -47,10 +47,10 @@ from offsetguard.config.configuration import asking_everything
 from offsetguard.facts.rounds import facts_of_rounds
 from offsetguard.judge.registry import judge
 from offsetguard.model.errors import BundleError
-from offsetguard.model.intervals import Interval
+from offsetguard.model.intervals import Interval, zone_of
 from offsetguard.sources.bundle.layout import LOGS, broker_of
 from offsetguard.sources.bundle.log_excerpts import LogFolder, find_log_folders
-from offsetguard.sources.bundle.log_replay import moment_of, zone_of
+from offsetguard.sources.bundle.log_replay import moment_of
 from offsetguard.sources.rocketmq.header import Credentials
 from offsetguard.tables import GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS
 

@@ -2,12 +2,12 @@
 
 OffsetGuardError
  +-- ConfigError                 the user's file: names file, line, field
- +-- RocketMQError               `retryable` says whether asking again can help
- |    +-- PeerUnreachable        nobody listens at the address            (retry helps)
- |    +-- RequestTimedOut        connected, no answer in time             (retry helps)
- |    +-- ConnectionLost         closed in mid-frame or before the answer (retry helps)
- |    +-- UndecodableResponse    bytes that are not the protocol          (retry does not help)
- |    +-- NotRecorded            asked of a bundle or of state files that do not have it (retry does not help)
+ +-- RocketMQError               asking again helps with the first three only
+ |    +-- PeerUnreachable        nobody listens at the address
+ |    +-- RequestTimedOut        connected, no answer in time
+ |    +-- ConnectionLost         closed in mid-frame or before the answer
+ |    +-- UndecodableResponse    bytes that are not the protocol
+ |    +-- NotRecorded            asked of a bundle or of state files that do not have it
  |    +-- BrokerRefused          an answer with a code other than 0; one subclass per code in `rocketmq.refusals`
  +-- BundleError                 a support bundle or a state file: names file and line
  +-- SnapshotError               a landed file: names file and column
@@ -32,8 +32,6 @@ class ConfigError(OffsetGuardError):
 class RocketMQError(OffsetGuardError):
     """A request to a name server or broker failed."""
 
-    retryable = True
-
     def __init__(self, address: str, message: str) -> None:
         """Name the peer (`host:port`) first: an operator starts there."""
         super().__init__(f"{address}: {message}")
@@ -55,19 +53,14 @@ class ConnectionLost(RocketMQError):
 class UndecodableResponse(RocketMQError):
     """The peer sent bytes that are not RocketMQ's remoting protocol, or a body that is not what was asked for."""
 
-    retryable = False
-
 
 class NotRecorded(RocketMQError):
     """A bundle or a folder of state files was asked for what it does not hold; nothing is made up instead."""
-
-    retryable = False
 
 
 class BrokerRefused(RocketMQError):
     """The peer answered with a code other than SUCCESS."""
 
-    retryable = False
     advice = ""  # what an operator should do; subclasses say it
 
     def __init__(self, address: str, code: int, remark: str | None) -> None:

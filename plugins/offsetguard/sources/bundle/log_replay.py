@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from offsetguard.config import LogSource
-from offsetguard.model import intervals
-from offsetguard.model.errors import BundleError, ConfigError
+from offsetguard.model.errors import BundleError
+from offsetguard.model.intervals import zone_of
 from offsetguard.sources.bundle.layout import BROKERS_LOG_TIME_ZONE, CLIENTS, LOGS, NAME_SERVER, broker_of, safe_name
 from offsetguard.sources.bundle.reader import Bundle
 
@@ -132,14 +132,6 @@ class LogReplay:
         """Close the logs."""
         for growing in self._growing:
             growing.source.close()
-
-
-def zone_of(name: str) -> tzinfo:
-    """Return the zone of `+08:00` or of a name; raises BundleError for one that does not exist."""
-    try:
-        return intervals.zone_of(name)
-    except ConfigError as error:
-        raise BundleError(f"log_time_zone: there is no time zone {name!r}; write for example +08:00") from error
 
 
 def _opened(file: Path) -> BinaryIO:

@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
-from enum import StrEnum
 from functools import lru_cache
 
 from offsetguard.sources.logs.matching import ALL, PATTERNS, Matcher, Value
@@ -179,21 +178,6 @@ def _int32(value: Value) -> int | None:
 
 MOVE = "offset_corrected"
 CAUSES = frozenset({"offset_too_small", "offset_beyond_end", "no_queue_data", "queue_was_reset"})
-
-
-class Direction(StrEnum):
-    """Which way a client was sent."""
-
-    FORWARD = "forward"  # messages were deleted before they were consumed: corrected - requested are lost
-    BACK = "back"  # the queue ends below: it was recreated or truncated, or the offset was reset too far
-    NONE = "none"
-
-
-def direction(requested_offset: int, corrected_offset: int) -> Direction:
-    """Say which way a move goes."""
-    if corrected_offset == requested_offset:
-        return Direction.NONE
-    return Direction.FORWARD if corrected_offset > requested_offset else Direction.BACK
 
 
 def moves_from(events: Iterable[LogEvent], cluster: str, interval_start: datetime) -> Iterator[dict[str, object]]:

@@ -2,7 +2,7 @@
 
 One connection per address, opened when first needed, shared by all callers, pipelined within the limits of `pacing`.
 Every failure is one error of `offsetguard.model.errors` that names the address. Nothing is asked twice, except of a
-peer that says that it is busy: whether to ask again is the caller's decision (`error.retryable`).
+peer that says that it is busy: whether to ask again is the caller's decision.
 """
 
 from __future__ import annotations
@@ -105,20 +105,11 @@ class RocketMQClient:
 
     async def exchange(self, address: str, request: Request[AnswerT]) -> RemotingCommand:
         """Ask and return the answer as it came, whatever its code; raises the first four errors of `call`."""
-        (outcome,) = await self.exchange_many(address, [request])
+        with self._asking(address, [request]) as batch:
+            ((_, outcome),) = await batch.arrived()
         if isinstance(outcome, RocketMQError):
             raise outcome
         return outcome
-
-    async def exchange_many(
-        self, address: str, requests: Sequence[Request[AnswerT]]
-    ) -> list[RemotingCommand | RocketMQError]:
-        """As `call_many`, with the answers as they came, whatever their codes."""
-        outcomes: dict[int, Outcome] = {}
-        with self._asking(address, requests) as batch:
-            while batch.is_open:
-                outcomes.update(await batch.arrived())
-        return [outcomes[index] for index in range(len(requests))]
 
     @contextmanager
     def _asking(self, address: str, requests: Sequence[Request[AnswerT]]) -> Iterator[Batch]:

@@ -8,11 +8,6 @@ BrokerRefused (offsetguard.model.errors)
  +-- ServiceNotAvailable       14   e.g. disk full, shutting down                      (retry helps)
  +-- AccessDenied              16   and code 1 with an AclException (4.x)
  +-- TopicNotExist             17
- +-- PullOffsetMoved           21
- +-- QueryNotFound             22   the group never committed on this queue
- +-- SubscriptionNotExist      24   the group is not online
- +-- SubscriptionGroupNotExist 26
- +-- InvalidParameter          29
  +-- ConsumerNotOnline        206   the group has no connected client
  +-- ClientTimedOut           207   the client that the broker asked for us (307) did not answer
 
@@ -38,7 +33,6 @@ class NotThere(BrokerSystemError):
 class SystemBusy(BrokerRefused):
     """The broker rejects requests for the moment."""
 
-    retryable = True
     advice = "the broker is overloaded, or a slave that serves no reads; it will be asked again"
 
 
@@ -51,7 +45,6 @@ class RequestCodeNotSupported(BrokerRefused):
 class ServiceNotAvailable(BrokerRefused):
     """The broker is up and does not serve."""
 
-    retryable = True
     advice = "look at the broker's disk and at its log"
 
 
@@ -67,26 +60,6 @@ class AccessDenied(BrokerRefused):
 
 class TopicNotExist(BrokerRefused):
     """The topic is not on this broker, or on no broker when a name server says so."""
-
-
-class PullOffsetMoved(BrokerRefused):
-    """The requested offset is outside of the queue."""
-
-
-class QueryNotFound(BrokerRefused):
-    """The group never committed an offset on this queue."""
-
-
-class SubscriptionNotExist(BrokerRefused):
-    """The group is not online, so the broker knows no subscription of it."""
-
-
-class SubscriptionGroupNotExist(BrokerRefused):
-    """The consumer group does not exist on this broker."""
-
-
-class InvalidParameter(BrokerRefused):
-    """A field of the request is out of range."""
 
 
 class ConsumerNotOnline(BrokerRefused):
@@ -105,11 +78,6 @@ _BY_CODE: dict[int, type[BrokerRefused]] = {
     ResponseCode.SERVICE_NOT_AVAILABLE: ServiceNotAvailable,
     ResponseCode.NO_PERMISSION: AccessDenied,
     ResponseCode.TOPIC_NOT_EXIST: TopicNotExist,
-    ResponseCode.PULL_OFFSET_MOVED: PullOffsetMoved,
-    ResponseCode.QUERY_NOT_FOUND: QueryNotFound,
-    ResponseCode.SUBSCRIPTION_NOT_EXIST: SubscriptionNotExist,
-    ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST: SubscriptionGroupNotExist,
-    ResponseCode.INVALID_PARAMETER: InvalidParameter,
     ResponseCode.CONSUMER_NOT_ONLINE: ConsumerNotOnline,
     ResponseCode.CONSUME_MSG_TIMEOUT: ClientTimedOut,
 }

@@ -12,29 +12,16 @@ import gzip
 import io
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from offsetguard.sources.bundle.rounds import Damage
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
 
 MAX_FILE_BYTES = 256 * 1024 * 1024  # unpacked; 113,000 offsets are 2 MB
 GZIP_MAGIC = b"\x1f\x8b"
 _SUFFIXES = ("", ".gz", ".bak", ".bak.gz")  # as brokers fall back; .gz is what operators make of them
-
-
-@dataclass(frozen=True, slots=True)
-class StateNote:
-    """What is wrong with one file, what is used instead, and the bytes that could not be read."""
-
-    broker_name: str
-    broker_id: int
-    file: Path
-    reason: str
-    body: bytes = b""
-
-    def __str__(self) -> str:
-        return f"{self.file}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +44,7 @@ class Reading:
     """What became of a state file: `whole` is None when neither it nor its .bak can be used."""
 
     whole: StateFile | None
-    problems: tuple[tuple[Path, str, bytes], ...]  # (file, reason, its bytes), in the order of trying
+    problems: tuple[Damage, ...]  # in the order of trying
 
 
 def read_state_file(
@@ -67,7 +54,7 @@ def read_state_file(
 
     Never raises for what is in the files; a file that exists and cannot be opened is a problem like the others.
     """
-    problems: list[tuple[Path, str, bytes]] = []
+    problems: list[Damage] = []
     for suffix in _SUFFIXES:
         path = folder / f"{name}{suffix}"
         try:
@@ -78,22 +65,20 @@ def read_state_file(
             text, remark = _as_utf8(_unpacked(raw, max_bytes))
             _check(check, text, raw)
         except _NotWhole as error:
-            problems.append((path, str(error), error.body))
+            problems.append(Damage(str(path), str(error), body=error.body))
             continue
         if remark:
-            problems.append((path, remark, b""))
+            problems.append(Damage(str(path), remark))
         return Reading(StateFile(path, text, written_at), _with_substitute(folder / name, path, problems))
     return Reading(None, _with_substitute(folder / name, None, problems))
 
 
-def _with_substitute(
-    wanted: Path, used: Path | None, problems: list[tuple[Path, str, bytes]]
-) -> tuple[tuple[Path, str, bytes], ...]:
+def _with_substitute(wanted: Path, used: Path | None, problems: list[Damage]) -> tuple[Damage, ...]:
     """Return the problems, each with what is used instead; a missing file is one when only its .bak is there."""
     if used is not None and ".bak" in used.suffixes and not problems:
-        problems = [(wanted, "is missing", b"")]
+        problems = [Damage(str(wanted), "is missing")]
     instead = f"; {used.name} is used instead" if used else "; nothing is left to be used instead"
-    return tuple((path, reason if path == used else f"{reason}{instead}", body) for path, reason, body in problems)
+    return tuple(one if one.source == str(used) else replace(one, reason=f"{one.reason}{instead}") for one in problems)
 
 
 def _open(path: Path, max_bytes: int) -> tuple[bytes, datetime] | None:

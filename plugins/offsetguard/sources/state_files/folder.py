@@ -6,14 +6,15 @@ offsets), or a folder of several of either, each named `<broker name>-<broker id
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from offsetguard.model.errors import BundleError
+from offsetguard.sources.bundle.layout import broker_of
+from offsetguard.sources.bundle.rounds import Damage
 from offsetguard.sources.rocketmq import broker_settings, offset_table
-from offsetguard.sources.state_files.config_file import Reading, StateFile, StateNote, read_state_file
+from offsetguard.sources.state_files.config_file import Reading, StateFile, read_state_file
 
 CONSUMER_OFFSETS, TOPICS, GROUPS = "consumerOffset.json", "topics.json", "subscriptionGroup.json"
 LMQ_OFFSETS = "lmqConsumerOffset.json"
@@ -25,7 +26,6 @@ _DECODERS: dict[str, Callable[[bytes], object]] = {
     TOPICS: broker_settings.topic_config_table,
     GROUPS: broker_settings.subscription_group_table,
 }
-_LABEL = re.compile(r"(.{1,255})-(\d{1,18})")
 _INHERIT = 1  # PermName.PERM_INHERIT: a broker's own topics have it
 _TEMPLATE_TOPIC, _SYSTEM_PREFIX = "TBW102", "rmq_sys_"
 MAX_BROKERS = 1_000
@@ -42,7 +42,11 @@ class BrokerFiles:
     store: Path | None  # None: only the config folder is there
     files: dict[str, StateFile] = field(default_factory=dict)  # name -> the whole one
     missing: dict[str, str] = field(default_factory=dict)  # name -> why there is none
-    notes: list[StateNote] = field(default_factory=list)
+    notes: list[Damage] = field(default_factory=list)
+
+    def note(self, damage: Damage) -> None:
+        """Keep what is wrong with a file of this broker."""
+        self.notes.append(replace(damage, broker_name=self.broker_name, broker_id=self.broker_id))
 
     @property
     def own_cluster(self) -> str | None:
@@ -72,11 +76,11 @@ def _find(folder: Path) -> list[BrokerFiles]:
         raise BundleError(f"{folder}: is not a folder")
     config = _config_folder(folder)
     if config is not None:
-        name, broker_id = _split(folder.name) or (_name_from_topics(config) or folder.resolve().name, 0)
+        name, broker_id = broker_of(folder.name) or (_name_from_topics(config) or folder.resolve().name, 0)
         return [_broker(name, broker_id, config)]
     found: list[BrokerFiles] = []
     for path in sorted(path for path in folder.iterdir() if path.is_dir())[:MAX_BROKERS]:
-        label, config = _split(path.name), _config_folder(path)
+        label, config = broker_of(path.name), _config_folder(path)
         if label is not None and config is not None:
             found.append(_broker(*label, config))
     return found
@@ -99,11 +103,6 @@ def _is_state_file(path: Path) -> bool:
     return path.name.startswith((CONSUMER_OFFSETS, TOPICS, GROUPS, LMQ_OFFSETS)) or (
         path.name in ROCKSDB_FOLDERS.values() and path.is_dir()
     )
-
-
-def _split(label: str) -> tuple[str, int] | None:
-    match = _LABEL.fullmatch(label)
-    return (match[1], int(match[2])) if match else None
 
 
 def _name_from_topics(config: Path) -> str | None:
@@ -142,7 +141,7 @@ def _current(broker: BrokerFiles, offsets: dict[str, Reading]) -> str:
         return CONSUMER_OFFSETS
     if plain is not None:
         reason = f"is older than {LMQ_OFFSETS}: enableLmq was switched on, and the offsets of that file are used"
-        broker.notes.append(StateNote(broker.broker_name, broker.broker_id, plain.path, reason))
+        broker.note(Damage(str(plain.path), reason))
     return LMQ_OFFSETS
 
 
@@ -152,16 +151,15 @@ def _written_since(folder: Path, file: StateFile) -> bool:
 
 
 def _keep(broker: BrokerFiles, name: str, reading: Reading) -> None:
-    broker.notes.extend(
-        StateNote(broker.broker_name, broker.broker_id, path, reason, body) for path, reason, body in reading.problems
-    )
+    for problem in reading.problems:
+        broker.note(problem)
     in_rocksdb = broker.config / ROCKSDB_FOLDERS[name]
     is_rocksdb = (in_rocksdb / "CURRENT").is_file()
     if reading.whole is not None:
         broker.files[name] = reading.whole
         if is_rocksdb and _written_since(in_rocksdb, reading.whole):
             reason = f"is older than {in_rocksdb}, where the broker keeps these settings: export it again"
-            broker.notes.append(StateNote(broker.broker_name, broker.broker_id, reading.whole.path, reason))
+            broker.note(Damage(str(reading.whole.path), reason))
         return
     if is_rocksdb:
         broker.missing[name] = (
@@ -169,6 +167,6 @@ def _keep(broker: BrokerFiles, name: str, reading: Reading) -> None:
             f"rocksDBConfigToJson -p COPY -t {ROCKSDB_FOLDERS[name]} -e COPY/{name}` (5.4 and later), collect from it"
         )
     elif reading.problems:
-        broker.missing[name] = "; ".join(f"{path.name} {reason}" for path, reason, _ in reading.problems)
+        broker.missing[name] = "; ".join(f"{Path(one.source).name} {one.reason}" for one in reading.problems)
     else:
         broker.missing[name] = f"{broker.config / name} is missing, and its .bak too"

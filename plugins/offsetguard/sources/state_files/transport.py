@@ -14,7 +14,7 @@ from pathlib import Path
 
 from offsetguard.model.errors import NotRecorded
 from offsetguard.model.intervals import Interval
-from offsetguard.sources.bundle.rounds import Damage, RecordedRound
+from offsetguard.sources.bundle.rounds import RecordedRound
 from offsetguard.sources.rocketmq import broker_settings
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.sources.rocketmq.header import RESPONSE_FLAG, RemotingCommand
@@ -45,11 +45,7 @@ def rounds_of_state_folder(folder: Path, cluster: str, started_at: datetime) -> 
         transport=StateFolderTransport(cluster, brokers),
         log_sources=(),
         details="suspects",  # there are none: nothing is to be asked for twice
-        damages=tuple(
-            Damage(str(note.file), note.reason, note.broker_name, note.broker_id, note.body)
-            for broker in brokers
-            for note in broker.notes
-        ),
+        damages=tuple(note for broker in brokers for note in broker.notes),
         origin=ORIGIN,
     )
 

@@ -35,10 +35,5 @@ def message_record(
     return struct.pack(">ii", 8 + len(fields) if total is None else total, magic) + fields
 
 
-def batched(body: bytes, *, flag: int = 0, properties: bytes = b"") -> bytes:
-    """Write one message of an inner batch."""
-    return struct.pack(">iiiii", 0, 0, 0, flag, len(body)) + body + struct.pack(">h", len(properties)) + properties
-
-
 def _host(*, is_v6: bool) -> bytes:
     return (bytes(15) + b"\1" if is_v6 else b"\x7f\0\0\1") + struct.pack(">i", 20911)

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from offsetguard.model.intervals import zone_of
-from offsetguard.sources.logs.events import Direction, LogEvent, LogOrigin, Skipped, direction, moves_from, read_records
+from offsetguard.sources.logs.events import LogEvent, LogOrigin, Skipped, moves_from, read_records
 from offsetguard.tables import OFFSET_MOVES
 
 FOLDER = Path(__file__).parent / "excerpts"
@@ -99,11 +99,3 @@ MOVED = "PULL_OFFSET_MOVED:correction offset. topic=T1, groupId=G1, requestOffse
 )
 def test_a_move_takes_the_client_of_its_own_pull_only(lines, clients):
     assert [move["client_id"] for move in moves_from(events_of(log(*lines)), "main", INTERVAL)] == clients
-
-
-def test_moves_say_which_way_they_go():
-    assert [direction(1, 500), direction(99_999, 203), direction(7, 7)] == [
-        Direction.FORWARD,
-        Direction.BACK,
-        Direction.NONE,
-    ]

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsetguard.model.errors import ConnectionLost, RequestTimedOut, UndecodableResponse
+from offsetguard.model.errors import BrokerRefused, ConnectionLost, RequestTimedOut, UndecodableResponse
 from offsetguard.sources.rocketmq.client import LARGE_BODY_BYTES, RocketMQClient
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.connection import Frame, encode_frame
 from offsetguard.sources.rocketmq.header import ONEWAY_FLAG, RemotingCommand, encode_header
 from offsetguard.sources.rocketmq.peer import BUSY_REPEATS, GIVE_UP_AFTER
-from offsetguard.sources.rocketmq.refusals import QueryNotFound, SystemBusy
+from offsetguard.sources.rocketmq.refusals import SystemBusy
 from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset, GetMaxOffset, GetTopicStatsInfo, Request
 from offsetguard_peers.cases.running import examples
 from offsetguard_peers.scripted.peer import (
@@ -95,7 +95,7 @@ def test_outcomes_stand_in_the_order_of_the_requests_however_the_answers_arrive(
     (outcomes, counts), peer = ask(answers_as_it_likes, partial(counts_too, count=count), max_in_flight=max_in_flight)
 
     assert [type(one) if isinstance(one, Exception) else one for one in outcomes] == [
-        QueryNotFound if number % 5 == 3 else number for number in range(count)
+        BrokerRefused if number % 5 == 3 else number for number in range(count)
     ]
     assert most <= max_in_flight
     assert peer.connection_count == 1

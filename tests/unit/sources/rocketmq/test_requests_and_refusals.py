@@ -98,39 +98,34 @@ def test_requests_have_the_fields_of_rocketmqs_headers(request_: Request[Any], f
 
 
 @for_each(
-    "code, remark, error_type, retryable",
+    "code, remark, error_type",
     [
-        (1, "java.lang.NullPointerException", refusals.BrokerSystemError, False),
-        (1, None, refusals.BrokerSystemError, False),
-        (1, "The stats <GROUP_GET_NUMS> <Archive2@G_NEVER2> not exist", refusals.NotThere, False),
-        (1, "The Consumer <G> <192.0.2.2@16789#1265283451712> not online", refusals.NotThere, False),
-        (1, "no consumer for this group, G_NEVER2", refusals.NotThere, False),
-        (1, "java.lang.RuntimeException: The stats <a> <b> not exist", refusals.BrokerSystemError, False),
-        (1, "org.apache.rocketmq.acl.common.AclException: Check signature failed", refusals.AccessDenied, False),
-        (2, "[REJECTREQUEST]system busy", refusals.SystemBusy, True),
-        (3, " request type 361 not supported", refusals.RequestCodeNotSupported, False),
-        (14, "not available", refusals.ServiceNotAvailable, True),
-        (16, "no permission", refusals.AccessDenied, False),
-        (17, "No topic route info", refusals.TopicNotExist, False),
-        (21, "OFFSET_TOO_SMALL", refusals.PullOffsetMoved, False),
-        (22, "Not found", refusals.QueryNotFound, False),
-        (24, "the consumer's group info not exist\nSee ...", refusals.SubscriptionNotExist, False),
-        (26, "group not exist", refusals.SubscriptionGroupNotExist, False),
-        (29, "illegal queueId", refusals.InvalidParameter, False),
-        (206, "the consumer group[G] not online", refusals.ConsumerNotOnline, False),
-        (207, "consumer <G> <C> Timeout", refusals.ClientTimedOut, False),
-        (4711, "?", BrokerRefused, False),
+        (1, "java.lang.NullPointerException", refusals.BrokerSystemError),
+        (1, None, refusals.BrokerSystemError),
+        (1, "The stats <GROUP_GET_NUMS> <Archive2@G_NEVER2> not exist", refusals.NotThere),
+        (1, "The Consumer <G> <192.0.2.2@16789#1265283451712> not online", refusals.NotThere),
+        (1, "no consumer for this group, G_NEVER2", refusals.NotThere),
+        (1, "java.lang.RuntimeException: The stats <a> <b> not exist", refusals.BrokerSystemError),
+        (1, "org.apache.rocketmq.acl.common.AclException: Check signature failed", refusals.AccessDenied),
+        (2, "[REJECTREQUEST]system busy", refusals.SystemBusy),
+        (3, " request type 361 not supported", refusals.RequestCodeNotSupported),
+        (14, "not available", refusals.ServiceNotAvailable),
+        (16, "no permission", refusals.AccessDenied),
+        (17, "No topic route info", refusals.TopicNotExist),
+        (24, "the consumer's group info not exist\nSee ...", BrokerRefused),
+        (206, "the consumer group[G] not online", refusals.ConsumerNotOnline),
+        (207, "consumer <G> <C> Timeout", refusals.ClientTimedOut),
+        (4711, "?", BrokerRefused),
     ],
 )
 def test_a_refusal_has_the_class_of_its_code(
     code: int,
     remark: str | None,
     error_type: type[BrokerRefused],
-    retryable: bool,
 ) -> None:
     error = refusals.refusal("broker:10911", code, remark)
     assert type(error) is error_type
-    assert (error.address, error.code, error.remark, error.retryable) == ("broker:10911", code, remark, retryable)
+    assert (error.address, error.code, error.remark) == ("broker:10911", code, remark)
     assert str(error).startswith(f"broker:10911: refused with code {code}: ")
     assert "\n" not in str(error)
     assert error_type.advice in str(error)

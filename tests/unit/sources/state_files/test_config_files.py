@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from offsetguard.model.errors import BundleError
+from offsetguard.sources.bundle.rounds import Damage
 from offsetguard.sources.rocketmq import offset_table
 from offsetguard.sources.state_files.config_file import read_state_file
 from offsetguard.sources.state_files.folder import CONSUMER_OFFSETS, GROUPS, LMQ_OFFSETS, TOPICS, read_state_folder
@@ -61,10 +62,10 @@ def test_a_file_torn_at_any_byte_gives_way_to_its_bak(tmp_path: Path, end: int) 
     reading, offsets = read_offsets(tmp_path)
     assert offsets is not None
     assert offsets["orders", "billing"] == {0: 5, 1: 9}
-    ((path, reason, body),) = reading.problems
-    assert path == tmp_path / CONSUMER_OFFSETS
-    assert reason.endswith(f"{CONSUMER_OFFSETS}.bak is used instead")
-    assert body == (OFFSETS_4[:end] if OFFSETS_4[:end].strip() else b"")
+    (problem,) = reading.problems
+    assert problem.source == str(tmp_path / CONSUMER_OFFSETS)
+    assert problem.reason.endswith(f"{CONSUMER_OFFSETS}.bak is used instead")
+    assert problem.body == (OFFSETS_4[:end] if OFFSETS_4[:end].strip() else b"")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,7 @@ def test_each_kind_of_damage_has_a_name(tmp_path: Path, content: bytes, reason: 
     (tmp_path / CONSUMER_OFFSETS).write_bytes(content)
     reading, _ = read_offsets(tmp_path)
     assert reading.whole is None
-    assert reason in reading.problems[0][1]
+    assert reason in reading.problems[0].reason
 
 
 def test_a_missing_file_gives_way_to_its_bak_and_is_named(tmp_path: Path) -> None:
@@ -92,7 +93,7 @@ def test_a_missing_file_gives_way_to_its_bak_and_is_named(tmp_path: Path) -> Non
     reading, offsets = read_offsets(tmp_path)
     assert offsets
     reason = f"is missing; {CONSUMER_OFFSETS}.bak is used instead"
-    assert reading.problems == ((tmp_path / CONSUMER_OFFSETS, reason, b""),)
+    assert reading.problems == (Damage(str(tmp_path / CONSUMER_OFFSETS), reason),)
 
 
 @pytest.mark.parametrize("name", [CONSUMER_OFFSETS, f"{CONSUMER_OFFSETS}.gz", f"{CONSUMER_OFFSETS}.bak.gz"])
@@ -110,7 +111,7 @@ def test_a_file_that_is_larger_than_the_limit_is_refused(tmp_path: Path, content
     (tmp_path / CONSUMER_OFFSETS).write_bytes(content)
     reading = read_state_file(tmp_path, CONSUMER_OFFSETS, offset_table.all_consumer_offsets, max_bytes=1000)
     assert reading.whole is None
-    assert reason in reading.problems[0][1]
+    assert reason in reading.problems[0].reason
 
 
 def test_a_pipe_or_folder_in_place_of_a_file_does_not_hold_us(tmp_path: Path) -> None:
@@ -127,7 +128,7 @@ def test_names_in_the_platforms_charset_are_read_and_said(tmp_path: Path) -> Non
     reading, offsets = read_offsets(tmp_path)
     assert offsets is not None
     assert ("orders", "账单") in offsets
-    assert "is not UTF-8 from byte" in reading.problems[0][1]
+    assert "is not UTF-8 from byte" in reading.problems[0].reason
 
 
 def write_broker(folder: Path, *, offsets: bytes = OFFSETS_4, broker: str = "broker-a") -> Path:
