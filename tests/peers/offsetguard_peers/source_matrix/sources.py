@@ -1,8 +1,7 @@
-"""The sources that the collector has, as `sources.yml` says them, and what a cell of the matrix may say of one."""
+"""The sources that the collector has, as `sources.yml` says them, and the words of a cell."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +16,6 @@ YES, NO = "yes", "no"
 OWN = "own counters only"
 NOT_IN_VERSION = "not in this version"
 ANY_ACCOUNT, SUB_RIGHT = "any account", "SUB"
-_RIGHT = "(?:Cluster|Topic|Group) (?:Get|Sub|List)"
-CELL = re.compile(
-    rf"{YES}|{NO}|{OWN}|{NOT_IN_VERSION}|refused, code \d+|\w+\.log|{ANY_ACCOUNT}|{SUB_RIGHT}|{_RIGHT}(?:, {_RIGHT})*"
-)
-
 MASTER, SLAVE, NAME_SERVER, CLIENT = "master", "slave", "name server", "client"
 REPLICAS = (MASTER, SLAVE)
 
