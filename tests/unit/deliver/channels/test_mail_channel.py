@@ -94,7 +94,7 @@ def test_tls_that_the_server_does_not_speak_can_be_mended_and_nothing_is_sent_in
 
 
 def test_a_certificate_that_nobody_trusts_sends_nothing_and_can_be_mended(tmp_path: Path) -> None:
-    files = make_tls_files(tmp_path / "tls", ask_clients=False)
+    files = make_tls_files(tmp_path / "tls")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(files.certificate_file, files.key_file)
 

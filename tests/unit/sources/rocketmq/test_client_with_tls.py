@@ -23,7 +23,7 @@ REQUESTS = [GetMaxOffset("t", number) for number in range(200)]
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> TlsFiles:
-    return make_tls_files(tmp_path_factory.mktemp("tls"), ask_clients=False)
+    return make_tls_files(tmp_path_factory.mktemp("tls"))
 
 
 async def closes_at_once(conversation: Conversation) -> None:
