@@ -30,7 +30,7 @@ from itertools import islice
 from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer, GroupClient, StatsItem
 from offsetguard.collect.detail_choice import choose_clients
 from offsetguard.collect.manifest import RequestLedger
-from offsetguard.collect.pop import BROKERS_WITHOUT_POP
+from offsetguard.collect.pop import BROKERS_WITHOUT_POP, POP_STATISTICS
 from offsetguard.collect.replica import ReplicaLink
 from offsetguard.collect.system_names import RETRY_PREFIX, is_lite_topic
 from offsetguard.model.errors import NotRecorded, RequestTimedOut, RocketMQError
@@ -222,22 +222,18 @@ def items_for(
 
 def _items_of_pair(topic: str, group: str, reading: BrokerReading) -> Iterator[StatsItem]:
     key = f"{topic}@{group}"
-    yield StatsItem("GROUP_GET_NUMS", key)
-    if not reading.replica.is_master:
-        return
-    yield StatsItem("TOPIC_PUT_NUMS", topic)
-    if topic.startswith(RETRY_PREFIX):
-        return
-    yield StatsItem("SNDBCK_PUT_NUMS", key)
-    if _counts_pops(reading):
-        yield StatsItem("GROUP_CK_NUMS", key)
-        yield StatsItem("GROUP_ACK_NUMS", key)
+    yield StatsItem("GROUP_GET_NUMS", key, topic, group)
+    if reading.replica.is_master:
+        yield StatsItem("TOPIC_PUT_NUMS", topic, topic)
+        if not topic.startswith(RETRY_PREFIX):
+            for name in ("SNDBCK_PUT_NUMS", *(POP_STATISTICS if _counts_pops(reading) else ())):
+                yield StatsItem(name, key, topic, group)
 
 
 def _latencies(pairs: Iterable[tuple[str, str]], queue_ids: Callable[[str], Collection[int]]) -> Iterator[StatsItem]:
     for topic, group in pairs:
         for queue_id in sorted(queue_ids(topic)):
-            yield StatsItem("GROUP_GET_LATENCY", f"{queue_id}@{topic}@{group}")
+            yield StatsItem("GROUP_GET_LATENCY", f"{queue_id}@{topic}@{group}", topic, group, queue_id)
 
 
 def _counts_pops(reading: BrokerReading) -> bool:

@@ -19,7 +19,7 @@ from offsetguard.collect.earlier_round import EarlierFigures
 from offsetguard.collect.group_members import GroupMembers, missing_members
 from offsetguard.collect.landing import Row
 from offsetguard.collect.manifest import Gap, Outcome
-from offsetguard.collect.pop import Progress, progress
+from offsetguard.collect.pop import progress
 from offsetguard.collect.pop_figures import GroupConsumption
 from offsetguard.collect.retry_topics import Backlog, backlogs, growth, oldest_dead_letter_at
 from offsetguard.collect.system_names import is_lite_topic, is_system_group
@@ -119,12 +119,11 @@ class GroupRows:
         if group not in self.consumption:
             return {}
         one = self.consumption[group]
-        if not one.recognition.is_pop:
+        if not one.is_pop:
             return one.columns()
         read_at = max((master.committed_at for master in self.masters if master.committed_at), default=None)
-        before = Progress.of(self.earlier.groups.get(group, {}))
-        finished, since = progress(before, one.finished, one.inflight, read_at)
-        return {**one.columns(), "pop_finished": finished, "pop_unfinished_since": since}
+        before = self.earlier.groups.get(group, {})
+        return {**one.columns(), **progress(before, one.finished, one.inflight, read_at)}
 
     def _suspect_reason(self, group: str) -> str | None:
         suspect = self.choice.suspects.get(group)

@@ -22,12 +22,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any
 
 from offsetguard.collect.system_names import LITE_PREFIX, RETRY_PREFIX
 
 FIRST_POP_CLIENT_VERSION = 412  # MQVersion V5_0_0_SNAPSHOT: no older client pops
 BROKERS_WITHOUT_POP = ("V3_", "V4_")
+POP_STATISTICS = ("GROUP_CK_NUMS", "GROUP_ACK_NUMS")  # counted where messages are handed out and acknowledged
 _OTHER_PREFIXES = (RETRY_PREFIX, LITE_PREFIX)
 _V1_SEPARATOR, _V2_SEPARATOR = "_", "+"  # `+` is allowed in no name of a topic or group
 
@@ -72,19 +73,6 @@ class GroupSigns:
     remembered: Consumption | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Recognition:
-    """How a group consumes, and what told; both None when nothing did."""
-
-    consumption: Consumption | None = None
-    evidence: Evidence | None = None
-
-    @property
-    def is_pop(self) -> bool:
-        """Committed means handed out."""
-        return self.consumption is Consumption.POP
-
-
 def _old_brokers(signs: GroupSigns) -> bool:
     versions = signs.broker_versions
     return bool(versions) and all(one is not None and one.startswith(BROKERS_WITHOUT_POP) for one in versions)
@@ -110,14 +98,12 @@ _SIGNS: tuple[tuple[Evidence, Consumption, Callable[[GroupSigns], bool]], ...] =
 )
 
 
-def recognise(signs: GroupSigns) -> Recognition:
-    """Tell how a group consumes: by the most certain sign, else as it was recognised before, else unknown."""
+def recognise(signs: GroupSigns) -> tuple[Consumption | None, Evidence | None]:
+    """Tell how a group consumes, and by what: the most certain sign, else what was recognised before, else unknown."""
     for evidence, consumption, shows in _SIGNS:
         if shows(signs):
-            return Recognition(consumption, evidence)
-    if signs.remembered is not None:
-        return Recognition(signs.remembered, Evidence.REMEMBERED)
-    return Recognition()
+            return consumption, evidence
+    return signs.remembered, None if signs.remembered is None else Evidence.REMEMBERED
 
 
 def pop_retry_topics(
@@ -153,7 +139,7 @@ def is_main_topic(topic: str) -> bool:
 
 
 def online_client_count(
-    recognition: Recognition,
+    consumption: Consumption | None,
     signs: GroupSigns,
     *,
     seen_by_brokers: int | None,
@@ -170,36 +156,24 @@ def online_client_count(
         return max(seen_by_brokers, seen_by_proxies or 0)
     if seen_by_proxies is not None:
         return seen_by_proxies
-    if recognition.is_pop:
-        return None
-    unsure = recognition.consumption is None and signs.pop_statistics is None and something_waits
-    return None if unsure else seen_by_brokers
+    unsure = consumption is None and signs.pop_statistics is None and something_waits
+    return None if unsure or consumption is Consumption.POP else seen_by_brokers
 
 
-class Progress(NamedTuple):
-    """The columns `pop_finished` and `pop_unfinished_since` of `group_snapshots`."""
+def progress(
+    before: Mapping[str, Any], finished: int | None, inflight: int | None, at: datetime | None
+) -> dict[str, Any]:
+    """Return the columns of a round that was read at `at`; one that does not know the figures changes nothing.
 
-    finished: int | None = None
-    unfinished_since: datetime | None = None
-
-    @classmethod
-    def of(cls, row: Mapping[str, object]) -> Progress:
-        """Take it from a row of the round before."""
-        finished, since = row.get("pop_finished"), row.get("pop_unfinished_since")
-        return cls(
-            finished if isinstance(finished, int) else None,
-            since if isinstance(since, datetime) else None,
-        )
-
-
-def progress(before: Progress, finished: int | None, inflight: int | None, at: datetime | None) -> Progress:
-    """Return the progress after a round, read at `at`; a round that does not know the figures changes nothing."""
-    if finished is None or inflight is None or at is None:
-        return before
-    if inflight == 0:
-        return Progress(finished, None)
-    highest = before.finished
-    recreated = highest is not None and finished < highest - inflight
-    if highest is None or finished > highest or recreated:
-        return Progress(finished, at)
-    return Progress(highest, before.unfinished_since or at)
+    `before`: the group's row of the round before, {} where there is none.
+    """
+    highest, since = before.get("pop_finished"), before.get("pop_unfinished_since")
+    if finished is not None and inflight is not None and at is not None:
+        recreated = highest is not None and finished < highest - inflight
+        if inflight == 0:
+            highest, since = finished, None
+        elif highest is None or finished > highest or recreated:
+            highest, since = finished, at
+        else:
+            since = since or at
+    return {"pop_finished": highest, "pop_unfinished_since": since}

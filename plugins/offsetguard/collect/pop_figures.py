@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
@@ -22,9 +22,10 @@ from offsetguard.collect.detail_choice import Suspect, SuspectReason
 from offsetguard.collect.group_members import ProxyMembers
 from offsetguard.collect.metrics_endpoint import BrokerMetrics
 from offsetguard.collect.pop import (
+    POP_STATISTICS,
     Consumption,
+    Evidence,
     GroupSigns,
-    Recognition,
     is_main_topic,
     online_client_count,
     pop_retry_topics,
@@ -32,13 +33,13 @@ from offsetguard.collect.pop import (
     retry_topic_names,
 )
 from offsetguard.collect.snapshot_rows import client_answers
-from offsetguard.collect.system_names import RETRY_PREFIX, TopicKind, is_lite_topic, topic_kind
-from offsetguard.sources.rocketmq.consumers import ConsumerRunningInfo
+from offsetguard.collect.system_names import LITE_PREFIX, RETRY_PREFIX, TopicKind, is_lite_topic, topic_kind
+from offsetguard.sources.rocketmq.consumers import ConsumerConnections, ConsumerRunningInfo
 
 # A broker counts messages in flight in memory only: after a restart those that it had handed out before are missing
 # until they have expired or were acknowledged. RocketMQ's own invisible times are 15 minutes at most.
 COUNTER_SETTLES = timedelta(minutes=15)
-POP_STATISTICS = ("GROUP_CK_NUMS", "GROUP_ACK_NUMS")
+_CONSUMPTIONS = frozenset(Consumption)
 _COUNTS = range(2**63)  # what the columns hold; a client or page that says anything else is not believed
 
 
@@ -50,180 +51,176 @@ class InflightOrigin(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class PopSources:
-    """What a round knows beside the readings of its masters."""
-
-    running_info: Mapping[tuple[str, str], ConsumerRunningInfo] = field(default_factory=dict)  # by (group, client id)
-    popped: Mapping[str, bool] = field(default_factory=dict)  # group -> whether GROUP_CK_NUMS or ..ACK_NUMS exist
-    metrics: Mapping[str, BrokerMetrics] = field(default_factory=dict)  # by broker name
-    proxy_members: Mapping[str, frozenset[str]] = field(
-        default_factory=dict
-    )  # group -> client ids; all proxies said so
-    remembered: Mapping[str, Consumption] = field(default_factory=dict)  # of the round before
-    waiting_groups: Collection[str] = ()  # groups that have something to consume
-
-
-@dataclass(frozen=True, slots=True)
 class GroupConsumption:
-    """What is landed of one group; every figure None where it is unknown or means nothing."""
+    """How one group consumes, and what told; every figure None where it is unknown or means nothing."""
 
-    recognition: Recognition
+    consumption: Consumption | None = None
+    evidence: Evidence | None = None
     available: int | None = None
     inflight: int | None = None
     inflight_origin: InflightOrigin | None = None
     online_client_count: int | None = None
     finished: int | None = None  # a counter: messages ever written, without those that are available or in flight
 
+    @property
+    def is_pop(self) -> bool:
+        """Committed means handed out."""
+        return self.consumption is Consumption.POP
+
     def columns(self) -> dict[str, object]:
         """Return the columns of `group_snapshots` that say it."""
-        consumption, evidence = self.recognition.consumption, self.recognition.evidence
         return {
-            "consumption": consumption.value if consumption else None,
-            "consumption_evidence": evidence.value if evidence else None,
+            "consumption": self.consumption,
+            "consumption_evidence": self.evidence,
             "pop_available": self.available,
             "pop_inflight": self.inflight,
-            "pop_inflight_origin": self.inflight_origin.value if self.inflight_origin else None,
+            "pop_inflight_origin": self.inflight_origin,
             "online_client_count": self.online_client_count,
         }
 
 
 def consumption_of(
-    masters: Sequence[BrokerReading], sources: PopSources, groups: Iterable[str]
+    readings: Sequence[BrokerReading],
+    groups: Iterable[str],
+    *,
+    groups_before: Mapping[str, Mapping[str, object]],
+    metrics: Mapping[str, BrokerMetrics],
+    proxy_members: ProxyMembers,
+    waiting_groups: Collection[str] = (),
 ) -> dict[str, GroupConsumption]:
-    """Tell for each of `groups` how it consumes, and the figures that follow from it. `masters`: all of the cluster."""
+    """Tell for each of `groups` how it consumes, and the figures that follow from it.
+
+    `readings`: of all replicas. `groups_before`: rows of `group_snapshots` of the round before. `metrics`: by broker
+    name. `waiting_groups`: those that have something to consume.
+    """
+    masters = [reading for reading in readings if reading.replica.is_master]
     committed = [_topics_by_group(master) for master in masters]
-    versions = tuple(one.runtime.broker_version_desc if one.runtime else None for one in masters)
-    found = {}
+    popped, remembered = _popped(readings), remembered_consumption(groups_before)
     infos: defaultdict[str, dict[str, ConsumerRunningInfo]] = defaultdict(dict)
-    for (group, client), info in sources.running_info.items():
-        infos[group][client] = info
-    for group in groups:
-        topics = [one.get(group, _NONE) for one in committed]
-        found[group] = _consumption(_Group(group, masters, versions, topics, infos.get(group, {}), sources))
-    return found
-
-
-class _Topics:
-    """Topics that one group has committed offsets for on one master."""
-
-    __slots__ = ("lite", "main", "retry")
-
-    def __init__(self) -> None:
-        self.main: set[str] = set()
-        self.retry: set[str] = set()
-        self.lite = False  # light queues, of which there may be thousands
-
-    def add(self, topic: str) -> None:
-        if is_main_topic(topic):
-            self.main.add(topic)
-        elif is_lite_topic(topic):
-            self.lite = True
-        else:
-            self.retry.add(topic)
-
-
-_NONE = _Topics()
+    for (group, client), answer in client_answers(readings).items():
+        if answer.info is not None:
+            infos[group][client] = answer.info
+    return {
+        group: _consumption(
+            _Group(
+                group,
+                masters,
+                committed=[topics.get(group, frozenset()) for topics in committed],
+                running_info=infos.get(group, {}),
+                metrics=metrics,
+                proxy_members=proxy_members.get(group),
+                popped=popped.get(group),
+                remembered=remembered.get(group),
+                something_waits=group in waiting_groups,
+            )
+        )
+        for group in groups
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
+    """What a round knows of one group."""
+
     name: str
     masters: Sequence[BrokerReading]
-    broker_versions: tuple[str | None, ...]  # of the masters
-    committed: Sequence[_Topics]  # of each master, in their order
+    committed: Sequence[Collection[str]]  # of each master, in their order: topics with a committed offset
     running_info: Mapping[str, ConsumerRunningInfo]  # by client id; of those whose info came
-    sources: PopSources
+    metrics: Mapping[str, BrokerMetrics]
+    proxy_members: frozenset[str] | None  # client ids; None: not all proxies said so
+    popped: bool | None  # whether GROUP_CK_NUMS or ..ACK_NUMS exist
+    remembered: Consumption | None
+    something_waits: bool
 
     @property
     def retried(self) -> dict[str, str]:
         """The POP retry topics of the group, each with the topic that it retries."""
         found: dict[str, str] = {}
         for master, topics in zip(self.masters, self.committed, strict=True):
-            found |= pop_retry_topics(self.name, topics.retry, master.topics or (), master.groups or ())
+            retry = [topic for topic in topics if topic.startswith(RETRY_PREFIX)]
+            found |= pop_retry_topics(self.name, retry, master.topics or (), master.groups or ())
         return found
 
     @property
     def main_topics(self) -> set[str]:
         """Topics that producers write and the group consumes."""
-        mains = {topic for topics in self.committed for topic in topics.main}
-        return mains | {topic for topic in self.subscribed_topics if is_main_topic(topic)} | set(self.retried.values())
+        mains = {topic for topics in (*self.committed, self.subscribed_topics) for topic in topics}
+        return {topic for topic in mains if is_main_topic(topic)} | set(self.retried.values())
 
     @property
     def has_lite_topics(self) -> bool:
         """Only gRPC clients consume them."""
-        return any(topics.lite for topics in self.committed)
+        return any(LITE_PREFIX in topics for topics in self.committed)
+
+    @property
+    def connections(self) -> list[ConsumerConnections]:
+        """What the masters that see clients of the group say of them."""
+        return [seen for master in self.masters if (seen := master.connections.get(self.name)) is not None]
 
     @property
     def subscribed_topics(self) -> set[str]:
-        seen = (master.connections.get(self.name) for master in self.masters)
-        return {topic for connections in seen if connections is not None for topic in connections.subscriptions}
+        """Topics that clients subscribe to."""
+        return {topic for seen in self.connections for topic in seen.subscriptions}
+
+    @property
+    def seen_clients(self) -> set[str]:
+        """Clients that any master sees."""
+        return {client.client_id for seen in self.connections for client in seen.connections}
 
     @property
     def client_ids(self) -> set[str] | None:
-        """Clients that the masters see; None when a master that knows the group did not answer for it."""
+        """The same; None when a master that knows the group did not answer for it."""
         missing = (one for one in self.masters if self.name not in one.connections)
         if not self.masters or any(one.groups is None or self.name in one.groups for one in missing):
             return None
-        seen = (master.connections.get(self.name) for master in self.masters)
-        return {client.client_id for connections in seen if connections for client in connections.connections}
+        return self.seen_clients
 
 
 def _consumption(group: _Group) -> GroupConsumption:
     signs = _signs(group)
-    recognition = recognise(signs)
-    clients, by_proxies = _seen_by_brokers(group), group.sources.proxy_members.get(group.name)
+    consumption, evidence = recognise(signs)
     online = online_client_count(
-        recognition,
+        consumption,
         signs,
-        seen_by_brokers=clients,
-        seen_by_proxies=None if by_proxies is None else len(by_proxies),
-        something_waits=group.name in group.sources.waiting_groups,
+        seen_by_brokers=len(group.seen_clients)
+        if any(group.name in one.connections for one in group.masters)
+        else None,
+        seen_by_proxies=None if group.proxy_members is None else len(group.proxy_members),
+        something_waits=group.something_waits,
     )
-    if not recognition.is_pop:
-        return GroupConsumption(recognition, online_client_count=online)
+    if consumption is not Consumption.POP:
+        return GroupConsumption(consumption, evidence, online_client_count=online)
     inflight, origin = _inflight(group)
-    believable = inflight is not None and inflight in _COUNTS
+    if inflight is not None and inflight not in _COUNTS:
+        inflight, origin = None, None
     available = _available(group)
-    available = available if available is not None and available in _COUNTS else None
+    if available is not None and available not in _COUNTS:
+        available = None
     return GroupConsumption(
-        recognition,
-        available,
-        inflight if believable else None,
-        origin if believable else None,
-        online,
-        _finished(group, available, inflight if believable else None),
+        consumption, evidence, available, inflight, origin, online, _finished(group, available, inflight)
     )
 
 
 def _signs(group: _Group) -> GroupSigns:
-    masters, sources = group.masters, group.sources
-    connections = [seen for master in masters if (seen := master.connections.get(group.name)) is not None]
     clients = group.client_ids if group.running_info else None
+    runtimes = [master.runtime for master in group.masters]
     return GroupSigns(
         pop_table=any(info.pop_queues for info in group.running_info.values()),
-        every_client_answered=bool(clients) and all(client in group.running_info for client in clients or ()),
-        consume_types=frozenset(seen.consume_type for seen in connections if seen.consume_type),
-        message_model=next((seen.message_model for seen in connections if seen.message_model), None),
+        every_client_answered=bool(clients) and group.running_info.keys() >= (clients or set()),
+        consume_types=frozenset(seen.consume_type for seen in group.connections if seen.consume_type),
+        message_model=next((seen.message_model for seen in group.connections if seen.message_model), None),
         counted_as_pop=any(
             series.taken_for_pop
-            for metrics in sources.metrics.values()
-            for series in metrics.groups.get(group.name, {}).values()
+            for page in group.metrics.values()
+            for series in page.groups.get(group.name, {}).values()
         ),
-        pop_statistics=sources.popped.get(group.name),
+        pop_statistics=group.popped,
         retry_topics=frozenset(group.retried),
         lite_topics=group.has_lite_topics,
-        broker_versions=group.broker_versions,
-        client_versions=tuple(client.version for seen in connections for client in seen.connections),
-        remembered=sources.remembered.get(group.name),
+        broker_versions=tuple(runtime.broker_version_desc if runtime else None for runtime in runtimes),
+        client_versions=tuple(client.version for seen in group.connections for client in seen.connections),
+        remembered=group.remembered,
     )
-
-
-def _seen_by_brokers(group: _Group) -> int | None:
-    """Clients that any master sees; None when none answered for the group."""
-    answers = [one.connections[group.name] for one in group.masters if group.name in one.connections]
-    if not answers:
-        return None
-    return len({client.client_id for connections in answers if connections for client in connections.connections})
 
 
 def _available(group: _Group) -> int | None:
@@ -231,38 +228,33 @@ def _available(group: _Group) -> int | None:
 
     Messages that retention has deleted cannot be handed out any more and do not count. Lite topics stand in `lite_lag`.
     """
-    if group.has_lite_topics:
+    if group.has_lite_topics or not group.masters:
         return None
-    retried = group.retried
     mains = group.main_topics
-    retries = {name for topic in mains for name in retry_topic_names(group.name, topic)} | retried.keys()
+    topics = {name for topic in mains for name in retry_topic_names(group.name, topic)} | group.retried.keys() | mains
     total = 0
     for master, committed in zip(group.masters, group.committed, strict=True):
         # a remoting client also has the classic retry topic, for messages that it sent back
-        classic = {f"{RETRY_PREFIX}{group.name}"} & (committed.retry | group.subscribed_topics)
-        for topic in mains | retries | classic:
-            waiting = _available_in(group.name, topic, master)
-            if waiting is None:
+        classic = {f"{RETRY_PREFIX}{group.name}"} & {*committed, *group.subscribed_topics}
+        for topic in topics | classic:
+            queues = _readable_queues(master, topic) if master.gave_offsets else None
+            if queues is None:
                 return None
-            total += waiting
-    return total if group.masters else None
+            by_queue = master.committed_offsets.get((topic, group.name), {})
+            total += sum(max(0, high - max(by_queue.get(queue_id, 0), low)) for queue_id, low, high in queues)
+    return total
 
 
-def _available_in(group: str, topic: str, master: BrokerReading) -> int | None:
-    if not master.gave_offsets or master.topics is None:
-        return None
-    config = master.topics.get(topic)
+def _readable_queues(master: BrokerReading, topic: str) -> list[tuple[int, int, int]] | None:
+    """Return (queue id, min offset, max offset) of what can be read of a topic; None = it was not seen."""
+    config = (master.topics or {}).get(topic)
     if config is None or topic_kind(topic) is TopicKind.SYSTEM:
-        return 0
+        return []
     ends = master.queue_ends.get(topic)
     if ends is None:
         return None
-    by_queue = master.committed_offsets.get((topic, group), {})
-    total = 0
-    for queue_id, min_offset, max_offset in zip(ends.queue_ids, ends.min_offsets, ends.max_offsets, strict=True):
-        if queue_id < config.read_queue_nums:  # nobody can read a queue beyond them
-            total += max(0, max_offset - max(by_queue.get(queue_id, 0), min_offset))
-    return total
+    queues = zip(ends.queue_ids, ends.min_offsets, ends.max_offsets, strict=True)
+    return [queue for queue in queues if queue[0] < config.read_queue_nums]
 
 
 def _finished(group: _Group, available: int | None, inflight: int | None) -> int | None:
@@ -272,15 +264,9 @@ def _finished(group: _Group, available: int | None, inflight: int | None) -> int
     """
     if available is None or inflight is None:
         return None
-    written = 0
-    for master in group.masters:
-        for topic in group.main_topics:
-            ends = master.queue_ends.get(topic)
-            config = (master.topics or {}).get(topic)
-            if ends is not None and config is not None and topic_kind(topic) is not TopicKind.SYSTEM:
-                queues = zip(ends.queue_ids, ends.max_offsets, strict=True)
-                written += sum(high for queue_id, high in queues if queue_id < config.read_queue_nums)
-    finished = written - available - inflight
+    topics = group.main_topics
+    queues = (_readable_queues(master, topic) or () for master in group.masters for topic in topics)
+    finished = sum(high for of_topic in queues for _, _, high in of_topic) - available - inflight
     return finished if abs(finished) in _COUNTS else None
 
 
@@ -298,30 +284,33 @@ def _inflight(group: _Group) -> tuple[int | None, InflightOrigin | None]:
 def _waiting_in_clients(group: _Group) -> int | None:
     """Sum what was handed out to the clients and not acknowledged; None unless all of them gave their info."""
     clients = group.client_ids
-    elsewhere = group.sources.proxy_members.get(group.name, frozenset()) - (clients or set())
-    if not clients or elsewhere or any(client not in group.running_info for client in clients):
+    if not clients or not clients >= (group.proxy_members or set()) or not group.running_info.keys() >= clients:
         return None
     popped = [queue for client in clients for queue in group.running_info[client].pop_queues.values()]
     return sum(queue.wait_ack_count for queue in popped) if popped else None
 
 
 def _counted_by_brokers(group: _Group) -> int | None:
-    if group.has_lite_topics or not any(topics.main for topics in group.committed):
+    mains_of_each = [[topic for topic in topics if is_main_topic(topic)] for topics in group.committed]
+    if group.has_lite_topics or not any(mains_of_each):
         return None  # not among what the metrics count
     total = 0
-    for master, committed in zip(group.masters, group.committed, strict=True):
+    for master, mains in zip(group.masters, mains_of_each, strict=True):
         if master.committed is None:
             return None
-        mains = committed.main
         if not mains:
             continue  # this broker has never handed out anything
-        metrics = group.sources.metrics.get(master.broker_name)
-        series = metrics.groups.get(group.name, {}) if metrics else {}
-        counts = [count for topic in mains if topic in series for count in series[topic].inflight]
-        all_counted = all(topic in series and series[topic].taken_for_pop for topic in mains)
-        if not all_counted or any(count is None for count in counts) or _forgot_what_it_handed_out(master):
+        page = group.metrics.get(master.broker_name)
+        series = page.groups.get(group.name, {}) if page else {}
+        if _forgot_what_it_handed_out(master) or not all(
+            topic in series and series[topic].taken_for_pop for topic in mains
+        ):
             return None
-        total += sum(count for count in counts if count is not None)
+        for topic in mains:
+            for count in series[topic].inflight:
+                if count is None:
+                    return None
+                total += count
     return total
 
 
@@ -336,38 +325,18 @@ def _forgot_what_it_handed_out(master: BrokerReading) -> bool:
     return not fresh and now - boot_at < COUNTER_SETTLES
 
 
-def _topics_by_group(master: BrokerReading) -> Mapping[str, _Topics]:
-    topics: defaultdict[str, _Topics] = defaultdict(_Topics)
+def _topics_by_group(master: BrokerReading) -> Mapping[str, set[str]]:
+    """Return the topics that each group has committed; one name stands for its lite topics, of which are thousands."""
+    topics: defaultdict[str, set[str]] = defaultdict(set)
     for topic, group in master.committed_offsets:
-        topics[group].add(topic)
+        topics[group].add(LITE_PREFIX if is_lite_topic(topic) else topic)
     return topics
-
-
-def pop_sources(
-    readings: Sequence[BrokerReading],
-    groups_before: Mapping[str, Mapping[str, object]],
-    *,
-    metrics: Mapping[str, BrokerMetrics] | None = None,
-    proxy_members: ProxyMembers | None = None,
-    waiting_groups: Collection[str] = (),
-) -> PopSources:
-    """Bring them together. `readings`: of all replicas. `groups_before`: rows of `group_snapshots` by group."""
-    answers = client_answers(readings)
-    return PopSources(
-        running_info={client: answer.info for client, answer in answers.items() if answer.info is not None},
-        popped=_popped(readings),
-        metrics=metrics or {},
-        proxy_members=proxy_members or {},
-        remembered=remembered_consumption(groups_before),
-        waiting_groups=waiting_groups,
-    )
 
 
 def remembered_consumption(groups_before: Mapping[str, Mapping[str, object]]) -> dict[str, Consumption]:
     """Return how groups were recognised in the round before, from its rows of `group_snapshots`."""
-    values = {group: row.get("consumption") for group, row in groups_before.items()}
-    known = {consumption.value: consumption for consumption in Consumption}
-    return {group: known[value] for group, value in values.items() if isinstance(value, str) and value in known}
+    values = ((group, row.get("consumption")) for group, row in groups_before.items())
+    return {group: Consumption(str(value)) for group, value in values if value in _CONSUMPTIONS}
 
 
 def pop_suspects(

@@ -16,7 +16,7 @@ from offsetguard.collect.group_rows import GroupRows, known_groups, offsets_out_
 from offsetguard.collect.landing import Row
 from offsetguard.collect.manifest import EventCursor, Gap, Manifest
 from offsetguard.collect.offset_events import EventStart
-from offsetguard.collect.pop_figures import GroupConsumption, consumption_of, pop_sources
+from offsetguard.collect.pop_figures import consumption_of
 from offsetguard.collect.queue_columns import queue_table, topic_queue_table
 from offsetguard.collect.resets import reset_moves
 from offsetguard.collect.round import Round
@@ -97,8 +97,15 @@ def _tables(one_round: Round, origin: str) -> dict[str, pa.Table]:
     masters = [reading for reading in readings if reading.replica.is_master]
     members = one_round.merged_members(masters)
     own_names = one_round.members.own_names if one_round.members else frozenset[str]()
-    consumption = _consumption(one_round, readings, known_groups(masters, members))
-    pop_groups = {group for group, one in consumption.items() if one.recognition.is_pop}
+    consumption = consumption_of(
+        readings,
+        [group for group in known_groups(masters, members) if not is_system_group(group)],
+        groups_before=figures.groups,
+        metrics=one_round.metrics,
+        proxy_members=one_round.proxy_members,
+        waiting_groups=one_round.choice.suspects,  # of which nobody may be called offline on a mere guess
+    )
+    pop_groups = {group for group, one in consumption.items() if one.is_pop}
     logs = one_round.log_reading
     groups = GroupRows(
         cluster,
@@ -155,19 +162,6 @@ def _committed_count(earlier: EarlierRound, broker_name: str) -> int:
     before = earlier.columns(QUEUE_SNAPSHOTS, ("broker_name", "consumer_offset"))
     of_broker = before.filter(pc.equal(before["broker_name"], broker_name)) if before is not None else None
     return of_broker.num_rows - of_broker["consumer_offset"].null_count if of_broker is not None else 0
-
-
-def _consumption(one_round: Round, readings: Sequence[BrokerReading], groups: set[str]) -> dict[str, GroupConsumption]:
-    """Tell POP groups from others; a group of which a suspect's queue waits is not called offline on a mere guess."""
-    sources = pop_sources(
-        readings,
-        one_round.earlier_figures.groups,
-        metrics=one_round.metrics,
-        proxy_members=one_round.proxy_members,
-        waiting_groups=one_round.choice.suspects,
-    )
-    masters = [reading for reading in readings if reading.replica.is_master]
-    return consumption_of(masters, sources, [group for group in groups if not is_system_group(group)])
 
 
 def _cursors(earlier: EarlierRound, masters: Sequence[BrokerReading]) -> tuple[EventCursor, ...]:

@@ -16,7 +16,7 @@ from offsetguard.collect.broker_rows import broker_stats_rows
 from offsetguard.collect.collector import collect_cluster, collect_round
 from offsetguard.collect.details import items_for, items_of_replica, read_broker_stats, read_running_info
 from offsetguard.collect.landing import Row
-from offsetguard.collect.manifest import Manifest, RequestLedger
+from offsetguard.collect.manifest import Manifest, RequestCounts, RequestLedger
 from offsetguard.collect.replica import Replica, ReplicaLink
 from offsetguard.collect.snapshot_rows import client_queue_rows, running_info_columns
 from offsetguard.config import Config
@@ -35,6 +35,12 @@ Rows = dict[str, list[Row]]  # by table
 def as_rows(tables: Mapping[str, pa.Table]) -> Rows:
     """Return the rows of every table, by its name."""
     return {name: table.to_pylist() for name, table in tables.items()}
+
+
+def manifest_of(interval: Interval, **fields: Any) -> Manifest:
+    """Return the manifest of a round of `main` that missed nothing; `fields`: what else is true of it."""
+    times = {"interval_start": interval.start, "started_at": interval.end, "finished_at": interval.end}
+    return Manifest(**{"cluster": "main", "requests": RequestCounts(), "row_counts": {}, **times, **fields})
 
 
 async def collect_snapshot(

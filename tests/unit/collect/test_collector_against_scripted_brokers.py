@@ -9,22 +9,20 @@ from pathlib import Path
 import pytest
 
 from offsetguard.collect.collector import collect_cluster
-from offsetguard.collect.landing import read_manifest, snapshot_folder
-from offsetguard.collect.manifest import Manifest
+from offsetguard.collect.landing import read_manifest
 from offsetguard.model.errors import SnapshotError
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.tables import QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
-from offsetguard_peers.scripted.broker import scripted_cluster
+from offsetguard_peers.scripted.broker import refuse, when
 from offsetguard_peers.scripted.peer import Conversation
-from offsetguard_peers.scripted.rounds import (
-    INTERVAL,
-    NOW,
-    by_queue,
-    collect,
-    config_for,
-    healthy_broker,
-)
+from offsetguard_peers.scripted.rounds import INTERVAL, Rounds, collect, config_for, healthy_broker, run
+
+
+def by_queue(rows: dict[str, list[dict]], group: str = "billing") -> dict[tuple[str, str, int], dict]:
+    """Return a group's rows by broker name, topic and queue id."""
+    of_group = [row for row in rows[QUEUE_SNAPSHOTS.name] if row["consumer_group"] == group]
+    return {(row["broker_name"], row["topic"], row["queue_id"]): row for row in of_group}
 
 
 def test_offsets_of_a_group_are_those_of_the_broker_each_with_its_time() -> None:
@@ -56,8 +54,8 @@ def test_a_broker_before_5_1_has_no_pull_offset() -> None:
     broker = healthy_broker()
     broker.pulled = None
     _, rows = collect(broker)
-    assert by_queue(rows)["broker-a", "orders", 1]["pull_offset"] is None
-    assert by_queue(rows)["broker-a", "orders", 1]["pull_offset_read_at"] is None
+    row = by_queue(rows)["broker-a", "orders", 1]
+    assert (row["pull_offset"], row["pull_offset_read_at"]) == (None, None)
 
 
 def test_an_online_group_has_all_read_queues_of_its_topics_and_never_committed_is_not_zero() -> None:
@@ -66,12 +64,8 @@ def test_an_online_group_has_all_read_queues_of_its_topics_and_never_committed_i
     broker.topics |= {"refunds": [(0, 3)], "TBW102": [(0, 0)]}
     broker.committed["orders", "billing"] = {0: 0}
     _, rows = collect(broker)
-    offsets = {key: row["consumer_offset"] for key, row in by_queue(rows).items()}
-    assert offsets == {
-        ("broker-a", "orders", 0): 0,
-        ("broker-a", "orders", 1): None,
-        ("broker-a", "refunds", 0): None,
-    }
+    offsets = {(topic, queue_id): row["consumer_offset"] for (_, topic, queue_id), row in by_queue(rows).items()}
+    assert offsets == {("orders", 0): 0, ("orders", 1): None, ("refunds", 0): None}
     assert all(row["consumer_offset_read_at"] for row in by_queue(rows).values()), "seen, and not there"
 
 
@@ -79,26 +73,19 @@ def test_a_group_that_only_one_master_sees_gets_its_queues_on_every_master() -> 
     first, second = healthy_broker("broker-a"), healthy_broker("broker-b")
     first.subscriptions = {"audit": ["orders"]}
     _, rows = collect(first, second)
-    assert by_queue(rows, "audit").keys() == {
-        ("broker-a", "orders", 0),
-        ("broker-a", "orders", 1),
-        ("broker-b", "orders", 0),
-        ("broker-b", "orders", 1),
-    }
+    assert by_queue(rows, "audit").keys() == {(name, "orders", n) for name in ("broker-a", "broker-b") for n in (0, 1)}
     (group,) = [row for row in rows["group_snapshots"] if row["consumer_group"] == "audit"]
     assert (group["online_client_count"], group["message_model"]) == (1, "CLUSTERING")
 
 
 def test_an_offline_group_has_no_client_and_one_behind_a_refusal_is_unknown() -> None:
-    async def refuse_billing(conversation: Conversation, request: RemotingCommand) -> bool:
-        if request.ext_fields.get("consumerGroup") == "billing" and request.code == 203:
-            conversation.answer(request, 1, "no memory")
-            return True
-        return False
-
     broker = healthy_broker()
     broker.groups = {"idle"}
-    broker.trouble = refuse_billing
+    of_billing = {"consumerGroup": "billing"}
+    broker.trouble = when(
+        lambda one: one.ext_fields == of_billing and one.code == RequestCode.GET_CONSUMER_CONNECTION_LIST,
+        refuse("no memory"),
+    )
     manifest, rows = collect(broker)
     online = {row["consumer_group"]: row["online_client_count"] for row in rows["group_snapshots"]}
     assert (online["idle"], online["billing"]) == (0, None)
@@ -116,8 +103,7 @@ def test_broadcasting_groups_and_keys_and_rocketmqs_own_groups_have_no_queue_row
     _, rows = collect(broker)
     assert {(row["consumer_group"], row["topic"]) for row in rows[QUEUE_SNAPSHOTS.name]} == {("billing", "orders")}
     system = {row["consumer_group"]: row["system_group"] for row in rows["group_snapshots"]}
-    assert system["TOOLS_CONSUMER"]
-    assert not system["billing"]
+    assert (system["TOOLS_CONSUMER"], system["billing"]) == (True, False)
 
 
 def test_committed_offsets_of_queues_that_are_gone_are_asked_and_have_no_max_offset() -> None:
@@ -167,14 +153,11 @@ def test_an_order_that_is_really_broken_lands_as_it_is() -> None:
 
 
 def test_a_landed_interval_is_not_asked_for_again(tmp_path: Path) -> None:
-    async def run() -> tuple[Manifest, Manifest]:
-        async with scripted_cluster(healthy_broker()) as (name_server, _):
-            first = await collect_cluster("main", config_for(name_server), INTERVAL, tmp_path, started_at=NOW)
-        dead = config_for("127.0.0.1:9")
-        return first, await collect_cluster("main", dead, INTERVAL, tmp_path, started_at=NOW + timedelta(days=3))
-
-    first, second = asyncio.run(run())
-    assert first == second == read_manifest(snapshot_folder(tmp_path, "main", INTERVAL))
+    @run(tmp_path, healthy_broker())
+    async def _(rounds: Rounds) -> None:
+        first = await rounds.run()
+        second = await rounds.run(0, name_servers=["127.0.0.1:9"])
+        assert first == second == read_manifest(rounds.folder)
 
 
 @pytest.mark.parametrize(
@@ -193,10 +176,7 @@ def test_declared_lock_settings_stand_beside_the_group() -> None:
     broker = healthy_broker()
     broker.groups = {"orderly-1"}
     _, rows = collect(broker)
-    settings = {row["consumer_group"]: row for row in rows["group_snapshots"]}
-    assert settings["orderly-1"]["declared_orderly"]
-    assert (settings["orderly-1"]["lock_interval_ms"], settings["orderly-1"]["lock_max_live_time_ms"]) == (
-        30_000,
-        60_000,
-    )
-    assert not settings["billing"]["declared_orderly"]
+    names = ("declared_orderly", "lock_interval_ms", "lock_max_live_time_ms")
+    settings = {row["consumer_group"]: [row[name] for name in names] for row in rows["group_snapshots"]}
+    assert settings["orderly-1"] == [True, 30_000, 60_000]
+    assert not settings["billing"][0]

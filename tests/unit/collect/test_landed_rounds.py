@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.tables import (
     BROKER_SNAPSHOTS,
     GROUP_SNAPSHOTS,
@@ -17,7 +16,7 @@ from offsetguard.tables import (
     QUEUE_SNAPSHOTS,
     TOPIC_SETTINGS,
 )
-from offsetguard_peers.scripted.peer import Conversation
+from offsetguard_peers.scripted.broker import refuse, when
 from offsetguard_peers.scripted.rounds import Rounds, broker_with, run
 
 
@@ -33,11 +32,11 @@ def test_retry_and_dead_letter_topics_are_counted_and_compared_with_the_round_be
         assert (group["retry_message_count"], group["retry_max_offset"], group["retry_growth"]) == (34, 39, None)
         assert (group["dead_letter_message_count"], group["dead_letter_growth"]) == (2, None)
         assert rounds.group("TOOLS_CONSUMER")["retry_message_count"] == 0, "nothing was ever sent back"
-        broker.topics |= {"%RETRY%billing": [(9, 16)], "%DLQ%billing": [(0, 2)]}
+        broker.topics["%RETRY%billing"] = [(9, 16)]
         await rounds.run()
         group = rounds.group("billing")
         assert (group["retry_message_count"], group["retry_growth"], group["dead_letter_growth"]) == (37, 7, 0)
-        broker.topics |= {"%RETRY%billing": [(0, 1)]}  # recreated
+        broker.topics["%RETRY%billing"] = [(0, 1)]  # recreated
         await rounds.run()
         assert rounds.group("billing")["retry_growth"] is None
 
@@ -51,14 +50,7 @@ def test_a_backlog_of_which_a_broker_was_not_seen_is_unknown_and_not_less(tmp_pa
     async def _(rounds: Rounds) -> None:
         await rounds.run()
         assert rounds.group("billing")["dead_letter_message_count"] == 6
-
-        async def refuse(conversation: Conversation, request: RemotingCommand) -> bool:
-            if request.ext_fields.get("topic") == "%DLQ%billing":
-                conversation.answer(request, 1, "no memory")
-                return True
-            return False
-
-        second.trouble = refuse
+        second.trouble = when(lambda one: one.ext_fields.get("topic") == "%DLQ%billing", refuse("no memory"))
         await rounds.run()
         assert rounds.group("billing")["dead_letter_message_count"] is None
         assert rounds.group("billing")["dead_letter_growth"] is None
@@ -67,11 +59,10 @@ def test_a_backlog_of_which_a_broker_was_not_seen_is_unknown_and_not_less(tmp_pa
 def test_masters_that_list_other_clients_are_told_unless_they_need_not_know_them(tmp_path: Path) -> None:
     """A client sends heartbeats to the brokers that have its topics, and to no others."""
     first, second, third = (broker_with(10, 10, name=f"broker-{letter}") for letter in "abc")
-    for broker in (first, second):
-        broker.subscriptions = {"billing": ["orders"], "audit": ["orders"], "report": ["reports"]}
     first.topics["reports"] = [(0, 1)]
+    first.subscriptions = {"billing": ["orders"], "audit": ["orders"], "report": ["reports"]}
+    second.subscriptions = {"billing": ["orders"], "audit": ["orders"]}
     third.subscriptions = {"billing": ["orders"]}
-    del second.subscriptions["report"]
 
     @run(tmp_path, first, second, third)
     async def _(rounds: Rounds) -> None:
@@ -85,7 +76,7 @@ def test_masters_that_list_other_clients_are_told_unless_they_need_not_know_them
         assert [one.rpartition(" ")[2] for one in rounds.group("audit")["missing_members"]] == ["broker-c"]
         await rounds.run()
         assert rounds.group("audit")["members_differ_since"] == first_seen
-        third.subscriptions = {"billing": ["orders"], "audit": ["orders"]}
+        third.subscriptions["audit"] = ["orders"]
         await rounds.run()
         assert rounds.group("audit")["members_differ_since"] is None
 
@@ -128,10 +119,9 @@ def test_logs_land_with_the_round_and_are_read_once(tmp_path: Path) -> None:
         " groupId=billing, requestOffset=1, newOffset=500, suggestBrokerId=0\n"
     )
     log.write_text(line)
-    sources = [{"name": "broker-a", "files": [str(log)], "broker_name": "broker-a"}]
-    gone = {"name": "gone", "files": [str(tmp_path / "nowhere" / "*.log")], "broker_name": "broker-a"}
+    source = {"name": "broker-a", "files": [str(log)], "broker_name": "broker-a"}
 
-    @run(tmp_path / "landing", broker_with(10, 10), cluster={"logs": sources})
+    @run(tmp_path / "landing", broker_with(10, 10), logs=[source])
     async def _(rounds: Rounds) -> None:
         manifest = await rounds.run()
         (event,) = rounds.rows(LOG_EVENTS)
@@ -145,7 +135,7 @@ def test_logs_land_with_the_round_and_are_read_once(tmp_path: Path) -> None:
         manifest = await rounds.run()
         assert [row["corrected_offset"] for row in rounds.rows(OFFSET_MOVES)] == [600]
         assert manifest.log_cursors[0].next_position == 2 * len(line)
-        manifest = await rounds.run(logs=[gone])
+        manifest = await rounds.run(logs=[{**source, "name": "gone", "files": [str(tmp_path / "nowhere" / "*.log")]}])
         assert any(gap.what == "log gone" for gap in manifest.gaps)
 
 
@@ -176,6 +166,5 @@ def test_hostile_names_come_back_as_they_are(tmp_path: Path, name: str) -> None:
         await rounds.run()
         assert rounds.queue(name)["consumer_offset"] == 4
         assert rounds.group(name)["suspect_reason"] == "waiting"
-        manifest = json.loads((rounds.folder / "manifest.json").read_text())
-        assert manifest["cluster"] == "main"
+        assert json.loads((rounds.folder / "manifest.json").read_text())["cluster"] == "main"
         assert {path.name for path in tmp_path.iterdir()} == {"main"}

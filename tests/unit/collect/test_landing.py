@@ -17,11 +17,11 @@ from offsetguard.collect.landing import (
     read_table,
     snapshot_folder,
 )
-from offsetguard.collect.manifest import Manifest, RequestCounts
 from offsetguard.config.workspace import MANIFEST_FILE_NAME
 from offsetguard.model.errors import SnapshotError
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import TOPIC_QUEUE_SNAPSHOTS
+from offsetguard_peers.collecting import manifest_of
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 NEXT = Interval(INTERVAL.end)
@@ -36,28 +36,18 @@ ROW = {
     "last_update_at": None,
     "read_at": INTERVAL.start + timedelta(microseconds=1),
 }
-
-
-def manifest(interval: Interval = INTERVAL) -> Manifest:
-    return Manifest(
-        cluster="main",
-        interval_start=interval.start,
-        started_at=interval.end,
-        finished_at=interval.end,
-        requests=RequestCounts(),
-        row_counts={},
-    )
+MANIFEST = manifest_of(INTERVAL)
 
 
 def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
-    folder = land(tmp_path, manifest(), {TOPIC_QUEUE_SNAPSHOTS.name: [ROW]})
+    folder = land(tmp_path, MANIFEST, {TOPIC_QUEUE_SNAPSHOTS.name: [ROW]})
     assert read_table(folder, TOPIC_QUEUE_SNAPSHOTS).to_pylist() == [ROW]
-    assert read_manifest(folder) == manifest()
+    assert read_manifest(folder) == MANIFEST
 
 
 def test_an_interval_that_has_landed_stays_as_it_is(tmp_path: Path) -> None:
-    land(tmp_path, manifest(), {TOPIC_QUEUE_SNAPSHOTS.name: [ROW]})
-    folder = land(tmp_path, manifest(), {})
+    land(tmp_path, MANIFEST, {TOPIC_QUEUE_SNAPSHOTS.name: [ROW]})
+    folder = land(tmp_path, MANIFEST, {})
     assert read_table(folder, TOPIC_QUEUE_SNAPSHOTS).num_rows == 1
 
 
@@ -73,19 +63,19 @@ def test_a_row_that_does_not_fit_is_told_by_file_and_column_and_nothing_lands(
     tmp_path: Path, change: dict[str, object], words: str
 ) -> None:
     with pytest.raises(SnapshotError, match=words):
-        land(tmp_path, manifest(), {TOPIC_QUEUE_SNAPSHOTS.name: [{**ROW, **change}]})
+        land(tmp_path, MANIFEST, {TOPIC_QUEUE_SNAPSHOTS.name: [{**ROW, **change}]})
     assert list((tmp_path / "main").iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_written_is_told_by_name(tmp_path: Path) -> None:
     (tmp_path / "main").write_text("a file where a folder should be")
     with pytest.raises(SnapshotError, match=r"main/20261121T103900Z: cannot be written: .*OFFSETGUARD_HOME"):
-        land(tmp_path, manifest(), {})
+        land(tmp_path, MANIFEST, {})
 
 
 def test_the_newest_manifest_is_the_one_before_and_a_folder_without_one_is_none(tmp_path: Path) -> None:
     assert newest_manifest(tmp_path, "main", NEXT) is None
-    land(tmp_path, manifest(), {})
+    land(tmp_path, MANIFEST, {})
     (tmp_path / "main" / "20261121T103930Z").mkdir()
     found = newest_manifest(tmp_path, "main", NEXT)
     assert found is not None
@@ -96,7 +86,7 @@ def test_the_newest_manifest_is_the_one_before_and_a_folder_without_one_is_none(
 
 
 def test_a_damaged_manifest_stops_the_reading_instead_of_counting_events_twice(tmp_path: Path) -> None:
-    land(tmp_path, manifest(), {})
+    land(tmp_path, MANIFEST, {})
     file = snapshot_folder(tmp_path, "main", INTERVAL) / MANIFEST_FILE_NAME
     file.write_text('{"cluster": "main"')
     with pytest.raises(SnapshotError, match=str(file)):

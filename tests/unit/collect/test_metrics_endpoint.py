@@ -22,6 +22,7 @@ from offsetguard.collect.metrics_endpoint import (
     metrics_url,
     read_metrics,
 )
+from offsetguard_peers.cases.running import for_each
 from offsetguard_peers.http_server import HttpPeer, Quiet
 
 PAGE = (Path(__file__).parent / "pop_cases" / "metrics_s5.txt").read_bytes()
@@ -34,42 +35,33 @@ def metrics_of(page: bytes) -> BrokerMetrics:
     return metrics
 
 
-LINES = [
-    ('{consumer_group="g",topic="t"} 40.0', "t", 40),
-    ('{consumer_group="g",topic="t"} 4e1 1395066363000', "t", 40),
-    ('{consumer_group="g",topic="t",} 40', "t", 40),
-    (' { topic = "t" , consumer_group="g" }\t40 ', "t", 40),
-    (r'{topic="a\"b\\n\n}",consumer_group="g",x=","} 1', 'a"b\\n\n}', 1),
-    ('{consumer_group="g",topic="t"} NaN', "t", None),
-    ('{consumer_group="g",topic="t"} +Inf', "t", None),
-    ('{consumer_group="g",topic="t"} -9.2233702416029358E18', "t", None),
-    ('{consumer_group="g",topic="t"} 0.0', "t", 0),
-    ('{consumer_group="g",topic="t"} 1e999', "t", None),
-]
-
-
-@pytest.mark.parametrize(("rest", "topic", "value"), LINES)
-def test_a_line_is_read_as_prometheus_writes_it(rest: str, topic: str, value: int | None) -> None:
+@pytest.mark.parametrize(
+    ("rest", "topic", "value"),
+    [
+        ('{consumer_group="g",topic="t"} 4e1 1395066363000', "t", 40),
+        (' { topic = "t" , consumer_group="g" }\t40 ', "t", 40),
+        (r'{topic="a\"b\\n\n}",consumer_group="g",x=","} 1', 'a"b\\n\n}', 1),
+        ('{consumer_group="g",topic="t"} NaN', "t", None),
+        ('{consumer_group="g",topic="t"} +Inf', "t", None),
+        ('{consumer_group="g",topic="t"} -9.2233702416029358E18', "t", None),
+        ('{consumer_group="g",topic="t"} 0.0', "t", 0),
+    ],
+)
+def test_a_figure_is_what_the_line_says_or_unknown_where_it_cannot_be(rest: str, topic: str, value: int | None) -> None:
     metrics = metrics_of(f"{INFLIGHT}{rest}\n".encode())
     assert metrics.unreadable_count == 0
     assert {topic: one.inflight for topic, one in metrics.groups["g"].items()} == {topic: [value, None]}
 
 
-@pytest.mark.parametrize(
+@for_each(
     "rest",
     [
         " -9.2E",
-        " 1e+",
-        " 1.5e-x",
         "",
         " 40",  # of no group
-        "{} 40",
-        "{",
         '{topic="t"',
-        '{topic="t"}',
         "{topic=t} 1",
         '{topic="t"} x',
-        '{t="1",t="2"} 1',
         '{a="1" b="2"} 1',
         '{ ="1"} 1',
         f'{{a="{"x" * MAX_LINE_BYTES}"}} 1',
@@ -82,16 +74,6 @@ def test_a_line_of_a_wanted_family_that_is_none_is_counted(rest: str) -> None:
 def test_other_families_and_comments_are_passed_over() -> None:
     page = f"# HELP {INFLIGHT} x\n{INFLIGHT}_total 3\nrocketmq_broken{{ x\n\n".encode()
     assert metrics_of(page) == BrokerMetrics()
-
-
-@given(st.text(max_size=20), st.text(max_size=20), st.integers(0, 2**53))
-def test_every_label_that_is_written_is_read(group: str, topic: str, value: int) -> None:
-    def escaped(text: str) -> str:
-        return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-    page = f'{INFLIGHT}{{consumer_group="{escaped(group)}",topic="{escaped(topic)}"}} {value}\n'
-    group, topic = (text.encode(errors="replace").decode() for text in (group, topic))
-    assert metrics_of(page.encode(errors="replace")).groups[group][topic].inflight == [value, None]
 
 
 @given(st.lists(st.sampled_from([INFLIGHT, "{", "}", '"', "\\", ",", "=", "topic", " ", "\n", "1", "-", "\xff"])))
@@ -208,16 +190,19 @@ def test_a_page_that_drips_costs_its_time_out() -> None:
     assert ledger.gaps[0].outcome is Outcome.TIMED_OUT
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:1/metrics", "http://nobody.invalid/metrics"])
-def test_nobody_there_is_unreachable(url: str) -> None:
+@pytest.mark.parametrize(
+    ("url", "outcome"),
+    [
+        ("http://127.0.0.1:1/metrics", Outcome.UNREACHABLE),
+        ("http://nobody.invalid/metrics", Outcome.UNREACHABLE),
+        ("http://127.0.0.1:99999/metrics", Outcome.UNDECODABLE),
+        ("http:///metrics", Outcome.UNDECODABLE),
+    ],
+)
+def test_an_address_where_nobody_is_or_that_cannot_be_is_a_gap(url: str, outcome: Outcome) -> None:
     metrics, ledger = read(url)
     assert metrics is None
-    assert ledger.gaps[0].outcome is Outcome.UNREACHABLE
-
-
-@pytest.mark.parametrize("url", ["http://127.0.0.1:99999/metrics", "http:///metrics"])
-def test_an_address_that_cannot_be_is_a_gap(url: str) -> None:
-    assert read(url)[1].gaps[0].outcome is Outcome.UNDECODABLE
+    assert ledger.gaps[0].outcome is outcome
 
 
 def test_a_pattern_may_name_the_page_of_several_brokers() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,22 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.collect.broker_reading import BrokerReading, QueueEnds
+from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer, QueueEnds, StatsItem
 from offsetguard.collect.metrics_endpoint import BrokerMetrics
-from offsetguard.collect.pop import (
-    Consumption,
-    Evidence,
-    GroupSigns,
-    Progress,
-    Recognition,
-    pop_retry_topics,
-    progress,
-    recognise,
-)
-from offsetguard.collect.pop_figures import COUNTER_SETTLES, PopSources, consumption_of
+from offsetguard.collect.pop import Consumption, Evidence, GroupSigns, pop_retry_topics, progress, recognise
+from offsetguard.collect.pop_figures import COUNTER_SETTLES, GroupConsumption, consumption_of
 from offsetguard.collect.replica import Answer, Replica
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo
+from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo, BrokerStats, StatsSnapshot
 from offsetguard.sources.rocketmq.broker_settings import TopicConfig
 from offsetguard.sources.rocketmq.consumers import (
     ConsumerRunningInfo,
@@ -42,16 +34,8 @@ from offsetguard_peers.cases.running import for_each, read_cases
 CASES = Path(__file__).parent / "pop_cases"
 NOW = datetime(2026, 11, 21, 9, 12, tzinfo=UTC)
 GROUPS = ("pop-simple", "pop-push", "pop-remote")
+COUNTED = BrokerStats(*[StatsSnapshot(0, 0.0, 0.0)] * 3)  # exists, although nothing was counted lately
 TOPICS = {"jobs": [25] * 4, "mails": [30] * 2, "tasks": [50] * 2}
-
-
-def cases() -> list[Any]:
-    document = read_cases(CASES / "cases.yml")
-    return [pytest.param(case, id=f"{case['step']}: {case['why']}") for case in document]
-
-
-def topic_config(topic: str, queues: int) -> TopicConfig:
-    return TopicConfig(topic, queues, queues, 6, order=False)
 
 
 def queue_ends(max_offsets: list[int], min_offset: int = 0) -> QueueEnds:
@@ -72,7 +56,7 @@ def master_of(case: dict[str, Any]) -> BrokerReading:
             "earliestMessageTimeStamp": str(earliest_ms),
         }
     )
-    reading.topics = {topic: topic_config(topic, len(queues)) for topic, queues in ends.items()}
+    reading.topics = {topic: TopicConfig(topic, len(ids), len(ids), 6, order=False) for topic, ids in ends.items()}
     reading.queue_ends = {topic: queue_ends(queues) for topic, queues in ends.items()}
     reading.committed = Answer(all_consumer_offsets((CASES / f"43_{case['step']}.json").read_bytes()), NOW)
     reading.connections = dict.fromkeys(GROUPS)
@@ -81,20 +65,24 @@ def master_of(case: dict[str, Any]) -> BrokerReading:
     return reading
 
 
-def sources_of(case: dict[str, Any], reading: BrokerReading) -> PopSources:
-    running_info = {}
+def told_of(
+    case: dict[str, Any], *readings: BrokerReading, groups: Iterable[str] | None = None
+) -> dict[str, GroupConsumption]:
+    """Return what a round says: `readings` beside what the case says of clients and the round before."""
+    master = readings[0]
     for group in (group for group, told in case.get("clients", {}).items() if told):
         info = consumer_running_info((CASES / f"307_{case['step']}.json").read_bytes())
-        connections = reading.connections[group]
-        assert connections is not None
-        for client in connections.connections:
-            running_info[group, client.client_id] = info
-    return PopSources(
-        running_info=running_info,
-        popped=case.get("popped", {}),
+        for client in master.connections[group].connections:
+            master.running_info.setdefault((group, client.client_id), ClientAnswer(info, None, NOW))
+    for group, popped in case.get("popped", {}).items():
+        item = StatsItem("GROUP_CK_NUMS", f"jobs@{group}", "jobs", group)
+        master.broker_stats[item] = Answer(COUNTED if popped else None, NOW)
+    return consumption_of(
+        readings,
+        groups or case["expect"],
+        groups_before={group: {"consumption": value} for group, value in case.get("remembered", {}).items()},
         metrics={"broker-a": metrics_of(case["step"])} if case.get("metrics") else {},
         proxy_members={group: frozenset(ids) for group, ids in case.get("proxies", {}).items()},
-        remembered={group: Consumption(value) for group, value in case.get("remembered", {}).items()},
         waiting_groups=case.get("waiting", ()),
     )
 
@@ -107,13 +95,11 @@ def metrics_of(step: str) -> BrokerMetrics:
     return metrics
 
 
-@for_each("case", cases())
+@for_each("case", read_cases(CASES / "cases.yml"), lambda case: f"{case['step']}: {case['why']}")
 def test_what_is_said_is_what_was_true(case: dict[str, Any]) -> None:
-    reading = master_of(case)
-    told = consumption_of([reading], sources_of(case, reading), case["expect"])
     columns = ("consumption", "pop_available", "pop_inflight", "pop_inflight_origin", "online_client_count")
-    said = {group: [one.columns()[column] for column in columns] for group, one in told.items()}
-    assert said == case["expect"]
+    told = told_of(case, master_of(case))
+    assert {group: [one.columns()[column] for column in columns] for group, one in told.items()} == case["expect"]
 
 
 # What was acknowledged by then, as the clients themselves counted; expiries and redeliveries change nothing.
@@ -131,81 +117,85 @@ FINISHED = {
 }
 
 
-@pytest.mark.parametrize(("step", "group"), FINISHED)
+@for_each("step, group", FINISHED)
 def test_what_was_finished_is_what_is_neither_available_nor_in_flight(step: str, group: str) -> None:
-    document = read_cases(CASES / "cases.yml")
-    case = next(one for one in document if one["step"] == step and one.get("metrics"))
+    case = next(one for one in read_cases(CASES / "cases.yml") if one["step"] == step and one.get("metrics"))
+    assert told_of(case, master_of(case), groups=[group])[group].finished == FINISHED[step, group]
+
+
+GRPC = {"step": "s1", "metrics": True, "expect": ["pop-simple"]}
+
+
+def told_of_simple(*readings: BrokerReading, **others: Any) -> GroupConsumption:
+    return told_of({**GRPC, **others}, *readings)["pop-simple"]
+
+
+def other_broker(case: dict[str, Any]) -> BrokerReading:
     reading = master_of(case)
-    told = consumption_of([reading], sources_of(case, reading), [group])[group]
-    assert told.finished == FINISHED[step, group]
-
-
-def grpc_case(**others: Any) -> dict[str, Any]:
-    return {"step": "s1", "metrics": True, "expect": ["pop-simple"], **others}
+    reading.replica = Replica("broker-b", 0, "127.0.0.1:10921")
+    return reading
 
 
 def test_a_part_that_was_not_seen_makes_the_whole_sum_unknown() -> None:
-    case = grpc_case()
-    whole, blind, half = master_of(case), master_of(case), master_of(case)
-    blind.replica = half.replica = Replica("broker-b", 0, "127.0.0.1:10921")
+    blind, half = other_broker(GRPC), other_broker(GRPC)
     blind.committed = None
     del half.queue_ends["jobs"]
     for second in (blind, half):
-        told = consumption_of([whole, second], sources_of(case, whole), ["pop-simple"])["pop-simple"]
-        assert told.recognition.is_pop
-        assert told.available is None
-        assert told.inflight is None
+        told = told_of_simple(master_of(GRPC), second)
+        assert (told.is_pop, told.available, told.inflight) == (True, None, None)
 
 
 def test_a_broker_that_never_handed_out_anything_counts_with_all_that_it_has_and_needs_no_metrics() -> None:
-    case = grpc_case()
-    popped, new = master_of(case), master_of({"step": "s0"})
-    new.replica = Replica("broker-b", 0, "127.0.0.1:10921")
-    told = consumption_of([popped, new], sources_of(case, popped), ["pop-simple"])["pop-simple"]
+    told = told_of_simple(master_of(GRPC), other_broker({"step": "s0"}))
     assert (told.available, told.inflight) == (60 + 100, 40)
 
 
 def test_no_committed_topic_is_no_proof_that_nothing_is_in_flight() -> None:
-    reading = master_of({"step": "s0"})
-    sources = PopSources(remembered={"pop-simple": Consumption.POP})
-    told = consumption_of([reading], sources, ["pop-simple"])["pop-simple"]
-    assert (told.recognition.is_pop, told.inflight, told.inflight_origin) == (True, None, None)
+    told = told_of_simple(master_of({"step": "s0"}), step="s0", metrics=False, remembered={"pop-simple": "pop"})
+    assert (told.is_pop, told.inflight, told.inflight_origin) == (True, None, None)
 
 
 @pytest.mark.parametrize("said", [-1, 2**63])
 def test_a_client_that_says_what_cannot_be_is_not_believed(said: int) -> None:
-    case = {"step": "s5", "clients": {"pop-remote": True}, "retry": {"%RETRY%pop-remote": 0}}
+    case = {"step": "s5", "clients": {"pop-remote": True}, "retry": {"%RETRY%pop-remote": 0}, "expect": ["pop-remote"]}
     reading = master_of(case)
-    sources = sources_of(case, reading)
-    ((client, _),) = sources.running_info.items()
+    (client,) = reading.connections["pop-remote"].connections
     popped = {MessageQueue("tasks", "broker-a", -1): PopProcessQueueInfo(said, None, None)}
-    sources = replace(sources, running_info={client: ConsumerRunningInfo({}, (), {}, pop_queues=popped)})
-    told = consumption_of([reading], sources, ["pop-remote"])["pop-remote"]
-    assert (told.recognition.is_pop, told.inflight, told.inflight_origin) == (True, None, None)
+    info = ConsumerRunningInfo({}, (), {}, pop_queues=popped)
+    reading.running_info["pop-remote", client.client_id] = ClientAnswer(info, None, NOW)
+    told = told_of(case, reading)["pop-remote"]
+    assert (told.is_pop, told.inflight, told.inflight_origin) == (True, None, None)
 
 
 def test_deleted_messages_are_not_available_and_unreadable_queues_are_not_either() -> None:
-    case = grpc_case()
-    reading = master_of(case)
+    reading = master_of(GRPC)
     reading.queue_ends["jobs"] = queue_ends([25, 25, 25, 25, 99], min_offset=10)  # committed: 8, 7, 25, 0
-    told = consumption_of([reading], sources_of(case, reading), ["pop-simple"])["pop-simple"]
-    assert told.available == 15 + 15 + 0 + 15
+    assert told_of_simple(reading).available == 15 + 15 + 0 + 15
 
 
 def test_the_counter_of_a_fresh_broker_is_believed_and_that_of_a_restarted_one_after_a_while() -> None:
-    case = grpc_case(restarted=True)
-    reading = master_of(case)
-    sources = sources_of(case, reading)
-    assert consumption_of([reading], sources, ["pop-simple"])["pop-simple"].inflight is None
+    reading = master_of({**GRPC, "restarted": True})
+    assert told_of_simple(reading).inflight is None
     reading.answered_at = NOW + COUNTER_SETTLES
-    assert consumption_of([reading], sources, ["pop-simple"])["pop-simple"].inflight == 40
+    assert told_of_simple(reading).inflight == 40
     reading.answered_at = NOW
-    assert reading.runtime is not None
-    reading.runtime = BrokerRuntimeInfo({**reading.runtime.table, "earliestMessageTimeStamp": str(NOW.timestamp())})
-    assert consumption_of([reading], sources, ["pop-simple"])["pop-simple"].inflight is None, "no number is no proof"
-    in_ms = str(int(NOW.timestamp() * 1000))
-    reading.runtime = BrokerRuntimeInfo({**reading.runtime.table, "earliestMessageTimeStamp": in_ms})
-    assert consumption_of([reading], sources, ["pop-simple"])["pop-simple"].inflight == 40
+    for earliest, inflight in ((NOW.timestamp(), None), (int(NOW.timestamp() * 1000), 40)):  # no number is no proof
+        reading.runtime = BrokerRuntimeInfo({**reading.runtime.table, "earliestMessageTimeStamp": str(earliest)})
+        assert told_of_simple(reading).inflight == inflight
+
+
+def test_what_slaves_counted_and_clients_that_did_not_answer_are_told_apart() -> None:
+    master, slave = master_of({"step": "s0"}), master_of({"step": "s0"})
+    slave.replica = Replica("broker-a", 1, "127.0.0.1:10921")
+    for reading, name, counted in ((master, "GROUP_CK_NUMS", None), (slave, "GROUP_ACK_NUMS", COUNTED)):
+        reading.broker_stats[StatsItem(name, "jobs@pop-simple", "jobs", "pop-simple")] = Answer(counted, NOW)
+    assert told_of({"step": "s0", "expect": GROUPS}, master, slave)["pop-simple"].evidence is Evidence.POP_STATISTICS
+    del slave.broker_stats[next(iter(slave.broker_stats))]
+    told = told_of({"step": "s0", "expect": GROUPS, "waiting": GROUPS}, master, slave)
+    online = {group: one.online_client_count for group, one in told.items()}
+    assert online == {"pop-simple": 0, "pop-push": None, "pop-remote": None}, (
+        "only of one it is known that it never pops"
+    )
 
 
 RETRY_TOPICS = [
@@ -262,7 +252,7 @@ SIGNS = [
 def test_the_most_certain_sign_decides(
     signs: GroupSigns, consumption: Consumption | None, evidence: Evidence | None
 ) -> None:
-    assert recognise(signs) == Recognition(consumption, evidence)
+    assert recognise(signs) == (consumption, evidence)
 
 
 def test_the_page_for_operators_lists_every_sign_in_the_order_in_which_they_count() -> None:
@@ -277,11 +267,11 @@ START = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 
 def after(rounds: list[tuple[int | None, int | None]]) -> tuple[int | None, int | None]:
     """Return (finished, minute since which nothing was) after one round a minute, given as (finished, in flight)."""
-    known = Progress()
+    known: dict[str, Any] = {}
     for minute, (finished, inflight) in enumerate(rounds):
         known = progress(known, finished, inflight, START + timedelta(minutes=minute))
-    since = known.unfinished_since
-    return known.finished, None if since is None else (since - START) // timedelta(minutes=1)
+    since = known["pop_unfinished_since"]
+    return known["pop_finished"], None if since is None else (since - START) // timedelta(minutes=1)
 
 
 @pytest.mark.parametrize(
@@ -308,6 +298,4 @@ def test_a_group_that_finishes_something_between_all_looks_never_hangs(rounds: l
     for doubled, inflight in rounds:
         finished += doubled + 1
         seen.append((finished - doubled, inflight + doubled))
-    known, minute = after(seen)
-    assert minute in (None, len(seen) - 1)
-    assert known is not None
+    assert after(seen)[1] in (None, len(seen) - 1)

@@ -1,4 +1,4 @@
-"""What tells of POP groups is brought together: details of readings, members that proxies see, the round before."""
+"""What only proxies and lite topics tell of groups: clients that no broker sees, lags that no table shows."""
 
 from __future__ import annotations
 
@@ -10,26 +10,21 @@ from typing import Any
 
 import pytest
 
-from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer, ConsumeQueues, StatsItem
+from offsetguard.collect.broker_reading import BrokerReading, ConsumeQueues
 from offsetguard.collect.group_members import MAX_GROUPS, groups_for_proxies, read_proxy_members
 from offsetguard.collect.group_rows import lite_columns, lite_lag, offsets_out_of_sight
 from offsetguard.collect.manifest import Outcome, RequestLedger
-from offsetguard.collect.pop import Consumption
-from offsetguard.collect.pop_figures import pop_sources
 from offsetguard.collect.replica import Answer, Replica
 from offsetguard.model.errors import RequestTimedOut, RocketMQError
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.sources.rocketmq.broker_figures import BrokerStats, StatsSnapshot
-from offsetguard.sources.rocketmq.consumers import Connection, ConsumerConnections, consumer_running_info
+from offsetguard.sources.rocketmq.codes import ResponseCode
+from offsetguard.sources.rocketmq.consumers import Connection, ConsumerConnections
 from offsetguard.sources.rocketmq.offset_table import AllConsumerOffsets, all_consumer_offsets
 from offsetguard.sources.rocketmq.offsets import ConsumeOffsets, consume_stats
 from offsetguard.sources.rocketmq.refusals import refusal
-from offsetguard.sources.rocketmq.requests import GetConsumerConnectionList, Request
+from offsetguard.sources.rocketmq.requests import GetConsumerConnectionList
 
-CASES = Path(__file__).parent / "pop_cases"
 NOW = datetime(2026, 11, 21, 9, 12, tzinfo=UTC)
-COUNTED = BrokerStats(*[StatsSnapshot(0, 0.0, 0.0)] * 3)  # exists, although nothing was counted lately
-OFFLINE = 206
 
 
 def connections(*client_ids: str) -> ConsumerConnections:
@@ -43,47 +38,43 @@ class Proxies:
     def __init__(self, members: dict[str, dict[str, list[str]]]) -> None:
         self.members = members
 
-    def now(self, address: str) -> datetime:
-        return NOW
-
-    async def call(self, address: str, request: Request[Any]) -> Any:
-        raise NotImplementedError
-
     async def call_many(
         self, address: str, requests: Sequence[GetConsumerConnectionList]
     ) -> list[ConsumerConnections | RocketMQError]:
-        return [self._answer(address, request.consumer_group) for request in requests]
-
-    def _answer(self, address: str, group: str) -> ConsumerConnections | RocketMQError:
         if address not in self.members:
-            return RequestTimedOut(address, "no answer")
-        if group not in self.members[address]:
-            return refusal(address, OFFLINE, f"the consumer group[{group}] not online")
-        return connections(*self.members[address][group])
+            return [RequestTimedOut(address, "no answer")] * len(requests)
+        offline = refusal(address, ResponseCode.CONSUMER_NOT_ONLINE, "not online")
+        known = self.members[address]
+        groups = (request.consumer_group for request in requests)
+        return [connections(*known[group]) if group in known else offline for group in groups]
 
 
 TWO = {"p1:8080": {"jobs-workers": ["a", "b"]}, "p2:8080": {"jobs-workers": ["b", "c"], "mailers": ["d"]}}
-ASKED = [
-    ([], {}, 0),
-    (["p1:8080"], {"jobs-workers": {"a", "b"}, "mailers": set()}, 0),
-    (["p1:8080", "p2:8080"], {"jobs-workers": {"a", "b", "c"}, "mailers": {"d"}}, 0),
-    (["p1:8080", "gone:8080"], {}, 1),
-]
 
 
-@pytest.mark.parametrize(("proxies", "members", "gap_count"), ASKED)
-def test_only_what_all_proxies_said_counts(proxies: list[str], members: dict[str, set[str]], gap_count: int) -> None:
+def ask(proxies: list[str], groups: list[str]) -> tuple[dict[str, frozenset[str]], RequestLedger]:
     ledger = RequestLedger()
-    asking = read_proxy_members(Proxies(TWO), proxies, ["jobs-workers", "mailers"], ledger)  # type: ignore[arg-type]
-    assert asyncio.run(asking) == members
-    assert ledger.gap_count == gap_count
+    return asyncio.run(read_proxy_members(Proxies(TWO), proxies, groups, ledger)), ledger  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("proxies", "members"),
+    [
+        ([], {}),
+        (["p1:8080"], {"jobs-workers": {"a", "b"}, "mailers": set()}),
+        (["p1:8080", "p2:8080"], {"jobs-workers": {"a", "b", "c"}, "mailers": {"d"}}),
+        (["p1:8080", "gone:8080"], {}),
+    ],
+)
+def test_only_what_all_proxies_said_counts(proxies: list[str], members: dict[str, set[str]]) -> None:
+    found, ledger = ask(proxies, ["jobs-workers", "mailers"])
+    assert found == members
     assert ledger.counts.asked == 2 * len(proxies)
+    assert [gap.address for gap in ledger.gaps] == [one for one in proxies if one == "gone:8080"]
 
 
 def test_a_proxy_that_hangs_is_one_gap_that_says_what_to_do() -> None:
-    ledger = RequestLedger()
-    asyncio.run(read_proxy_members(Proxies({}), ["gone:8080"], ["one", "two"], ledger))  # type: ignore[arg-type]
-    (gap,) = ledger.gaps
+    (gap,) = ask(["gone:8080"], ["one", "two"])[1].gaps
     assert (gap.address, gap.outcome, gap.broker_name) == ("gone:8080", Outcome.TIMED_OUT, None)
     assert "2 groups" in gap.what
     assert "check proxies in the configuration" in gap.reason
@@ -95,39 +86,13 @@ def reading(broker_name: str = "broker-a", **groups: ConsumerConnections | None)
     return made
 
 
-def test_proxies_are_asked_about_groups_that_no_broker_sees() -> None:
+def test_proxies_are_asked_about_groups_that_no_broker_sees_suspects_first() -> None:
     first = reading(seen=connections("a"), unseen=None, CID_RMQ_SYS_TRANS=None)
-    second = reading("broker-b", seen=None, unseen=None)
-    assert groups_for_proxies([first, second]) == ["unseen"]
-
-
-def test_suspects_come_first_when_there_is_no_place_for_all() -> None:
+    assert groups_for_proxies([first, reading("broker-b", seen=None, unseen=None)]) == ["unseen"]
     many = reading(**{f"group-{number:05}": None for number in range(MAX_GROUPS)}, the_suspect=None)
-    groups = groups_for_proxies([many], {"the_suspect"})
-    ledger = RequestLedger()
-    asking = read_proxy_members(Proxies(TWO), ["p1:8080"], groups, ledger)  # type: ignore[arg-type]
-    assert next(iter(asyncio.run(asking))) == "the_suspect"
+    members, ledger = ask(["p1:8080"], groups_for_proxies([many], {"the_suspect"}))
+    assert next(iter(members)) == "the_suspect"
     assert (ledger.counts.asked, [one.count for one in ledger.not_asked]) == (MAX_GROUPS, [1])
-
-
-def test_running_info_and_statistics_of_all_replicas_are_used() -> None:
-    master, slave = reading(), reading()
-    slave.replica = Replica("broker-a", 1, "127.0.0.1:10921")
-    info = consumer_running_info((CASES / "307_s5.json").read_bytes())
-    master.running_info["pop-remote", "pr1"] = ClientAnswer(info, None, NOW)
-    master.running_info["pop-remote", "pr2"] = ClientAnswer(None, "it did not answer", None)
-    master.broker_stats[StatsItem("GROUP_CK_NUMS", "jobs@pop-simple")] = Answer(None, NOW)
-    slave.broker_stats[StatsItem("GROUP_ACK_NUMS", "jobs@pop-simple")] = Answer(COUNTED, NOW)
-    master.broker_stats[StatsItem("GROUP_CK_NUMS", "orders@billing")] = Answer(None, NOW)
-    master.broker_stats[StatsItem("GROUP_GET_NUMS", "orders@shipping")] = Answer(COUNTED, NOW)
-    sources = pop_sources([master, slave], {})
-    assert sources.running_info == {("pop-remote", "pr1"): info}
-    assert sources.popped == {"pop-simple": True, "billing": False}
-
-
-def test_the_round_before_is_remembered_as_far_as_it_knew() -> None:
-    before = {"a": {"consumption": "pop"}, "b": {"consumption": None}, "c": {"consumption": "?"}, "d": {}}
-    assert pop_sources([], before).remembered == {"a": Consumption.POP}
 
 
 BODIES = Path(__file__).parents[1] / "sources" / "rocketmq" / "bodies"
@@ -137,69 +102,55 @@ SWITCHED = all_consumer_offsets(
 )
 CLASSIC = all_consumer_offsets((BODIES / "43_5.5.1.json").read_bytes())
 STATS = ConsumeQueues(consume_stats((Path(__file__).parent / "pop_cases" / "208_lite.json").read_bytes()).queues)
+HUGE = ConsumeQueues({MessageQueue("%LMQ%$a$b", "broker-a", 0): ConsumeOffsets(2**63 - 1, -1, 0, None)})
 
 
-def stats(**lags: int) -> ConsumeQueues:
-    queues = {
-        MessageQueue(f"%LMQ%$chat${name}", "broker-a", 0): ConsumeOffsets(10, 10 - lag, 10, None)
-        for name, lag in lags.items()
-    }
-    return ConsumeQueues({**queues, MessageQueue("orders", "broker-a", 0): ConsumeOffsets(99, 0, 0, None)})
-
-
-def lite_figures(*masters: tuple[AllConsumerOffsets, ConsumeQueues | None]) -> dict[str, tuple[int, int | None]]:
-    """Return (lite topics, lag) of each group; given what each master said of offsets, and of `lite-readers` (208)."""
+@pytest.mark.parametrize(
+    ("masters", "expected"),
+    [
+        ([(COMMITTED, STATS)], {"lite-readers": (12, 0)}),  # a real group has consumed its twelve sessions
+        ([(COMMITTED, None)], {"lite-readers": (12, None)}),  # it was not asked
+        ([(COMMITTED, STATS), (COMMITTED, None)], {"lite-readers": (12, None)}),  # the lag of one of two is no lag
+        ([(COMMITTED, STATS), (CLASSIC, None)], {"lite-readers": (12, 0)}),
+        ([(COMMITTED, HUGE)], {"lite-readers": (12, None)}),  # no column holds it
+        ([(CLASSIC, STATS)], {}),
+    ],
+)
+def test_lite_topics_of_a_group_are_counted_and_their_lag_is_all_or_nothing(
+    masters: list[tuple[AllConsumerOffsets, ConsumeQueues | None]], expected: dict[str, Any]
+) -> None:
+    """Given what each master said of offsets, and of `lite-readers` (208)."""
     readings = [reading(f"broker-{number}") for number in range(len(masters))]
     for one, (committed, queues) in zip(readings, masters, strict=True):
         one.committed = Answer(committed, NOW)
         if queues is not None:
             one.consume_stats["lite-readers"] = Answer(queues, NOW)
-    return {group: (row["lite_topic_count"], row["lite_lag"]) for group, row in lite_columns(readings).items()}
-
-
-def test_a_real_group_has_consumed_its_twelve_sessions() -> None:
-    assert lite_figures((COMMITTED, STATS)) == {"lite-readers": (12, 0)}
-
-
-def test_a_group_that_was_not_asked_has_an_unknown_lag() -> None:
-    assert lite_figures((COMMITTED, None)) == {"lite-readers": (12, None)}
-
-
-def test_the_lag_of_one_of_two_brokers_is_no_lag() -> None:
-    assert lite_figures((COMMITTED, STATS), (COMMITTED, None)) == {"lite-readers": (12, None)}
-    assert lite_figures((COMMITTED, STATS), (CLASSIC, None)) == {"lite-readers": (12, 0)}
-
-
-def test_a_lag_that_no_column_holds_is_unknown() -> None:
-    huge = ConsumeQueues({MessageQueue("%LMQ%$a$b", "broker-a", 0): ConsumeOffsets(2**63 - 1, -1, 0, None)})
-    assert lite_figures((COMMITTED, huge)) == {"lite-readers": (12, None)}
+    found = lite_columns(readings)
+    assert {group: (row["lite_topic_count"], row["lite_lag"]) for group, row in found.items()} == expected
 
 
 def test_only_light_queues_count_and_none_of_them_less_than_nothing() -> None:
-    assert lite_lag(stats(a=3, b=4, c=-5)) == 7
+    lags = {"%LMQ%$chat$a": 3, "%LMQ%$chat$b": 4, "%LMQ%$chat$c": -5, "orders": 99}
+    queues = {MessageQueue(name, "broker-a", 0): ConsumeOffsets(10, 10 - lag, 10, None) for name, lag in lags.items()}
+    assert lite_lag(ConsumeQueues(queues)) == 7
     assert lite_lag(ConsumeQueues({})) is None
 
 
-def test_groups_without_lite_topics_have_no_figures() -> None:
-    assert lite_figures((CLASSIC, STATS)) == {}
-
-
-SWITCHES = [
-    ({"enableLmq": "true"}, SWITCHED, 12, True),
-    ({"enableLmq": "false"}, SWITCHED, 12, False),
-    ({}, SWITCHED, 12, False),
-    (None, SWITCHED, 12, False),
-    ({"enableLmq": "true"}, CLASSIC, 12, False),
-    ({"enableLmq": "true"}, None, 12, False),
-    ({"enableLmq": "true"}, SWITCHED, 0, False),
-]
-
-
-@pytest.mark.parametrize(("settings", "committed", "before", "explained"), SWITCHES)
+@pytest.mark.parametrize(
+    ("settings", "committed", "before", "explained"),
+    [
+        ({"enableLmq": "true"}, SWITCHED, 12, True),
+        ({"enableLmq": "false"}, SWITCHED, 12, False),
+        (None, SWITCHED, 12, False),
+        ({"enableLmq": "true"}, CLASSIC, 12, False),
+        ({"enableLmq": "true"}, None, 12, False),
+        ({"enableLmq": "true"}, SWITCHED, 0, False),
+    ],
+)
 def test_offsets_that_vanish_with_the_switch_are_explained(
     settings: dict[str, str] | None, committed: AllConsumerOffsets | None, before: int, explained: bool
 ) -> None:
-    master = BrokerReading(Replica("broker-a", 0, "127.0.0.1:10911"), settings=settings)
-    master.committed = Answer(committed, datetime.now(UTC)) if committed else None
+    master = reading()
+    master.settings, master.committed = settings, Answer(committed, NOW)
     gap = offsets_out_of_sight(master, {"broker-a": before}.__getitem__)
-    assert (gap is not None and gap.reason.startswith("all 12") and "lmqConsumerOffset.json" in gap.reason) == explained
+    assert (gap is not None and gap.reason.startswith("all 12")) == explained

@@ -11,13 +11,12 @@ import pyarrow as pa
 
 from offsetguard.collect.earlier_round import EarlierRound
 from offsetguard.collect.group_members import GroupMembers
-from offsetguard.collect.landing import Row
+from offsetguard.collect.landing import table_of
 from offsetguard.collect.resets import QueueReset, ordered_resets, reset_moves, told_after
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.logs.events import LogEvent, LogOrigin
 from offsetguard.sources.rocketmq.requests import SearchOffsetByTimestamp
 from offsetguard.tables import CLIENT_SNAPSHOTS, QUEUE_SNAPSHOTS
-from offsetguard.tables.table import arrow_schema
 from offsetguard_peers.cases.running import for_each
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
@@ -38,25 +37,17 @@ ORDER = LogEvent(
 
 
 def queues(committed: int | None, end: int | None, read_at: datetime) -> pa.Table:
-    row: Row = dict.fromkeys(column.name for column in QUEUE_SNAPSHOTS.columns)
-    row |= dict(zip(("consumer_group", "topic", "broker_name", "queue_id"), QUEUE, strict=True))
-    row |= {"cluster": "main", "interval_start": INTERVAL.start, "origin": "broker", "min_offset": 0}
+    row = dict(zip(("consumer_group", "topic", "broker_name", "queue_id"), QUEUE, strict=True)) | {"cluster": "main"}
     row |= {"consumer_offset": committed, "max_offset": end, "max_offset_read_at": None if end is None else read_at}
-    return pa.Table.from_pylist([row], schema=arrow_schema(QUEUE_SNAPSHOTS))
+    return table_of(QUEUE_SNAPSHOTS, [row])
 
 
 def clients(tps: float, rt_ms: float) -> pa.Table:
     """Return two clients that finish half of it each, one of which two brokers see, and one that has not said."""
-    rows = []
-    half = tps / 2
-    for client_id, broker_name, finished in (("a", "x", half), ("b", "x", half), ("b", "y", half), ("c", "x", None)):
-        row: Row = dict.fromkeys(column.name for column in CLIENT_SNAPSHOTS.columns)
-        row |= {"cluster": "main", "interval_start": INTERVAL.start, "consumer_group": "billing"}
-        rows.append(
-            row
-            | {"client_id": client_id, "broker_name": broker_name, "consume_ok_tps": finished, "consume_rt_ms": rt_ms}
-        )
-    return pa.Table.from_pylist(rows, schema=arrow_schema(CLIENT_SNAPSHOTS))
+    names = ("client_id", "broker_name", "consume_ok_tps")
+    seen = [("a", "x", tps / 2), ("b", "x", tps / 2), ("b", "y", tps / 2), ("c", "x", None)]
+    rows = [dict(zip(names, one, strict=True)) for one in seen]
+    return table_of(CLIENT_SNAPSHOTS, [{**row, "consumer_group": "billing", "consume_rt_ms": rt_ms} for row in rows])
 
 
 def moved(
@@ -72,9 +63,8 @@ def moved(
     earlier = EarlierRound(
         tables={QUEUE_SNAPSHOTS.name: queues(*before, NOW - MINUTE), CLIENT_SNAPSHOTS.name: clients(tps, rt_ms)}
     )
-    found = list(
-        reset_moves([QueueReset(ORDER, QUEUE, target, told_after)], earlier, queues(*after, NOW), members, INTERVAL)
-    )
+    reset = QueueReset(ORDER, QUEUE, target, told_after)
+    found = list(reset_moves([reset], earlier, queues(*after, NOW), members, INTERVAL))
     for row in found:
         assert (row["origin"], row["moved_at"], row["queue_id"]) == ("reset", ORDER.at, 0)
     return (found[0]["requested_offset"], found[0]["corrected_offset"]) if found else None
@@ -106,10 +96,8 @@ def test_a_group_without_clients_is_where_it_committed() -> None:
     assert moved((1000, 1000), (700, 1600), 700, {}) == (1300, 700), "not known to have none"
 
 
-def test_nothing_was_ordered_nothing_moved() -> None:
-    assert list(reset_moves([], EarlierRound(), queues(1, 2, NOW), {}, INTERVAL)) == []
-    one = QueueReset(replace(ORDER), QUEUE, 1)
-    assert list(reset_moves([one], EarlierRound(), queues(1, 2, NOW), {}, INTERVAL)) == []
+def test_without_a_round_before_nobody_knows_from_where() -> None:
+    assert list(reset_moves([QueueReset(ORDER, QUEUE, 1)], EarlierRound(), queues(1, 2, NOW), {}, INTERVAL)) == []
 
 
 def test_a_client_that_is_told_when_it_pulls_next_has_gone_on_until_then_and_finishes_what_it_has_in_hand() -> None:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.collect.landing import Row
+from offsetguard.collect.landing import Row, table_of
 from offsetguard.collect.snapshot_moves import MOVED_BACK_FLOOR, snapshot_moves
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import OFFSET_MOVES, QUEUE_SNAPSHOTS
 from offsetguard.tables.queue_state import MISSED_AFTER
-from offsetguard.tables.table import arrow_schema
 from offsetguard_peers.cases.running import for_each
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
@@ -26,14 +24,13 @@ UNKNOWN = None
 def queue(offsets: tuple[int | None, int | None, int | None], read_at: datetime | None, **more: Any) -> Row:
     """Return a queue's row; `offsets` are min, consumer and max."""
     low, committed, high = offsets
-    row = dict.fromkeys(column.name for column in QUEUE_SNAPSHOTS.columns)
-    row |= {"cluster": "main", "interval_start": INTERVAL.start, "consumer_group": "billing", "topic": "orders"}
-    row |= {"broker_name": "broker-a", "queue_id": 0, "min_offset": low, "max_offset": high, "origin": "broker"}
-    return row | {"consumer_offset": committed, "consumer_offset_read_at": read_at} | more
+    row = {"consumer_group": "billing", "topic": "orders", "broker_name": "broker-a", "queue_id": 0, "max_offset": high}
+    return row | {"min_offset": low, "consumer_offset": committed, "consumer_offset_read_at": read_at} | more
 
 
-def table(*rows: Row) -> pa.Table:
-    return pa.Table.from_pylist(list(rows), schema=arrow_schema(QUEUE_SNAPSHOTS))
+def moves_of(before: list[Row], now: list[Row], **options: Any) -> list[Row]:
+    tables = (table_of(QUEUE_SNAPSHOTS, rows) for rows in (before, now))
+    return snapshot_moves(*tables, "main", INTERVAL, **options)
 
 
 @for_each(
@@ -65,13 +62,13 @@ def test_a_pair_of_readings_is_a_move_or_not(
     now: tuple[int | None, int | None, int | None],
     move: tuple[int, int] | None,
 ) -> None:
-    found = snapshot_moves(table(queue(earlier, READ_AT - MINUTE)), table(queue(now, READ_AT)), "main", INTERVAL)
+    found = moves_of([queue(earlier, READ_AT - MINUTE)], [queue(now, READ_AT)])
     assert [(row["requested_offset"], row["corrected_offset"]) for row in found] == ([move] if move else []), why
 
 
 def test_a_row_is_complete_and_names_its_queue() -> None:
-    before = table(queue((0, 400, 500), READ_AT - MINUTE), queue((0, 1, 1), READ_AT - MINUTE, queue_id=1))
-    (row,) = snapshot_moves(before, table(queue((0, 120, 600), READ_AT)), "main", INTERVAL)
+    before = [queue((0, 400, 500), READ_AT - MINUTE), queue((0, 1, 1), READ_AT - MINUTE, queue_id=1)]
+    (row,) = moves_of(before, [queue((0, 120, 600), READ_AT)])
     assert row.keys() == {column.name for column in OFFSET_MOVES.columns}
     assert row["source"] == "broker-a/orders/0/billing"
     assert row["position"] == 1_795_257_540_000
@@ -81,25 +78,23 @@ def test_a_row_is_complete_and_names_its_queue() -> None:
 def test_overtaken_is_not_told_of_readings_that_lie_far_apart() -> None:
     """In hours a group with a backlog may have consumed what was deleted since; an offset that went back did so."""
     long_ago = READ_AT - MISSED_AFTER - timedelta(seconds=1)
-    before = table(queue((0, 100, 500), long_ago), queue((0, 400, 500), long_ago, queue_id=1))
-    now = table(queue((200, 230, 600), READ_AT), queue((0, 120, 600), READ_AT, queue_id=1))
-    assert [row["queue_id"] for row in snapshot_moves(before, now, "main", INTERVAL)] == [1]
+    before = [queue((0, 100, 500), long_ago), queue((0, 400, 500), long_ago, queue_id=1)]
+    now = [queue((200, 230, 600), READ_AT), queue((0, 120, 600), READ_AT, queue_id=1)]
+    assert [row["queue_id"] for row in moves_of(before, now)] == [1]
 
 
 def test_what_was_handed_out_before_it_was_deleted_is_not_overtaken() -> None:
     """Brokers from 5.1 on tell how far they handed out: what lies before that is in process at a client."""
-    before = [queue((0, 100, 500), READ_AT - MINUTE, queue_id=number) for number in range(3)]
-    before = [row | {"pull_offset": pull} for row, pull in zip(before, (None, 150, 200), strict=True)]
+    pulled = enumerate((None, 150, 200))
+    before = [queue((0, 100, 500), READ_AT - MINUTE, queue_id=number, pull_offset=pull) for number, pull in pulled]
     now = [queue((200, 230, 600), READ_AT, queue_id=number) for number in range(3)]
-    found = snapshot_moves(table(*before), table(*now), "main", INTERVAL)
-    moves = {row["queue_id"]: (row["requested_offset"], row["corrected_offset"]) for row in found}
+    moves = {row["queue_id"]: (row["requested_offset"], row["corrected_offset"]) for row in moves_of(before, now)}
     assert moves == {0: (100, 200), 1: (150, 200)}
 
 
 def test_pop_groups_are_left_out() -> None:
-    before, now = table(queue((0, 400, 500), READ_AT - MINUTE)), table(queue((0, 120, 600), READ_AT))
-    assert snapshot_moves(before, now, "main", INTERVAL, pop_groups={"billing"}) == []
-    assert len(snapshot_moves(before, now, "main", INTERVAL, pop_groups={"other"})) == 1
+    sides = [queue((0, 400, 500), READ_AT - MINUTE)], [queue((0, 120, 600), READ_AT)]
+    assert [len(moves_of(*sides, pop_groups={group})) for group in ("billing", "other")] == [0, 1]
 
 
 def naive(earlier: list[Row], now: list[Row]) -> set[tuple[str, int, int, int]]:
@@ -128,25 +123,13 @@ ROUNDS = st.dictionaries(
 )
 
 
-def rows_of(drawn: dict[tuple[str, int], tuple[int | None, int | None, int | None]], read_at: datetime) -> list[Row]:
-    return [
-        queue(offsets, read_at, consumer_group=group, queue_id=queue_id) for (group, queue_id), offsets in drawn.items()
-    ]
-
-
-@given(ROUNDS, ROUNDS)
-def test_the_columns_say_what_the_naive_version_says(earlier: Any, now: Any) -> None:
-    before, after = rows_of(earlier, READ_AT - MINUTE), rows_of(now, READ_AT)
-    found = snapshot_moves(table(*before), table(*after), "main", INTERVAL)
+@given(ROUNDS, ROUNDS, st.randoms())
+def test_the_columns_say_what_the_naive_version_says_in_whatever_order(earlier: Any, now: Any, random: Any) -> None:
+    before, after = (
+        [queue(offsets, at, consumer_group=group, queue_id=number) for (group, number), offsets in drawn.items()]
+        for drawn, at in ((earlier, READ_AT - MINUTE), (now, READ_AT))
+    )
     names = ("consumer_group", "queue_id", "requested_offset", "corrected_offset")
-    assert {tuple(row[name] for name in names) for row in found} == naive(before, after)
-    assert len(found) == len(naive(before, after))
-
-
-@given(st.lists(st.tuples(OFFSETS, OFFSETS, OFFSETS, OFFSETS, OFFSETS, OFFSETS), max_size=6), st.randoms())
-def test_the_order_of_the_queues_does_not_matter(drawn: list[tuple[int | None, ...]], random: Any) -> None:
-    before = [queue(one[:3], READ_AT - MINUTE, queue_id=at) for at, one in enumerate(drawn)]
-    after = [queue(one[3:], READ_AT, queue_id=at) for at, one in enumerate(drawn)]
-    shuffled = random.sample(after, len(after))
-    in_order, in_disorder = (snapshot_moves(table(*before), table(*now), "main", INTERVAL) for now in (after, shuffled))
-    assert sorted(in_order, key=lambda row: row["queue_id"]) == sorted(in_disorder, key=lambda row: row["queue_id"])
+    for rows in (after, random.sample(after, len(after))):
+        found = [tuple(row[name] for name in names) for row in moves_of(before, rows)]
+        assert sorted(found) == sorted(naive(before, after))

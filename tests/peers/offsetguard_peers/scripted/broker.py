@@ -22,6 +22,29 @@ from offsetguard_peers.scripted.peer import Conversation, ScriptedPeer
 Trouble = Callable[["Conversation", "RemotingCommand"], Awaitable[bool]]
 
 
+def when(
+    is_meant: Callable[[RemotingCommand], object], then: Callable[[Conversation, RemotingCommand], object]
+) -> Trouble:
+    """Return a trouble with the requests that are meant; all others are answered as ever."""
+
+    async def trouble(conversation: Conversation, request: RemotingCommand) -> bool:
+        if meant := bool(is_meant(request)):
+            then(conversation, request)
+        return meant
+
+    return trouble
+
+
+def refuse(remark: str) -> Callable[[Conversation, RemotingCommand], None]:
+    """Answer code 1, as brokers do whatever has gone wrong."""
+    return lambda conversation, request: conversation.answer(request, ResponseCode.SYSTEM_ERROR, remark)
+
+
+def close(conversation: Conversation, request: RemotingCommand) -> None:
+    """Close the connection instead of answering."""
+    conversation.close()
+
+
 EVENT_TOPIC = "OFFSET_MOVED_EVENT"
 RUNTIME_INFO = {"brokerVersionDesc": "V4_9_7", "bootTimestamp": "1795214730000"}
 NEWEST_MS = 1795214730090  # store time of the newest message of every queue
@@ -105,13 +128,9 @@ class ScriptedBroker:
     def _topic_table(self) -> bytes:
         table = {
             topic: {
-                "order": False,
                 "perm": 6,
                 "readQueueNums": self.read_queue_nums.get(topic, len(queues)),
                 "writeQueueNums": self.write_queue_nums.get(topic, len(queues)),
-                "topicFilterType": "SINGLE_TAG",
-                "topicName": topic,
-                "topicSysFlag": 0,
             }
             for topic, queues in {**self.topics, EVENT_TOPIC: [(0, 0)]}.items()
         }
@@ -119,20 +138,7 @@ class ScriptedBroker:
 
     def _group_table(self) -> bytes:
         groups = self.groups | {group for _, group in self.committed} | self.subscriptions.keys() | {"TOOLS_CONSUMER"}
-        table = {
-            group: {
-                "groupName": group,
-                "brokerId": 0,
-                "consumeEnable": True,
-                "consumeBroadcastEnable": True,
-                "consumeFromMinEnable": True,
-                "notifyConsumerIdsChangedEnable": True,
-                "retryMaxTimes": 16,
-                "retryQueueNums": 1,
-                "whichBrokerWhenConsumeSlowly": 1,
-            }
-            for group in groups
-        }
+        table = {group: {"groupName": group} for group in groups}
         return _json({"subscriptionGroupTable": table}).encode()
 
     def _connections(self, conversation: Conversation, request: RemotingCommand) -> None:
@@ -147,7 +153,7 @@ class ScriptedBroker:
             "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
             "consumeType": "CONSUME_PASSIVELY",
             "messageModel": self.message_model.get(group, "CLUSTERING"),
-            "subscriptionTable": {topic: _subscription(topic) for topic in self.subscriptions[group]},
+            "subscriptionTable": {topic: {"topic": topic, "subString": "*"} for topic in self.subscriptions[group]},
         }
         conversation.answer(request, body=_json(document).encode())
 
@@ -318,18 +324,6 @@ def _answer_route(
 
 def _queue_of(request: RemotingCommand) -> tuple[str, int]:
     return request.ext_fields["topic"], int(request.ext_fields["queueId"])
-
-
-def _subscription(topic: str) -> dict[str, object]:
-    return {
-        "classFilterMode": False,
-        "codeSet": [],
-        "expressionType": "TAG",
-        "subString": "*",
-        "subVersion": 1,
-        "tagsSet": [],
-        "topic": topic,
-    }
 
 
 def _json(value: object) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -23,13 +22,17 @@ QUICK_MS = 2_000  # where a time-out must pass, and others answer in time
 PATIENT_MS = 30_000  # where none may pass, however busy the machine is
 NOW = datetime(2026, 11, 21, 10, 39, 30, tzinfo=UTC)
 INTERVAL = Interval.containing(NOW)
+NO_SHARE = {"share_rounds": 10**9}  # no group has its turn in these rounds: only suspects are asked
 
 
 def config_for(*name_servers: str, **cluster: object) -> Config:
     """Return a configuration of the cluster `main`; `cluster`: further fields of it."""
     return one_team(
-        {"main": {"name_servers": list(name_servers), "request_timeout_ms": PATIENT_MS, **cluster}},
-        groups=[{"match": "orderly-*", "orderly": True, "lock_interval_ms": 30_000}],
+        {"main": {"name_servers": name_servers, "request_timeout_ms": PATIENT_MS, **cluster}},
+        groups=[
+            {"match": "orderly-*", "orderly": True, "lock_interval_ms": 30_000},
+            {"match": "*", "max_lag_messages": 1},
+        ],
     )
 
 
@@ -43,41 +46,24 @@ def healthy_broker(name: str = "broker-a") -> ScriptedBroker:
     )
 
 
+def broker_with(committed: int, end: int, *, name: str = "broker-a", group: str = "billing") -> ScriptedBroker:
+    """Return a broker with one queue of `orders` up to `end`, and what a group has committed there."""
+    offsets = {("orders", group): {0: committed}}
+    return ScriptedBroker(name, topics={"orders": [(0, end)]}, committed=offsets, pulled=dict(offsets))
+
+
 def collect(
-    *brokers: ScriptedBroker, deadline_s: float = 120.0, timeout_ms: int = PATIENT_MS
+    *brokers: ScriptedBroker, deadline_s: float = 120.0, **cluster: object
 ) -> tuple[Manifest, dict[str, list[Row]]]:
     """Ask these brokers once; returns the manifest, and rows by table name. Nothing lands."""
 
     async def run() -> tuple[Manifest, dict[str, list[Row]]]:
         async with scripted_cluster(*brokers) as (name_server, _):
-            manifest, tables = await collect_snapshot(
-                "main",
-                config_for(name_server, request_timeout_ms=timeout_ms),
-                INTERVAL,
-                started_at=NOW,
-                deadline_s=deadline_s,
-            )
+            config = config_for(name_server, **cluster)
+            manifest, tables = await collect_snapshot("main", config, INTERVAL, started_at=NOW, deadline_s=deadline_s)
             return manifest, as_rows(tables)
 
     return asyncio.run(run())
-
-
-def by_queue(rows: dict[str, list[Row]], group: str = "billing") -> dict[tuple[str, str, int], Row]:
-    """Return a group's rows by broker name, topic and queue id."""
-    return {
-        (row["broker_name"], row["topic"], row["queue_id"]): row
-        for row in rows[QUEUE_SNAPSHOTS.name]
-        if row["consumer_group"] == group
-    }
-
-
-def following(minutes: int) -> Interval:
-    """Return the interval so many minutes after INTERVAL."""
-    return Interval(INTERVAL.start + timedelta(minutes=minutes))
-
-
-START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
-NO_SHARE = {"share_rounds": 10**9}  # no group has its turn in these rounds: only suspects are asked
 
 
 class Rounds:
@@ -87,19 +73,19 @@ class Rounds:
         """Take what the name server lists, which a test may change, and further fields of its configuration."""
         self.landing = landing
         self.listed = listed
-        self.count = 0
-        self._config = {"name_servers": [name_server], "request_timeout_ms": 20_000, "collection": NO_SHARE, **cluster}
+        self.minute = -1  # of the newest round, from INTERVAL on
+        self._cluster = {"name_servers": [name_server], "collection": NO_SHARE, **cluster}
 
-    async def run(self, **cluster: object) -> Manifest:
-        """Collect the next minute; `cluster`: fields of its configuration that differ this time."""
-        config = one_team({"main": {**self._config, **cluster}})
-        self.count += 1
+    async def run(self, minutes: int = 1, **cluster: object) -> Manifest:
+        """Collect so many minutes after the newest round; `cluster`: fields of its configuration that differ."""
+        config = config_for(**{**self._cluster, **cluster})
+        self.minute += minutes
         return await collect_cluster("main", config, self.interval, self.landing, started_at=self.interval.end)
 
     @property
     def interval(self) -> Interval:
         """The newest round's."""
-        return Interval(START + timedelta(minutes=self.count))
+        return Interval(INTERVAL.start + timedelta(minutes=self.minute))
 
     @property
     def folder(self) -> Path:
@@ -115,41 +101,25 @@ class Rounds:
         """Return a group's row of the newest round."""
         return next(row for row in self.rows(GROUP_SNAPSHOTS) if row["consumer_group"] == name)
 
-    def queue(self, group: str, topic: str = "orders", queue_id: int = 0) -> Row:
-        """Return a queue's row of the newest round."""
-        wanted = (group, topic, queue_id)
-        found = (row for row in self.rows(QUEUE_SNAPSHOTS))
-        return next(row for row in found if (row["consumer_group"], row["topic"], row["queue_id"]) == wanted)
+    def queue(self, group: str) -> Row:
+        """Return the row of a group's only queue of the newest round."""
+        (row,) = (row for row in self.rows(QUEUE_SNAPSHOTS) if row["consumer_group"] == group)
+        return row
 
 
 def run(
-    landing: Path, *brokers: ScriptedBroker, cluster: dict[str, object] | None = None
+    landing: Path, *brokers: ScriptedBroker, **cluster: object
 ) -> Callable[[Callable[[Rounds], Awaitable[None]]], None]:
     """Run a test's rounds against brokers: `@run(tmp_path, broker)` above an async function."""
 
-    @asynccontextmanager
-    async def rounds() -> AsyncIterator[Rounds]:
-        async with scripted_cluster(*brokers) as (name_server, listed):
-            yield Rounds(landing, name_server, listed, cluster or {})
-
     def play(test: Callable[[Rounds], Awaitable[None]]) -> None:
         async def in_loop() -> None:
-            async with rounds() as given:
-                await test(given)
+            async with scripted_cluster(*brokers) as (name_server, listed):
+                await test(Rounds(landing, name_server, listed, cluster))
 
         asyncio.run(in_loop())
 
     return play
-
-
-def broker_with(committed: int, end: int, *, name: str = "broker-a", group: str = "billing") -> ScriptedBroker:
-    """Return a broker with one queue of `orders` up to `end`, and what a group has committed there."""
-    return ScriptedBroker(
-        name,
-        topics={"orders": [(0, end)]},
-        committed={("orders", group): {0: committed}},
-        pulled={("orders", group): {0: committed}},
-    )
 
 
 def asked(broker: ScriptedBroker, code: RequestCode) -> int:
