@@ -12,8 +12,7 @@ from airflow.sdk.definitions.callback import AsyncCallback
 from offsetguard.model.intervals import Interval
 from offsetguard.store import judged_intervals
 from offsetguard.store.database import open_database, writing
-from offsetguard.store.judged_intervals import JudgedInterval
-from offsetguard.store.models import Mode
+from offsetguard.store.models import JudgedIntervalRow, Mode
 from offsetguard_airflow.hooks.heartbeat import look_whether_all_is_well
 from offsetguard_peers.demo.groups import ONE_TEAM
 from offsetguard_peers.http_server import HeartbeatListener
@@ -68,7 +67,7 @@ def test_a_run_that_merely_failed_tells_nothing_while_all_is_well(
     engine = open_database(workspace)
     with writing(engine) as session:
         interval = Interval.containing(now)
-        judged_intervals.record(session, JudgedInterval("main", interval, now, Mode.LIVE, 0, 0, 0, 0))
+        judged_intervals.record(session, JudgedIntervalRow("main", interval.start, now, Mode.LIVE, 0, 0, 0, 0))
     engine.dispose()
     with HeartbeatListener() as listener:
         monkeypatch.setenv("AIRFLOW_CONN_OUTSIDE", f'{{"conn_type": "generic", "password": "{listener.url}"}}')

@@ -11,8 +11,7 @@ from offsetguard.cli.parameters import format_option
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.store import outbox as store
 from offsetguard.store.database import our_database
-from offsetguard.store.models import Status
-from offsetguard.store.outbox import OutboxMessage
+from offsetguard.store.models import OutboxRow, Status
 
 _TEXT_LIMIT = 500
 
@@ -77,7 +76,7 @@ def _check_which(ids: tuple[int, ...], *, every: bool) -> None:
         raise click.UsageError("say which: numbers of `offsetguard outbox list --status failed`, or --all")
 
 
-def _as_json(row: OutboxMessage) -> str:
+def _as_json(row: OutboxRow) -> str:
     return json.dumps(
         {
             "id": row.id,
@@ -96,13 +95,13 @@ def _as_json(row: OutboxMessage) -> str:
     )
 
 
-def _as_text(row: OutboxMessage) -> str:
+def _as_text(row: OutboxRow) -> str:
     head = f"{row.id}  {row.status.value}  {row.channel.value} to {row.receiver}: {_title(row)}"
     told = f"    {row.cluster}, {row.rule_id}, written {format_moment(row.created_at)}, {row.attempts} attempts"
     error = f"\n    {harmless(row.last_error, _TEXT_LIMIT)}" if row.last_error else ""
     return f"{harmless(head, _TEXT_LIMIT)}\n{harmless(told, _TEXT_LIMIT)}{error}"
 
 
-def _title(row: OutboxMessage) -> str:
+def _title(row: OutboxRow) -> str:
     """Return the message's title without its schema: a row of another version must still be shown."""
     return str(json.loads(row.view_json).get("title", "unknown"))

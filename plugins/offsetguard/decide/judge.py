@@ -33,8 +33,7 @@ from offsetguard.model.verdicts import CannotTell
 from offsetguard.store import incidents, judge_memory, judged_intervals, notifications, outbox
 from offsetguard.store import incidents as incident_store
 from offsetguard.store.database import reading, serialize, writing
-from offsetguard.store.judged_intervals import JudgedInterval
-from offsetguard.store.models import Mode
+from offsetguard.store.models import JudgedIntervalRow, Mode
 
 EVERY_GROUP = "*"
 LOOK_BACK = timedelta(hours=2)
@@ -219,9 +218,9 @@ def _write(session: Session, report: JudgeReport, *, complete: bool, now: dateti
         return
     judged_intervals.record(
         session,
-        JudgedInterval(
+        JudgedIntervalRow(
             cluster=report.cluster,
-            interval=report.interval,
+            interval_start=report.interval.start,
             judged_at=now,
             mode=report.mode,
             finding_count=len(report.findings),

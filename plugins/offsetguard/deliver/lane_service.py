@@ -24,7 +24,8 @@ from offsetguard.deliver.messages.wording import harmless
 from offsetguard.model.errors import DeliveryError
 from offsetguard.model.notification import Channel
 from offsetguard.store import outbox
-from offsetguard.store.outbox import Lane, OutboxMessage
+from offsetguard.store.models import OutboxRow
+from offsetguard.store.outbox import Lane
 
 
 class Result(StrEnum):
@@ -184,7 +185,7 @@ class LaneService:
             time.sleep(max(wait.total_seconds(), 0.0))
         return deliveries
 
-    def _claim(self, lane: Lane, before: list[Delivery]) -> OutboxMessage | None:
+    def _claim(self, lane: Lane, before: list[Delivery]) -> OutboxRow | None:
         try:
             return outbox.claim_next(self.engine, lane, now=self.clock.now(), claim_ms=self.claim_ms)
         except SQLAlchemyError:
@@ -193,7 +194,7 @@ class LaneService:
             return None  # the sweep asks again, and tells when the database is still gone
 
     def _deliver(
-        self, message: OutboxMessage, way: Way | Unavailable, slot: Slot, claim_ends_at: float
+        self, message: OutboxRow, way: Way | Unavailable, slot: Slot, claim_ends_at: float
     ) -> tuple[Delivery, datetime | None]:
         """Try one message; the time is when the lane may go on, None for at once."""
         try:
@@ -215,7 +216,7 @@ class LaneService:
             return self._keep_as_failed(message, reason), None
         return self._log_acceptance(message, receipt, claim_ends_at), None
 
-    def _log_acceptance(self, message: OutboxMessage, receipt: Receipt, claim_ends_at: float) -> Delivery:
+    def _log_acceptance(self, message: OutboxRow, receipt: Receipt, claim_ends_at: float) -> Delivery:
         accepted_at = self.clock.now()
         try:
             self._insist(
@@ -230,7 +231,7 @@ class LaneService:
             return self._delivery(message, Result.NOT_LOGGED, reason)
         return replace(self._delivery(message, Result.SENT, receipt.text), remark=receipt.remark)
 
-    def _give_back(self, message: OutboxMessage, reason: str, again_at: datetime) -> Delivery:
+    def _give_back(self, message: OutboxRow, reason: str, again_at: datetime) -> Delivery:
         lane = outbox.Lane(message.channel, message.receiver)
         behind = 0
 
@@ -255,7 +256,7 @@ class LaneService:
         delivery = self._delivery(message, Result.RETRIED, f"{reason}; {at}")
         return replace(delivery, waiting_behind=behind)
 
-    def _keep_as_failed(self, message: OutboxMessage, reason: str) -> Delivery:
+    def _keep_as_failed(self, message: OutboxRow, reason: str) -> Delivery:
         try:
             self._insist(
                 f"message {message.id} was refused for good",
@@ -279,7 +280,7 @@ class LaneService:
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
-    def _delivery(self, message: OutboxMessage, result: Result, reason: str) -> Delivery:
+    def _delivery(self, message: OutboxRow, result: Result, reason: str) -> Delivery:
         level = {Result.SENT: logging.INFO, Result.NOT_LOGGED: logging.ERROR}.get(result, logging.WARNING)
         shown = harmless(reason, 1_000)
         _log.log(level, "message %s by %s to %s: %s: %s", message.id, message.channel, message.receiver, result, shown)

@@ -109,7 +109,8 @@ def writing(engine: Engine) -> Iterator[Session]:
 
     On SQLite it takes the write lock at once (BEGIN IMMEDIATE), so what it reads cannot be stale when it writes.
     """
-    with Session(engine.execution_options(**{_WRITES: True})) as session, session.begin():
+    writer = engine.execution_options(**{_WRITES: True})
+    with Session(writer, expire_on_commit=False) as session, session.begin():  # its rows are read after the end, too
         yield session
 
 

@@ -7,40 +7,25 @@ nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, delete, false, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from offsetguard.model.intervals import Interval
-from offsetguard.store.columns import count_changed, values_of
+from offsetguard.store.columns import count_changed
 from offsetguard.store.models import JudgedIntervalRow, Mode
 
 CLOCKS_DIFFER = timedelta(minutes=1)
 """By so much a row may lie ahead of a clock without either being called wrong."""
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedInterval:
-    """What judging one interval gave."""
-
-    cluster: str
-    interval: Interval
-    judged_at: datetime
-    mode: Mode
-    finding_count: int
-    opened_count: int
-    resolved_count: int
-    message_count: int
-
-
-def record(session: Session, judged: JudgedInterval) -> None:
+def record(session: Session, judged: JudgedIntervalRow) -> None:
     """Add the row, in place of one that lay ahead; raises IntegrityError when the interval was judged already."""
     row = JudgedIntervalRow
-    this = (row.cluster == judged.cluster) & (row.interval_start == judged.interval.start)
+    this = (row.cluster == judged.cluster) & (row.interval_start == judged.interval_start)
     session.execute(delete(row).where(this, row.mode == Mode.AHEAD))
-    session.add(row(**values_of(judged, "interval"), interval_start=judged.interval.start))
+    session.add(judged)
     session.flush()
 
 

@@ -11,11 +11,12 @@ from datetime import datetime
 from enum import StrEnum
 
 from sqlalchemy import JSON, BigInteger, Double, Enum, ForeignKey, Index, Integer, MetaData, String, Text
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 
 from offsetguard.model.forecast import Basis, Kind, Outcome
 from offsetguard.model.incident import EventKind
 from offsetguard.model.notification import Channel
+from offsetguard.model.views import AnyView, read_view
 from offsetguard.store.columns import NAME_LIMIT, UtcDateTime
 
 
@@ -111,8 +112,8 @@ class CycleRow(Base):
     __table_args__ = (Index("ix_cycles_started_at", "started_at"),)
 
 
-class JudgedIntervalRow(Base):
-    """One judged interval of a cluster; its presence makes judging again a no-op."""
+class JudgedIntervalRow(MappedAsDataclass, Base):
+    """What judging one interval of a cluster gave; its presence makes judging again a no-op."""
 
     __tablename__ = "judged_intervals"
 
@@ -200,27 +201,30 @@ class SilenceRow(Base):
     expired_at: Mapped[datetime | None]  # ended before its time
 
 
-class OutboxRow(Base):
-    """One message to one receiver; stays here until it is accepted, and then as long as `store.ageing` says."""
+class OutboxRow(MappedAsDataclass, Base, kw_only=True):
+    """One message to one receiver; stays here until it is accepted, and then as long as `store.ageing` says.
+
+    Whoever reads it has it as it stood then; `claimed_until` identifies the reader's claim.
+    """
 
     __tablename__ = "outbox"
 
-    id: Mapped[int] = mapped_column(_RowNumber, primary_key=True, autoincrement=True)
+    id: Mapped[int] = mapped_column(_RowNumber, primary_key=True, autoincrement=True, init=False)
     idempotency_key: Mapped[str] = mapped_column(String(64), unique=True)
     channel: Mapped[Channel]
-    receiver: Mapped[str]  # mail address or Slack channel
+    receiver: Mapped[str]  # mail address, Slack channel, or Airflow connection of a webhook
     team: Mapped[str]
     cluster: Mapped[str]
     rule_id: Mapped[str]
     thread_key: Mapped[str]
     interval_start: Mapped[datetime]
-    view_json: Mapped[str] = mapped_column(Text)  # model.views.AnyView
+    view_json: Mapped[str] = mapped_column(Text)  # see `view`
     created_at: Mapped[datetime]
     status: Mapped[Status]
-    attempts: Mapped[int]
+    attempts: Mapped[int]  # attempts started, that of a claim included
     next_attempt_at: Mapped[datetime]
-    claimed_until: Mapped[datetime | None]
-    last_error: Mapped[str | None] = mapped_column(Text)
+    claimed_until: Mapped[datetime | None] = mapped_column(default=None)
+    last_error: Mapped[str | None] = mapped_column(Text, default=None)
 
     __table_args__ = (
         Index("ix_outbox_status_next_attempt_at", "status", "next_attempt_at"),
@@ -230,13 +234,18 @@ class OutboxRow(Base):
         Index("ix_outbox_team", "team", "created_at"),
     )
 
+    @property
+    def view(self) -> AnyView:
+        """What the message says; raises pydantic.ValidationError when another version wrote it."""
+        return read_view(self.view_json)
 
-class NotificationLogRow(Base):
+
+class NotificationLogRow(MappedAsDataclass, Base, kw_only=True):
     """A receiver accepted a message: written in the transaction that marks the outbox row as sent."""
 
     __tablename__ = "notification_log"
 
-    id: Mapped[int] = mapped_column(_RowNumber, primary_key=True, autoincrement=True)
+    id: Mapped[int] = mapped_column(_RowNumber, primary_key=True, autoincrement=True, init=False)
     outbox_id: Mapped[int] = mapped_column(_RowNumber, ForeignKey("outbox.id"), unique=True)
     channel: Mapped[Channel]
     receiver: Mapped[str]

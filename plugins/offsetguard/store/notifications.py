@@ -28,7 +28,7 @@ from offsetguard.model.notification import (
     NotifiedIncident,
 )
 from offsetguard.model.verdicts import Severity
-from offsetguard.store.columns import chunks, record_of
+from offsetguard.store.columns import chunks
 from offsetguard.store.database import reading
 from offsetguard.store.models import LastNotificationRow, NotificationLogRow
 
@@ -88,19 +88,7 @@ def recipients_of(session: Session, incident: Incident) -> list[Recipient]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class Acceptance:
-    """One accepted message."""
-
-    outbox_id: int
-    channel: Channel
-    receiver: str
-    thread_key: str
-    accepted_at: datetime
-    receipt: str  # Message-ID of the mail, `channel ts` of the Slack message
-
-
-def thread(engine: Engine, *, thread_key: str, channel: Channel, receiver: str) -> list[Acceptance]:
+def thread(engine: Engine, *, thread_key: str, channel: Channel, receiver: str) -> list[NotificationLogRow]:
     """Return what a receiver accepted in one thread, oldest first: the parent, then its replies."""
     row = NotificationLogRow
     query = (
@@ -109,7 +97,7 @@ def thread(engine: Engine, *, thread_key: str, channel: Channel, receiver: str) 
         .order_by(row.id)
     )
     with reading(engine) as session:
-        return [record_of(Acceptance, one) for one in session.scalars(query)]
+        return list(session.scalars(query))
 
 
 def newest_receipt(engine: Engine, *, channel: Channel, receiver: str) -> str | None:

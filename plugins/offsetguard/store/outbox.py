@@ -25,41 +25,14 @@ from sqlalchemy import ColumnElement, Engine, func, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
 from offsetguard.model.notification import Channel
-from offsetguard.model.views import DIGEST, AnyView, read_view
-from offsetguard.store.columns import count_changed, record_of
+from offsetguard.model.views import DIGEST, AnyView
+from offsetguard.store.columns import count_changed
 from offsetguard.store.database import current_time, reading, writing
 from offsetguard.store.models import NotificationLogRow, OutboxRow, Status
 
 CLAIM_MS = 120_000  # longer than any channel's time-outs together
 MAX_ERROR_LENGTH = 2_000
 WAITS_FOR_EARLIER = "not tried: an earlier message of the same thread, or a digest, has to go first"
-
-
-@dataclass(frozen=True, slots=True)
-class OutboxMessage:
-    """One message to one receiver, as it stood when it was read; `claimed_until` identifies the reader's claim."""
-
-    id: int
-    idempotency_key: str
-    channel: Channel
-    receiver: str  # mail address, Slack channel, or Airflow connection of a webhook
-    team: str
-    cluster: str
-    rule_id: str
-    thread_key: str
-    interval_start: datetime
-    view_json: str
-    created_at: datetime
-    status: Status
-    attempts: int  # attempts started, this claim included
-    next_attempt_at: datetime
-    claimed_until: datetime | None
-    last_error: str | None
-
-    @property
-    def view(self) -> AnyView:
-        """What the message says; raises pydantic.ValidationError when another version wrote it."""
-        return read_view(self.view_json)
 
 
 def enqueue(
@@ -145,13 +118,13 @@ def _change_failed(engine: Engine, ids: Sequence[int] | None, **values: Any) -> 
         return count_changed(session, update(OutboxRow).where(*where).values(**values))
 
 
-def messages(engine: Engine, *, status: Status | None = None, limit: int = 1_000) -> list[OutboxMessage]:
+def messages(engine: Engine, *, status: Status | None = None, limit: int = 1_000) -> list[OutboxRow]:
     """Return rows, newest first, for people who want to know what became of them."""
     query = select(OutboxRow).order_by(OutboxRow.id.desc()).limit(limit)
     if status is not None:
         query = query.where(OutboxRow.status == status)
     with reading(engine) as session:
-        return [record_of(OutboxMessage, row) for row in session.scalars(query)]
+        return list(session.scalars(query))
 
 
 class Lane(NamedTuple):
@@ -173,7 +146,7 @@ def due_lanes(engine: Engine, *, now: datetime) -> list[Lane]:
         return [Lane(Channel(channel), receiver) for channel, receiver in session.execute(query)]
 
 
-def claim_next(engine: Engine, lane: Lane, *, now: datetime, claim_ms: int = CLAIM_MS) -> OutboxMessage | None:
+def claim_next(engine: Engine, lane: Lane, *, now: datetime, claim_ms: int = CLAIM_MS) -> OutboxRow | None:
     """Begin an attempt at the oldest message of a lane whose time has come; nobody else gets it for `claim_ms`."""
     due = (
         select(OutboxRow.id)
@@ -191,10 +164,10 @@ def claim_next(engine: Engine, lane: Lane, *, now: datetime, claim_ms: int = CLA
             attempts=OutboxRow.attempts + 1,
         ):
             return None
-        return record_of(OutboxMessage, session.get_one(OutboxRow, row_id))
+        return session.get_one(OutboxRow, row_id)
 
 
-def mark_accepted(engine: Engine, message: OutboxMessage, *, accepted_at: datetime, receipt: str) -> bool:
+def mark_accepted(engine: Engine, message: OutboxRow, *, accepted_at: datetime, receipt: str) -> bool:
     """Record that the receiver accepted: status and notification log in one transaction.
 
     `receipt`: the mail's Message-ID or the Slack message's `channel ts`. False when it was recorded before.
@@ -221,7 +194,7 @@ def mark_accepted(engine: Engine, message: OutboxMessage, *, accepted_at: dateti
     return sent
 
 
-def mark_retry(engine: Engine, message: OutboxMessage, *, next_attempt_at: datetime, error: str) -> bool:
+def mark_retry(engine: Engine, message: OutboxRow, *, next_attempt_at: datetime, error: str) -> bool:
     """Give the row back for a later attempt; False when the claim had ended and somebody else holds it."""
     with writing(engine) as session:
         return _change(
@@ -233,7 +206,7 @@ def mark_retry(engine: Engine, message: OutboxMessage, *, next_attempt_at: datet
         )
 
 
-def mark_failed(engine: Engine, message: OutboxMessage, *, error: str) -> bool:
+def mark_failed(engine: Engine, message: OutboxRow, *, error: str) -> bool:
     """Keep the row as undeliverable with its reason; False when the claim had ended and somebody else holds it."""
     with writing(engine) as session:
         return _change(
@@ -291,7 +264,7 @@ def _earlier(other: type[OutboxRow], related: ColumnElement[bool]) -> ColumnElem
     return found.correlate(OutboxRow).exists()
 
 
-def _held_by(message: OutboxMessage) -> tuple[ColumnElement[bool], ...]:
+def _held_by(message: OutboxRow) -> tuple[ColumnElement[bool], ...]:
     # attempts grows with each claim, so it tells claims apart even when they end at the same moment
     return (
         OutboxRow.id == message.id,

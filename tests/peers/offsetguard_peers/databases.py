@@ -20,13 +20,9 @@ from typing import Self
 from sqlalchemy import URL, Engine, create_engine, select, text
 
 from offsetguard.model.incident import Incident
-from offsetguard.model.intervals import Interval
 from offsetguard.store import incidents
-from offsetguard.store.columns import record_of
 from offsetguard.store.database import open_database, reading
-from offsetguard.store.judged_intervals import JudgedInterval
 from offsetguard.store.models import IncidentRow, JudgedIntervalRow, NotificationLogRow
-from offsetguard.store.notifications import Acceptance
 from offsetguard_peers.processes import ChildProcess, ReservedPort
 
 _USER = "offsetguard"
@@ -183,15 +179,14 @@ def newest_incidents(engine: Engine) -> list[Incident]:
     return [found[one] for one in ids]
 
 
-def newest_judged(engine: Engine) -> list[JudgedInterval]:
+def newest_judged(engine: Engine) -> list[JudgedIntervalRow]:
     """Return all judged intervals, newest first."""
     query = select(JudgedIntervalRow).order_by(JudgedIntervalRow.interval_start.desc())
     with reading(engine) as session:
-        return [record_of(JudgedInterval, row, interval=Interval(row.interval_start)) for row in session.scalars(query)]
+        return list(session.scalars(query))
 
 
-def newest_accepted(engine: Engine) -> list[Acceptance]:
+def newest_accepted(engine: Engine) -> list[NotificationLogRow]:
     """Return the notification log, newest first."""
     with reading(engine) as session:
-        rows = session.scalars(select(NotificationLogRow).order_by(NotificationLogRow.id.desc()))
-        return [record_of(Acceptance, row) for row in rows]
+        return list(session.scalars(select(NotificationLogRow).order_by(NotificationLogRow.id.desc())))

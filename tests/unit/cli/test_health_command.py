@@ -11,8 +11,7 @@ from sqlalchemy import Engine
 from offsetguard.model.intervals import Interval
 from offsetguard.store import judged_intervals
 from offsetguard.store.database import writing
-from offsetguard.store.judged_intervals import JudgedInterval
-from offsetguard.store.models import Mode
+from offsetguard.store.models import JudgedIntervalRow, Mode
 from offsetguard_peers.command_line import json_lines, run
 from offsetguard_peers.demo.groups import ONE_TEAM
 
@@ -34,7 +33,7 @@ def test_a_cluster_is_well_when_it_was_judged_lately(database: Engine, days_ago:
     ended = datetime.now(UTC) - timedelta(days=days_ago)
     interval = Interval.containing(ended)
     with writing(database) as session:
-        judged_intervals.record(session, JudgedInterval("main", interval, ended, Mode.LIVE, 0, 0, 0, 0))
+        judged_intervals.record(session, JudgedIntervalRow("main", interval.start, ended, Mode.LIVE, 0, 0, 0, 0))
     found = run("health", "--format", "json")
     (verdict,) = json_lines(found)
     assert found.exit_code == len(troubles)

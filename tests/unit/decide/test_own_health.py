@@ -13,8 +13,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.model.notification import Channel
 from offsetguard.store import judged_intervals, outbox
 from offsetguard.store.database import writing
-from offsetguard.store.judged_intervals import JudgedInterval
-from offsetguard.store.models import Mode
+from offsetguard.store.models import JudgedIntervalRow, Mode
 from offsetguard.store.outbox import Lane
 from offsetguard_peers.configs import one_team
 from offsetguard_peers.delivery.world import VIEW
@@ -28,7 +27,7 @@ CONFIG = one_team({name: {"name_servers": ["127.0.0.1:9876"]} for name in ("main
 def judge(engine: Engine, cluster: str, ended: datetime) -> None:
     interval = Interval.containing(ended - MINUTE)
     with writing(engine) as session:
-        judged_intervals.record(session, JudgedInterval(cluster, interval, ended, Mode.LIVE, 0, 0, 0, 0))
+        judged_intervals.record(session, JudgedIntervalRow(cluster, interval.start, ended, Mode.LIVE, 0, 0, 0, 0))
 
 
 def put(engine: Engine, key: str, at: datetime) -> None:

@@ -19,8 +19,7 @@ from offsetguard.model.views import DailyReportView, DataQuality, ForecastQualit
 from offsetguard.store import cycles, incidents, judge_memory, judged_intervals, outbox
 from offsetguard.store.cycles import Cycle
 from offsetguard.store.database import writing
-from offsetguard.store.judged_intervals import JudgedInterval
-from offsetguard.store.models import Mode
+from offsetguard.store.models import JudgedIntervalRow, Mode
 from offsetguard_peers.judging.records import an_incident
 
 DAY = date(2026, 11, 21)
@@ -174,7 +173,7 @@ def test_a_report_says_how_much_of_the_day_was_seen(engine: Engine) -> None:
         for n in minutes:
             interval = Interval(START + timedelta(minutes=n))
             mode = Mode.LATE if n == 7 else Mode.LIVE
-            judged_intervals.record(session, JudgedInterval("demo", interval, interval.end, mode, 0, 0, 0, 0))
+            judged_intervals.record(session, JudgedIntervalRow("demo", interval.start, interval.end, mode, 0, 0, 0, 0))
     failed = Cycle(
         "demo", Interval(START), "run", START, START, None, violations={"OG-Q01": 2, "OG-Q03": 1}, quarantined=5
     )

@@ -21,9 +21,10 @@ from offsetguard.store.models import (
     IncidentEventRow,
     IncidentRow,
     NotificationLogRow,
+    OutboxRow,
     SilenceRow,
 )
-from offsetguard.store.outbox import Lane, OutboxMessage
+from offsetguard.store.outbox import Lane
 from offsetguard_peers.cases.messages import VIEW
 from offsetguard_peers.databases import newest_accepted
 from offsetguard_peers.judging.records import an_incident
@@ -48,7 +49,7 @@ def keep(engine: Engine, name: str, resolved_at: datetime | None = None) -> None
         incidents.save(session, [incident(name, resolved_at)])
 
 
-def claimed(engine: Engine, at: datetime, receiver: str = KEY.receiver) -> OutboxMessage:
+def claimed(engine: Engine, at: datetime, receiver: str = KEY.receiver) -> OutboxRow:
     message = outbox.claim_next(engine, Lane(Channel.MAIL, receiver), now=at)
     assert message is not None
     return message

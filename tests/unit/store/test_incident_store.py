@@ -11,13 +11,11 @@ from sqlalchemy.exc import IntegrityError
 
 from offsetguard.catalogue import Sentence
 from offsetguard.model.incident import Evidence, Incident, Subject
-from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import CannotTell, Explained, QueueEvidence, Severity
 from offsetguard.store import incidents, judged_intervals
 from offsetguard.store.database import reading, writing
-from offsetguard.store.judged_intervals import JudgedInterval
-from offsetguard.store.models import Mode
+from offsetguard.store.models import JudgedIntervalRow, Mode
 from offsetguard_peers.databases import newest_judged
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
@@ -122,9 +120,9 @@ def test_more_ids_than_a_query_takes_are_found(engine: Engine) -> None:
 
 
 def test_an_interval_is_judged_once(engine: Engine) -> None:
-    judged = JudgedInterval("demo", Interval(START), START + 2 * MINUTE, Mode.LATE, 3, 2, 1, 0)
+    judged = JudgedIntervalRow("demo", START, START + 2 * MINUTE, Mode.LATE, 3, 2, 1, 0)
     with writing(engine) as session:
         judged_intervals.record(session, judged)
     assert newest_judged(engine) == [judged]
     with pytest.raises(IntegrityError), writing(engine) as session:
-        judged_intervals.record(session, judged)
+        judged_intervals.record(session, replace(judged))

@@ -15,8 +15,8 @@ from offsetguard.model.notification import Channel
 from offsetguard.model.views import AnyView
 from offsetguard.store import notifications, outbox
 from offsetguard.store.database import current_time, reading, writing
-from offsetguard.store.models import Status
-from offsetguard.store.outbox import Lane, OutboxMessage, due_lanes
+from offsetguard.store.models import OutboxRow, Status
+from offsetguard.store.outbox import Lane, due_lanes
 from offsetguard_peers.cases.messages import VIEW
 from offsetguard_peers.databases import fresh_database
 from offsetguard_peers.waiting import at_once
@@ -43,17 +43,17 @@ def put(
         )
 
 
-def claim(engine: Engine, now: datetime = NOW, lane: Lane = ORDERS) -> OutboxMessage | None:
+def claim(engine: Engine, now: datetime = NOW, lane: Lane = ORDERS) -> OutboxRow | None:
     return outbox.claim_next(engine, lane, now=now, claim_ms=60_000)
 
 
-def claimed(engine: Engine, now: datetime = NOW, lane: Lane = ORDERS) -> OutboxMessage:
+def claimed(engine: Engine, now: datetime = NOW, lane: Lane = ORDERS) -> OutboxRow:
     message = claim(engine, now, lane)
     assert message is not None
     return message
 
 
-def only(engine: Engine) -> OutboxMessage:
+def only(engine: Engine) -> OutboxRow:
     (message,) = outbox.messages(engine)
     return message
 

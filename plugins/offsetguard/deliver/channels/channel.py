@@ -22,7 +22,7 @@ from offsetguard.config.routes import Delivery
 from offsetguard.deliver.in_doubt import Slot
 from offsetguard.model.errors import DeliveryError
 from offsetguard.model.notification import Channel
-from offsetguard.store.outbox import OutboxMessage
+from offsetguard.store.models import OutboxRow
 
 LIMIT_S = 90.0  # shorter than a claim in the outbox lasts: nobody else may try the same message meanwhile
 _LONGEST_TIMEOUT_S = 3_600.0
@@ -104,7 +104,7 @@ class Way(ABC):
         """Open the channel by a connection that has what it needs; raises Malformed."""
 
     @abstractmethod
-    def deliver(self, message: OutboxMessage, handover: Handover) -> Receipt:
+    def deliver(self, message: OutboxRow, handover: Handover) -> Receipt:
         """Hand a message over; returns the receipt once its receiver has accepted all of it.
 
         Where the receiver cannot be asked later what it has, the slot of `handover` may be taken when this returns or
@@ -119,7 +119,7 @@ class Unavailable:
 
     reason: str  # names the connection and says what to do
 
-    def deliver(self, message: OutboxMessage, handover: Handover) -> Receipt:
+    def deliver(self, message: OutboxRow, handover: Handover) -> Receipt:
         """Say that nothing can be handed over."""
         del message, handover
         raise DeliveryError(self.reason, permanent=False)

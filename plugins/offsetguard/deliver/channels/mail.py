@@ -29,7 +29,7 @@ from offsetguard.deliver.in_doubt import LONGEST_WAIT_S
 from offsetguard.deliver.messages.mail import render_mail
 from offsetguard.model.errors import DeliveryError
 from offsetguard.model.notification import Channel
-from offsetguard.store.outbox import OutboxMessage
+from offsetguard.store.models import OutboxRow
 
 _CONVERSATION_STEPS = 3  # a whole conversation may last this many time-outs
 
@@ -120,7 +120,7 @@ class MailChannel(Way):
             delivery.mail_from,
         )
 
-    def deliver(self, message: OutboxMessage, handover: Handover) -> Receipt:
+    def deliver(self, message: OutboxRow, handover: Handover) -> Receipt:
         """Send a message as a mail."""
         mail = render_mail(
             message.view,

@@ -47,7 +47,7 @@ from offsetguard.model.errors import DeliveryError
 from offsetguard.model.notification import Channel
 from offsetguard.model.views import MessageView
 from offsetguard.store import notifications
-from offsetguard.store.outbox import OutboxMessage
+from offsetguard.store.models import OutboxRow
 
 _PARENT_IS_GONE = {"thread_not_found", "message_not_found"}
 _NOT_TO_BE_EDITED = {
@@ -129,7 +129,7 @@ class SlackChannel(Way):
         """Open a workspace by its bot token (`xoxb-...`, scope chat:write); `options`: of `WebClient`."""
         return cls(WebClient(token=token, retry_handlers=[], **options))
 
-    def deliver(self, message: OutboxMessage, handover: Handover) -> Receipt:
+    def deliver(self, message: OutboxRow, handover: Handover) -> Receipt:
         """Post the parent of a thread, or edit it and reply below it: the log knows the parent."""
         rendered = rendered_for_slack(message)
         engine, channel, receiver = handover.engine, message.channel, message.receiver
@@ -286,7 +286,7 @@ class _Attempt:
             raise TimeoutError  # nobody waits for it
 
 
-def rendered_for_slack(message: OutboxMessage) -> SlackMessage:
+def rendered_for_slack(message: OutboxRow) -> SlackMessage:
     """Return what a message says in Slack; raises TypeError for a digest or a report, which are for mail only."""
     view = message.view
     if not isinstance(view, MessageView):

@@ -35,7 +35,7 @@ from offsetguard.deliver.channels.slack import USUAL_WAIT_S, rendered_for_slack,
 from offsetguard.deliver.messages.slack import SlackMessage
 from offsetguard.model.errors import DeliveryError
 from offsetguard.model.notification import Channel
-from offsetguard.store.outbox import OutboxMessage
+from offsetguard.store.models import OutboxRow
 
 _WEBHOOK_IS_GONE = {"no_service", "no_service_id", "no_active_hooks", "no_team", "team_disabled", "invalid_token"}
 _DO_NEXT = {
@@ -90,7 +90,7 @@ class SlackWebhookChannel(Way):
         proxy = connection.extra.get("proxy") or None
         return cls(connection.conn_id, url, math.ceil(connection.timeout_s), proxy)
 
-    def deliver(self, message: OutboxMessage, handover: Handover) -> Receipt:
+    def deliver(self, message: OutboxRow, handover: Handover) -> Receipt:
         """Post a message."""
         rendered = rendered_for_slack(message)
         handover.slot.enter()

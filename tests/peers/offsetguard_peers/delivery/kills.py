@@ -23,7 +23,7 @@ from offsetguard.deliver.deliver import deliver_due
 from offsetguard.model.views import IncidentView, MessageView
 from offsetguard.store import outbox
 from offsetguard.store.database import open_database
-from offsetguard.store.models import Status
+from offsetguard.store.models import OutboxRow, Status
 from offsetguard_peers.databases import PostgresServer, postgresql_binaries
 from offsetguard_peers.delivery.world import (
     NOW,
@@ -109,7 +109,7 @@ class KillTrials:
         channels = (f"#{message.channel.name}" for message in posted if not message.through_webhook)
         return Counter(_KEY.findall(text)[0] for text in texts) + Counter(channels)
 
-    def _rows(self, count: int) -> list[outbox.OutboxMessage]:
+    def _rows(self, count: int) -> list[OutboxRow]:
         return outbox.messages(self.world.engine, limit=count)
 
 

@@ -20,6 +20,7 @@ from offsetguard.model.notification import Channel
 from offsetguard.model.views import MessageView
 from offsetguard.store import outbox
 from offsetguard.store.database import connect, writing
+from offsetguard.store.models import OutboxRow
 from offsetguard_peers.cases import messages
 from offsetguard_peers.databases import newest_accepted
 from offsetguard_peers.slack.server import SlackServer
@@ -85,7 +86,7 @@ class DeliveryWorld:
         assert len(log) == len(self.smtp.mails) + len(self.slack.messages)
         return sorted(entry.receiver for entry in log)
 
-    def rows(self) -> dict[str, outbox.OutboxMessage]:
+    def rows(self) -> dict[str, OutboxRow]:
         """Return the outbox by idempotency key."""
         return {row.idempotency_key: row for row in outbox.messages(self.engine, limit=100_000)}
 
