@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from offsetguard.judge.windows.rules import WINDOW_RULES, QueueContext
 from offsetguard.model.verdicts import QueueVerdict, State
 from offsetguard.tables.queue_state import WINDOW
 from offsetguard_peers.cases.running import for_each, read_cases
+from offsetguard_peers.facts.answers import figures_of, states_of
 
 CASES: list[dict[str, Any]] = read_cases(Path(__file__).parent / "window_cases.yml")
 START_MS = 1_795_000_000_000
@@ -79,6 +80,16 @@ def test_the_table_of_cases(verdicts: dict[str, QueueVerdict], case: dict[str, A
     assert found == case["expect"], (verdict.rule, verdict.reason, dict(verdict.figures))
     assert verdict.state is WINDOW_RULES[verdict.rule].state
     assert "unknown" not in verdict.reason
+
+
+def test_whatever_is_not_well_is_a_suspect(verdicts: dict[str, QueueVerdict]) -> None:
+    """Only suspects are judged at all."""
+    queues = {case["why"]: given(case) for case in CASES}
+    queues = {why: queue for why, queue in queues.items() if queue.history() and verdicts[why].state is not State.OK}
+    states = states_of([queue.history() for queue in queues.values()])
+    moments = [datetime.fromtimestamp(queue.now_ms / 1000, UTC) for queue in queues.values()]
+    suspects = [one["suspect"] for one in figures_of(states, moments)]
+    assert [why for why, suspect in zip(queues, suspects, strict=True) if not suspect] == []
 
 
 def test_every_state_has_a_case() -> None:
