@@ -334,15 +334,15 @@ def _of_queues(given: list[GivenQueue]) -> list[Answer]:
             "lost": verdict.lost,
             "lag_ms": verdict.lag_ms,
             "samples_used": verdict.samples_used,
-            "drain_ms": verdict.drain_ms,
-            "loss_ms": verdict.loss_ms,
+            "drain_ms": verdict.drain and verdict.drain.range_ms,
+            "loss_ms": verdict.loss and verdict.loss.range_ms,
         }
         for verdict in explain_queues(given)
     ]
 
 
 def _of_time_lags(given: list[CurvePlace]) -> list[Answer]:
-    return [{"lag_ms": found.lag_ms, "reason": found.basis.value} for found in time_lags(given)]
+    return [{"lag_ms": found.lag_ms, "reason": found.basis} for found in time_lags(given)]
 
 
 def _of_notification(given: Any) -> Answer:

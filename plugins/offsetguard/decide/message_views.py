@@ -70,10 +70,9 @@ def message_view(
     interval_start: datetime,
     thread_key: str,
     config: Config,
-    context: MessageContext | None = None,
+    context: MessageContext,
 ) -> MessageView:
     """Return what one message says; `firing`: worst first; `resolved` comes with how each ended."""
-    context = context or MessageContext()
     page_url = config.delivery.page_url
     locale = Locale.of(context.language, context.time_zone)
     one_of = _IncidentWriter(context, page_url, interval_start, catalogue(locale))

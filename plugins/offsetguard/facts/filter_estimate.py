@@ -26,7 +26,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from offsetguard.facts.interval import QueueFacts
 from offsetguard.tables.group_facts import GroupFacts
@@ -41,14 +40,6 @@ REPRESENTED = 0.5  # of what was counted: so much at least must come from the qu
 _POP = "pop"  # of `GroupFacts.consumption`
 
 
-class FilterBasis(StrEnum):
-    """What the share that matches was measured on."""
-
-    CACHES = "caches"  # cached / from the oldest cached one to the newest, queue by queue
-    CLIENTS = "clients"  # finished and cached / committed and in flight
-    GET_RATES = "get_rates"  # handed out by all replicas / committed
-
-
 @dataclass(frozen=True, slots=True)
 class Measured:
     """What was counted: of `counted` messages that went by, about `matched` matched; `slack` of them are uncertain."""
@@ -56,7 +47,6 @@ class Measured:
     matched: float
     counted: float
     timed: float  # of the counted ones, those that a rate told
-    basis: FilterBasis
     slack: float = 0.0
 
     @property
@@ -81,10 +71,6 @@ class FilterEstimate:
     low: int
     high: int
     hit_ratio: float  # 0..1
-    hit_ratio_low: float
-    hit_ratio_high: float
-    counted: int  # messages that went by while the share was measured
-    basis: FilterBasis
 
 
 def estimate_for(group: GroupFacts, queues: Sequence[QueueFacts], *, topic_count: int) -> FilterEstimate | None:
@@ -115,18 +101,9 @@ def _of_caches(group: GroupFacts, queues: Sequence[QueueFacts]) -> FilterEstimat
     lag = sum(queue.offsets.effective_lag or 0 for queue, _ in measured)
     if not found or group.effective_lag is None or lag < NEARLY_ALL * group.effective_lag:
         return None
-    low, high = sum(one.low for one in found), sum(one.high for one in found)
     matching = sum(one.matching for one in found)
-    return FilterEstimate(
-        matching=matching,
-        low=low,
-        high=high,
-        hit_ratio=matching / lag,
-        hit_ratio_low=low / lag,
-        hit_ratio_high=min(1.0, high / lag),
-        counted=sum(one.counted for one in found),
-        basis=FilterBasis.CACHES,
-    )
+    low, high = sum(one.low for one in found), sum(one.high for one in found)
+    return FilterEstimate(matching, low, high, matching / lag)
 
 
 def _of_cache(queue: QueueFacts) -> FilterEstimate | None:
@@ -135,8 +112,7 @@ def _of_cache(queue: QueueFacts) -> FilterEstimate | None:
     if lag <= 0 or first is None or last is None or cached is None or cached < LEAST_CACHED or last <= first:
         return None
     went_by = float(last - first + 1)
-    measured = Measured(min(float(cached), went_by), went_by, 0.0, FilterBasis.CACHES)
-    return estimate_matching(lag=lag, measured=measured)
+    return estimate_matching(lag=lag, measured=Measured(min(float(cached), went_by), went_by, timed=0.0))
 
 
 def _are_counted(group: GroupFacts, queues: Sequence[QueueFacts]) -> bool:
@@ -177,11 +153,11 @@ def measure(
         held, in_flight = (cached, inflight) if cached is not None and inflight is not None and inflight > 0 else (0, 0)
         counted = committed + in_flight
         matched = finished_tps * RATE_SECONDS + held
-        return Measured(matched, counted, committed, FilterBasis.CLIENTS) if counted >= 1 else None
+        return Measured(matched, counted, committed) if counted >= 1 else None
     if hit_ratio is None or committed < 1:
         return None
     slack = float(PULL_BATCH_SIZE * queue_count)
-    return Measured(hit_ratio * committed, committed, committed, FilterBasis.GET_RATES, slack)
+    return Measured(hit_ratio * committed, committed, committed, slack)
 
 
 def estimate_matching(*, lag: int | None, measured: Measured | None) -> FilterEstimate | None:
@@ -194,10 +170,6 @@ def estimate_matching(*, lag: int | None, measured: Measured | None) -> FilterEs
         low=math.floor(lag * low),
         high=math.ceil(lag * high),
         hit_ratio=measured.share,
-        hit_ratio_low=low,
-        hit_ratio_high=high,
-        counted=round(measured.counted),
-        basis=measured.basis,
     )
 
 

@@ -15,13 +15,11 @@ from offsetguard.facts.parameters import unfold
 from offsetguard.model.fact_records import Absences, BrokerMark, CollectionGap, UnseenBrokerFacts
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
-from offsetguard.model.verdicts import QueueVerdict, State
+from offsetguard.model.verdicts import QueueVerdict
 from offsetguard.tables import (
     BROKER_FACTS,
-    CLUSTER_FACTS,
     GROUP_FACTS,
     GROUP_SNAPSHOTS,
-    INVARIANT_RESULTS,
     LOCK_WAIT_FACTS,
     LOG_LINE_FACTS,
     OFFSET_MOVE_FACTS,
@@ -31,10 +29,9 @@ from offsetguard.tables import (
     TRAFFIC_BASELINES,
     Table,
 )
-from offsetguard.tables.broker_facts import BrokerFacts, ClusterFacts
+from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.columns import ClientSummary
 from offsetguard.tables.facts import Baseline, OffsetMoveFacts, QueueFigures, TopicFacts
-from offsetguard.tables.gate import InvariantResult
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.log_facts import LockWaitFacts, LogLineFacts, SubscriptionFacts
 from offsetguard.tables.queue_state import QueueState
@@ -83,7 +80,6 @@ class IntervalFacts:
     queues: tuple[QueueFacts, ...] = ()
     groups: tuple[GroupFacts, ...] = ()
     offset_moves: tuple[OffsetMoveFacts, ...] = ()
-    invariant_results: tuple[InvariantResult, ...] = ()
     gaps: tuple[CollectionGap, ...] = ()
     unseen_broker_names: frozenset[str] = field(default_factory=frozenset)  # masters that gave no offsets
     unseen_brokers: tuple[UnseenBrokerFacts, ...] = ()
@@ -92,7 +88,6 @@ class IntervalFacts:
     logs_read: bool = False  # logs of brokers or clients: without lines they said nothing
     topics: tuple[TopicFacts, ...] = ()
     brokers: tuple[BrokerFacts, ...] = ()
-    cluster_facts: ClusterFacts | None = None  # None: nothing was seen
     lock_waits: tuple[LockWaitFacts, ...] = ()
     subscriptions: tuple[SubscriptionFacts, ...] = ()
     broker_marks: tuple[BrokerMark, ...] = ()  # oldest first; given by the judge: facts of one interval have none
@@ -100,8 +95,6 @@ class IntervalFacts:
     log_lines: tuple[LogLineFacts, ...] = ()
     online_groups: tuple[OnlineGroupFacts, ...] = ()
     config_problem: str | None = None  # given by the judge: what is wrong with the configuration file, by lines
-    queue_states: Mapping[tuple[str, str], Mapping[State, int]] | None = field(default=None, compare=False)
-    """By (consumer group, topic), how many suspect queues are in each state; None: not judged yet."""
 
 
 def facts_of(
@@ -120,13 +113,11 @@ def facts_of(
         groups=records(GROUP_FACTS, GroupFacts),
         topics=records(TOPIC_FACTS, TopicFacts),
         brokers=records(BROKER_FACTS, BrokerFacts),
-        cluster_facts=next(iter(records(CLUSTER_FACTS, ClusterFacts)), None),
         offset_moves=records(OFFSET_MOVE_FACTS, OffsetMoveFacts),
         lock_waits=records(LOCK_WAIT_FACTS, LockWaitFacts),
         subscriptions=records(SUBSCRIPTION_FACTS, SubscriptionFacts),
         log_lines=records(LOG_LINE_FACTS, LogLineFacts),
         online_groups=tuple(online_groups_of(rows(GROUP_SNAPSHOTS))),
-        invariant_results=records(INVARIANT_RESULTS, InvariantResult),
         gaps=manifest.gap_facts(),
         unseen_brokers=tuple(one.as_fact() for one in manifest.unseen_brokers),
         traffic_hours=tuple(one for row in rows(TRAFFIC_BASELINES) for one in traffic_hour_of(row)),

@@ -35,7 +35,6 @@ from offsetguard.tables import (
     CLIENT_SNAPSHOTS,
     GROUP_FACTS,
     GROUP_SNAPSHOTS,
-    INVARIANT_RESULTS,
     LOCK_WAIT_FACTS,
     LOG_EVENTS,
     LOG_LINE_FACTS,
@@ -48,7 +47,6 @@ from offsetguard.tables import (
     TRAFFIC_BASELINES,
     Table,
 )
-from offsetguard.tables.facts import TopicFacts
 from offsetguard.tables.group_facts import GroupFacts
 
 COUNTED_OVER = INTERVAL_LENGTH  # as the pipeline, which compares intervals; brokers' rates cover as much
@@ -80,7 +78,6 @@ def facts_from_snapshot(
         LOCK_WAIT_FACTS: have_lines,
         SUBSCRIPTION_FACTS: have_lines or len(tables.get(CLIENT_SNAPSHOTS.name, ())) > 1,
         LOG_LINE_FACTS: have_lines,
-        INVARIANT_RESULTS: False,
         TRAFFIC_BASELINES: False,
     }
 
@@ -178,8 +175,11 @@ def _with_written(facts: IntervalFacts, since: Sequence[Snapshot], last: Snapsho
     """Add messages per second of topics; `since`: the rounds from the base round on, without the last."""
     ends = _by_key(last, TOPIC_QUEUE_SNAPSHOTS, _TOPIC_QUEUE)
     ends_before = _rows_before(since, ends, TOPIC_QUEUE_SNAPSHOTS, _TOPIC_QUEUE, ("max_offset",))
-    written = _added_up(_rates(ends_before, ends, "max_offset", "read_at"), 1)
-    return replace(facts, topics=tuple(_rated_topic(one, written) for one in facts.topics))
+    written: defaultdict[str, list[float | None]] = defaultdict(list)
+    for (topic, *_), rate in _rates(ends_before, ends, "max_offset", "read_at").items():
+        written[topic].append(rate)
+    topics = (replace(one, produce_tps=sum_of_known(written[one.topic])) for one in facts.topics)
+    return replace(facts, topics=tuple(topics))
 
 
 def _by_key(one: Snapshot, table: Table, key: Sequence[str]) -> dict[_Key, Row]:
@@ -204,25 +204,12 @@ def _rates(
     before: Mapping[_Key, Row | None], rows: Mapping[_Key, Row], figure: str, read_at: str
 ) -> dict[_Key, float | None]:
     """Return by key how much a figure grew per second; `read_at`: the column of when it was read."""
-    return {place: _rate(before.get(place), row, figure, read_at) for place, row in rows.items()}
-
-
-def _rate(before: Row | None, now: Row, figure: str, read_at: str) -> float | None:
-    if before is None:
-        return None
-    return per_second(growth(now[figure], before[figure]), milliseconds_between(before[read_at], now[read_at]))
-
-
-def _added_up(rates: Mapping[_Key, float | None], parts: int) -> dict[_Key, float | None]:
-    """Return the sums over all keys that begin with the same parts."""
-    found: defaultdict[_Key, list[float | None]] = defaultdict(list)
-    for key, rate in rates.items():
-        found[key[:parts]].append(rate)
-    return {key: sum_of_known(some) for key, some in found.items()}
-
-
-def _rated_topic(topic: TopicFacts, produced: Mapping[_Key, float | None]) -> TopicFacts:
-    return replace(topic, produce_tps=produced.get((topic.topic,)))
+    rates: dict[_Key, float | None] = dict.fromkeys(rows)
+    for place, now in rows.items():
+        if (one := before.get(place)) is not None:
+            elapsed_ms = milliseconds_between(one[read_at], now[read_at])
+            rates[place] = per_second(growth(now[figure], one[figure]), elapsed_ms)
+    return rates
 
 
 def _with_counters(groups: Iterable[GroupFacts], rounds: Iterable[Snapshot]) -> Iterable[GroupFacts]:

@@ -7,8 +7,6 @@ that somebody gives. A query costs as much for thousands of offsets as for one: 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -22,26 +20,11 @@ Point = tuple[int, int]
 _LATEST_MS = 253_402_300_799_999  # the end of the year 9999
 
 
-class Basis(StrEnum):
-    """How an age is known, or why it is not."""
-
-    END_REACHED = "end_reached"  # nothing waits
-    INTERPOLATED = "interpolated"
-    EXTRAPOLATED = "extrapolated"
-    OFFSET_UNKNOWN = "offset_unknown"
-    CURVE_UNKNOWN = "curve_unknown"  # no sample of the max offset
-    BEFORE_CURVE = "before_curve"  # older than the curve and one curve's length before it
-
-
-_BASES = {one.value: one for one in Basis}
-
-
-@dataclass(frozen=True, slots=True)
-class TimeLag:
-    """An age and how it is known; None = unknown."""
+class TimeLag(NamedTuple):
+    """An age and how it is known, or why it is not; None = unknown."""
 
     lag_ms: int | None
-    basis: Basis
+    basis: str  # end_reached, interpolated, extrapolated; offset_unknown, curve_unknown, before_curve (too old for it)
 
 
 class CurvePlace(NamedTuple):
@@ -59,7 +42,7 @@ def time_lags(places: Sequence[CurvePlace]) -> list[TimeLag]:
     engine = DuckDBEngine()
     engine.add("queue_curves", _queue_curves(places))
     found = {row["number"]: row["ages"][0] for row in engine.rows("time_lags")}
-    return [TimeLag(found[number]["lag_ms"], _BASES[found[number]["basis"]]) for number in range(len(places))]
+    return [TimeLag(found[number]["lag_ms"], found[number]["basis"]) for number in range(len(places))]
 
 
 def _queue_curves(places: Sequence[CurvePlace]) -> pa.Table:

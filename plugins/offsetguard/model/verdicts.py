@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 
+from offsetguard.model.forecast import Forecast
 from offsetguard.model.offsets import MessageQueue
 
 
@@ -59,7 +60,7 @@ _RANKS = {state: rank for rank, state in enumerate(State)}
 
 @dataclass(frozen=True, slots=True)
 class QueueVerdict:
-    """The state of one queue; None = unknown, ranges are (low, high) in ms from now on."""
+    """The state of one queue; None = unknown."""
 
     state: State
     rule: str  # id of the window rule that fired, e.g. end_reached_recently
@@ -69,14 +70,9 @@ class QueueVerdict:
     lost: int | None = None
     lag_ms: int | None = None  # age of the oldest message that was not consumed
     samples_used: int = 0
-    drain_ms: tuple[int, int] | None = None
-    loss_ms: tuple[int, int] | None = None
+    drain: Forecast | None = None
+    loss: Forecast | None = None
     figures: Mapping[str, Figure] = field(default_factory=lambda: MappingProxyType({}), hash=False)
-
-
-def worst(states: Mapping[State, int]) -> State | None:
-    """Return the most severe of some states with their counts; None = there are none."""
-    return min((state for state, count in states.items() if count), key=lambda state: state.rank, default=None)
 
 
 @dataclass(frozen=True, slots=True)

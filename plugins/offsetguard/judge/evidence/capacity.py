@@ -103,7 +103,7 @@ def _is_behind(queue: QueueFacts, group: GroupFacts, policy: EffectivePolicy) ->
     lag, verdict = queue.offsets.effective_lag or 0, queue.verdict
     if lag <= 0 or verdict is None or verdict.rule not in _LASTING or queue.consume_tps == 0:
         return False
-    soon = verdict.drain_ms is not None and verdict.drain_ms[1] <= policy.window_ms
+    soon = verdict.drain is not None and verdict.drain.high_ms <= policy.window_ms
     return 2 * lag * group.queue_count >= (group.effective_lag or 0) and not soon
 
 

@@ -102,16 +102,10 @@ def drained_before(drained: Forecast | None, lost: Forecast) -> bool:
     return drained.high_ms < lost.low_ms or (may_be_first and lost.high_ms >= FURTHEST_MS)
 
 
-def stated_in(verdict: QueueVerdict, kind: str) -> Forecast | None:
-    """Return the forecast, "drain" or "loss", that a verdict states."""
-    range_ms, basis = getattr(verdict, f"{kind}_ms"), verdict.figures.get(f"{kind}_basis")
-    return None if range_ms is None or basis is None else Forecast(range_ms[0], range_ms[1], Basis(str(basis)))
-
-
 def group_drain(verdicts: Iterable[QueueVerdict]) -> Forecast | None:
     """Return when the last queue of a group is drained; None: nothing old waits, or of one queue nobody knows."""
     behind = [verdict for verdict in verdicts if _is_behind(verdict)]
-    known = [one for verdict in behind if (one := stated_in(verdict, "drain")) is not None]
+    known = [verdict.drain for verdict in behind if verdict.drain is not None]
     if not known or len(known) < len(behind):
         return None
     last = max(known, key=lambda one: one.high_ms)
@@ -120,7 +114,7 @@ def group_drain(verdicts: Iterable[QueueVerdict]) -> Forecast | None:
 
 def group_loss(verdicts: Iterable[QueueVerdict]) -> Forecast | None:
     """Return when the first queue of a group loses messages; None: none does within FURTHEST_MS, or nobody knows."""
-    known = [one for verdict in verdicts if (one := stated_in(verdict, "loss")) is not None]
+    known = [verdict.loss for verdict in verdicts if verdict.loss is not None]
     if not known:
         return None
     first = min(known, key=lambda one: one.low_ms)

@@ -17,6 +17,7 @@ from datetime import timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge.evidence.lookups import each_group
 from offsetguard.judge.rule import Finding, Rule, Severity, Texts
 from offsetguard.sources.rocketmq.codes import version_name
 
@@ -50,18 +51,15 @@ RULE = Rule(
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per consumer group, whatever its topics."""
-    seen: set[str] = set()
-    for group in facts.groups:
+    for group in each_group(facts):
         versions = _mixed(group.client_versions or ())
         rolling = group.newest_client_start_at is not None and facts.now - group.newest_client_start_at < _ROLLING
-        if group.consumer_group in seen or not versions or rolling or group.system_group:
-            continue
-        seen.add(group.consumer_group)
-        yield RULE.finding(
-            facts,
-            about=(group.consumer_group, None),
-            figures={"versions": ", ".join(versions), "online_client_count": group.online_client_count},
-        )
+        if versions and not rolling:
+            yield RULE.finding(
+                facts,
+                about=(group.consumer_group, None),
+                figures={"versions": ", ".join(versions), "online_client_count": group.online_client_count},
+            )
 
 
 def _mixed(client_versions: Sequence[str]) -> list[str]:

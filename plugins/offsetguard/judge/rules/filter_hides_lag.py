@@ -19,7 +19,7 @@ from offsetguard.facts.filter_estimate import FilterEstimate, estimate_for
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.lookups import lag_evidence, queues_by_group
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, State, Texts
-from offsetguard.judge.windows.windows import above_limit, states_of
+from offsetguard.judge.windows.windows import above_limit
 from offsetguard.tables.group_facts import GroupFacts
 
 HIDES_LITTLE = 0.5
@@ -85,7 +85,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         yield RULE.finding(
             facts,
             about=(group.consumer_group, group.topic),
-            variant="behind" if _is_behind(facts, group, estimate, policy) else "default",
+            variant="behind" if _is_behind(group, own, estimate, policy) else "default",
             figures={
                 "effective_lag": group.effective_lag,
                 "lag_ms": group.lag_ms,
@@ -109,11 +109,13 @@ def _topic_counts(facts: IntervalFacts) -> Counter[str]:
     return Counter(one.consumer_group for one in facts.groups if not one.topic.startswith("%RETRY%"))
 
 
-def _is_behind(facts: IntervalFacts, group: GroupFacts, estimate: FilterEstimate, policy: EffectivePolicy) -> bool:
+def _is_behind(
+    group: GroupFacts, queues: Sequence[QueueFacts], estimate: FilterEstimate, policy: EffectivePolicy
+) -> bool:
     """Whether the group is in trouble however few messages match: too many do, they are too old, or it stands still."""
-    states = states_of(facts, group.consumer_group, group.topic)
+    standing = any(queue.verdict is not None and queue.verdict.state in _BEHIND for queue in queues)
     too_old = group.lag_ms is not None and group.lag_ms > policy.max_lag_ms
-    return estimate.high > policy.max_lag_messages or too_old or any(states[state] for state in _BEHIND)
+    return estimate.high > policy.max_lag_messages or too_old or standing
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:

@@ -16,6 +16,7 @@ from datetime import timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge.evidence.lookups import each_group
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.judge.windows.rules import POP
 from offsetguard.tables.group_facts import GroupFacts
@@ -85,12 +86,7 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
 
 
 def _pop_groups(facts: IntervalFacts) -> Iterator[GroupFacts]:
-    """Yield one row of each POP group: the figures stand on each of its topics' rows."""
-    seen: set[str] = set()
-    for group in facts.groups:
-        if group.consumption == POP and not group.system_group and group.consumer_group not in seen:
-            seen.add(group.consumer_group)
-            yield group
+    return (group for group in each_group(facts) if group.consumption == POP)
 
 
 def _topic(facts: IntervalFacts, group: GroupFacts) -> str | None:

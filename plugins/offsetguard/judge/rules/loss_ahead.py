@@ -158,8 +158,7 @@ def _risks(judged: JudgedGroup) -> Iterator[tuple[Forecast, QueueFacts]]:
     for queue in judged.queues:
         if queue.verdict is None or queue.verdict.state is State.LOST:
             continue
-        loss = forecasts.stated_in(queue.verdict, "loss")
-        drain = forecasts.stated_in(queue.verdict, "drain")
+        loss, drain = queue.verdict.loss, queue.verdict.drain
         near = loss is not None and loss.low_ms <= judged.policy.loss_horizon_ms
         if loss is not None and near and not forecasts.drained_before(drain, loss):
             yield loss, queue

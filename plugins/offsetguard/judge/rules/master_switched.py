@@ -27,7 +27,6 @@ from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.lookups import (
     master_changes,
     message_models,
-    name_servers_of,
     queue_name,
     queues_by_group,
 )
@@ -136,7 +135,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     if not changed:
         return
     found, models = causes(facts, config), message_models(facts)
-    yield _of_masters(facts, config, changed, [one for each in found.values() for one in each.read_again])
+    yield _of_masters(facts, changed, [one for each in found.values() for one in each.read_again])
     queues = queues_by_group(facts)
     cut_topics = {topic for (_, topic), one in found.items() if one.cut_queues or one.cut_requests}
     for (consumer_group, topic), one in found.items():
@@ -154,7 +153,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             variant="skipped" if skipped else "cut",
             state="LOST",
             figures={
-                **_figures(facts, config, concerned or changed),
+                **_figures(facts, concerned or changed),
                 **_cut_figures(one),
                 **(_skip_figures(skipped) if skipped else {}),
             },
@@ -165,7 +164,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 
 
 def _of_masters(
-    facts: IntervalFacts, config: Config, changed: Mapping[str, datetime], read_again: Sequence[OffsetMoveFacts]
+    facts: IntervalFacts, changed: Mapping[str, datetime], read_again: Sequence[OffsetMoveFacts]
 ) -> Finding:
     groups = sorted({move.consumer_group for move in read_again})
     again = {"repeated": move_figures(read_again)["repeated"]} if read_again else {}
@@ -173,7 +172,7 @@ def _of_masters(
         facts,
         variant="read_again" if read_again else "default",
         figures={
-            **_figures(facts, config, changed),
+            **_figures(facts, changed),
             **again,
             **({"group_count": len(groups), "groups": names(groups)} if groups else {}),
         },
@@ -183,13 +182,12 @@ def _of_masters(
     )
 
 
-def _figures(facts: IntervalFacts, config: Config, changed: Mapping[str, datetime]) -> dict[str, Figure]:
+def _figures(facts: IntervalFacts, changed: Mapping[str, datetime]) -> dict[str, Figure]:
     masters = [one for one in facts.brokers if one.broker_id == 0 and one.broker_name in changed]
     return {
         "brokers": names(sorted(changed)),
         "addresses": names(sorted(one.address for one in masters if one.address)),
         "changed_at": max(changed.values()),
-        "name_servers": name_servers_of(config, facts.cluster),
     }
 
 

@@ -19,7 +19,7 @@ from datetime import datetime
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge.evidence.lookups import message_models, queues_by_group
+from offsetguard.judge.evidence.lookups import each_group, message_models, queues_by_group
 from offsetguard.judge.evidence.rebalance_spells import REBALANCE_ROUNDS
 from offsetguard.judge.rule import CannotTell, Explains, Finding, QueueEvidence, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.model.offsets import MessageQueue
@@ -239,10 +239,7 @@ def _listed(expressions: tuple[str, ...]) -> str:
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Say of which groups that were looked at in detail not all clients told what they subscribe to."""
-    seen = set()
-    for group in facts.groups:
+    for group in each_group(facts):
         online, told = group.online_client_count or 0, group.told_client_count or 0
-        asked = group.in_detail and group.consumption != "pop" and not group.system_group
-        if asked and online > 1 and told < online and group.consumer_group not in seen:
-            seen.add(group.consumer_group)
+        if group.in_detail and group.consumption != "pop" and online > 1 and told < online:
             yield RULE.cannot_tell(Sentence("subscriptions_partly_told"), consumer_group=group.consumer_group)

@@ -20,7 +20,6 @@ nothing unknown is ever taken for zero. Every queue that is not OK is a suspect 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -71,12 +70,11 @@ def _judged_by(figures: WindowFigures, context: QueueContext) -> QueueVerdict:
 
 
 def judge_queues(facts: IntervalFacts, config: Config) -> IntervalFacts:
-    """Return the facts with a verdict on every suspect queue, and how many queues of each group are in each state."""
+    """Return the facts with a verdict on every suspect queue."""
     groups = {(one.consumer_group, one.topic): one for one in facts.groups}
     contexts = {pair: _context(group) for pair, group in groups.items()}
     policies = {name: config.policy(facts.cluster, name) for name in {one.consumer_group for one in facts.queues}}
     retentions, tiered = broker_retentions.retentions(facts, config), tiered_broker_names(facts)
-    states: defaultdict[tuple[str, str], Counter[State]] = defaultdict(Counter)
     given = []
     for queue in facts.queues:
         pair = queue.consumer_group, queue.message_queue.topic
@@ -87,16 +85,8 @@ def judge_queues(facts: IntervalFacts, config: Config) -> IntervalFacts:
             tiered=queue.message_queue.broker_name in tiered,
         )
         given.append(GivenWindow(queue.window, context, policies[queue.consumer_group], facts.now))
-    judged = []
-    for queue, verdict in zip(facts.queues, judge_windows(given), strict=True):
-        states[queue.consumer_group, queue.message_queue.topic][verdict.state] += 1
-        judged.append(replace(queue, verdict=verdict))
-    return replace(facts, queues=tuple(judged), queue_states=dict(states))
-
-
-def states_of(facts: IntervalFacts, consumer_group: str, topic: str) -> Counter[State]:
-    """Return how many suspect queues of a group in a topic are in each state, as `judge_queues` found."""
-    return Counter((facts.queue_states or {}).get((consumer_group, topic), {}))
+    verdicts = zip(facts.queues, judge_windows(given), strict=True)
+    return replace(facts, queues=tuple(replace(queue, verdict=verdict) for queue, verdict in verdicts))
 
 
 def is_subscribed(group: GroupFacts) -> bool | None:
@@ -168,8 +158,8 @@ def _verdict(rule: str, figures: WindowFigures, context: QueueContext, ahead: _A
         lost=offsets.lost,
         lag_ms=figures.lag_ms,
         samples_used=figures.samples_used,
-        drain_ms=ahead.drain.range_ms if ahead.drain else None,
-        loss_ms=ahead.loss.range_ms if ahead.loss else None,
+        drain=ahead.drain,
+        loss=ahead.loss,
         figures=shown,
     )
 
@@ -198,7 +188,5 @@ def _shown(figures: WindowFigures, context: QueueContext, ahead: _Ahead) -> dict
         "rewound_at": rewind.rewound_at if rewind else None,
         "rewound_from": rewind.rewound_from if rewind else None,
         "rewound_to": rewind.rewound_to if rewind else None,
-        "drain_basis": str(ahead.drain.basis) if ahead.drain else None,
-        "loss_basis": str(ahead.loss.basis) if ahead.loss else None,
         "loss_low_ms": ahead.loss.low_ms if ahead.loss else None,
     }

@@ -13,7 +13,7 @@ from offsetguard.facts.interval import IntervalFacts, OnlineGroupFacts, QueueFac
 from offsetguard.model.fact_records import Absences, BrokerMark, CollectionGap, UnseenBrokerFacts
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
-from offsetguard.tables.broker_facts import BrokerFacts, ClusterFacts
+from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.facts import OffsetMoveFacts, TopicFacts
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.log_facts import LockWaitFacts, LogLineFacts, SubscriptionFacts
@@ -25,12 +25,16 @@ START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 END = Interval(START).end
 # fields without a default, where a case does not say them
 UNSAID: dict[type, dict[str, Any]] = {
+    GroupFacts: {
+        "topic": "orders",
+        "topic_kind": "normal",
+        "queue_count": 4,
+        "unknown_queue_count": 0,
+        "never_committed_queue_count": 0,
+    },
     TopicFacts: {"topic_kind": "normal", "queue_count": 4, "consumer_group_count": 1, "message_count": None},
     BrokerFacts: {"broker_id": 0, "listed": True, "answered": True},
     BrokerMark: {"broker_name": "broker-a", "earliest_message_at": None, "disk_ratio": None},
-    ClusterFacts: dict.fromkeys(
-        ("broker_count", "replica_count", "answered_replica_count", "topic_count", "consumer_group_count"), 1
-    ),
     LockWaitFacts: {
         **dict.fromkeys(("holder_client_id", "waiter_client_id", "ended_at", "ended_by", "next_holder_client_id")),
         "topic": "orders",
@@ -55,7 +59,7 @@ def facts_of(given: dict[str, Any]) -> IntervalFacts:
         interval=Interval(START),
         now=END,
         queues=tuple(_queue(entry) for entry in given.get("queues", ())),
-        groups=tuple(_group(entry) for entry in given.get("groups", ())),
+        groups=tuple(record(GroupFacts, entry) for entry in given.get("groups", ())),
         offset_moves=tuple(_move(entry) for entry in given.get("offset_moves", ())),
         gaps=tuple(record(CollectionGap, entry) for entry in given.get("gaps", ())),
         unseen_broker_names=frozenset(given.get("unseen_broker_names", ())),
@@ -63,7 +67,6 @@ def facts_of(given: dict[str, Any]) -> IntervalFacts:
         topics=tuple(record(TopicFacts, entry) for entry in given.get("topics", ())),
         brokers=tuple(record(BrokerFacts, entry) for entry in given.get("brokers", ())),
         broker_marks=tuple(record(BrokerMark, entry) for entry in given.get("broker_marks", ())),
-        cluster_facts=record(ClusterFacts, given["cluster_facts"]) if "cluster_facts" in given else None,
         lock_waits=tuple(record(LockWaitFacts, entry) for entry in given.get("lock_waits", ())),
         unseen_brokers=tuple(record(UnseenBrokerFacts, entry) for entry in given.get("unseen_brokers", ())),
         traffic_hours=tuple(record(TrafficHour, entry) for entry in given.get("traffic_hours", ())),
@@ -168,15 +171,6 @@ def _sample(
     }
     read = dict.fromkeys(("consumer_offset_read_at", "pull_offset_read_at", "max_offset_read_at"), at)
     return at, Sample(**offsets, **read)  # type: ignore[arg-type]
-
-
-def _group(entry: dict[str, Any]) -> GroupFacts:
-    unknown = dict.fromkeys(
-        ("lag", "effective_lag", "inflight", "available", "lost", "lag_ms", "online_client_count", "message_model")
-    )
-    counts = {"queue_count": 4, "unknown_queue_count": 0, "never_committed_queue_count": 0}
-    said = dict(_field(*item) for item in entry.items())
-    return GroupFacts(**{"topic": "orders", "topic_kind": "normal", **unknown, **counts, **said})
 
 
 def _move(entry: dict[str, Any]) -> OffsetMoveFacts:

@@ -7,7 +7,7 @@ Of what a cycle does, this leaves out only the machines: brokers, Spark, tables.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -24,7 +24,7 @@ from offsetguard.model.fact_records import CollectionGap, UnseenBrokerFacts
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import sum_of_known
 from offsetguard.tables import OFFSET_MOVE_FACTS, OFFSET_MOVES, QUEUE_FACTS, QUEUE_SNAPSHOTS
-from offsetguard.tables.broker_facts import BrokerFacts, ClusterFacts
+from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.columns import LagCounts, LagTimes
 from offsetguard.tables.facts import OffsetMoveFacts, TopicFacts
 from offsetguard.tables.group_facts import GroupFacts
@@ -81,8 +81,20 @@ def group_facts(group: WeeklyGroup, minute: int, figures: Sequence[Row]) -> Grou
     online = int(group.online[minute * STEPS_PER_CYCLE])
     sums = _sums(figures)
     produced, consumed = (sum_of_known(row[name] for row in figures) for name in ("produce_tps", "consume_tps"))
-    in_detail = bool(sums["suspect_queue_count"] and online)
     filtered = group.kind is Kind.FILTERED
+    in_detail = bool(sums["suspect_queue_count"] and online)
+    told_by_clients: dict[str, Any] = {
+        "told_client_count": online,
+        "holding_client_count": min(online, len(figures)),
+        "held_queue_count": len(figures),
+        "idle_client_count": max(0, online - len(figures)),
+        "thread_count": 20,
+        "orderly": group.orderly,
+        "consume_ok_tps": consumed,
+        "consume_failed_tps": 1.0 if group.fails_at(minute * STEPS_PER_CYCLE) else 0.0,
+        "max_reconsume_times": -1 if group.orderly else 16,
+        "consume_rt_ms": group.handling_s * 1000,
+    }
     return GroupFacts(
         consumer_group=group.name,
         topic=group.topic,
@@ -96,8 +108,6 @@ def group_facts(group: WeeklyGroup, minute: int, figures: Sequence[Row]) -> Grou
         consume_type="CONSUME_PASSIVELY",
         consumption="classic",
         system_group=False,
-        consume_enabled=True,
-        broker_count=min(len(BROKERS), len(figures)),
         produce_tps=produced,
         consume_tps=consumed,
         get_tps=consumed,
@@ -106,35 +116,18 @@ def group_facts(group: WeeklyGroup, minute: int, figures: Sequence[Row]) -> Grou
         unseen_rate_count=0,
         reads_moved_to_slave=False,
         slave_read_broker_names=(),
-        send_back_tps=0.0,
         filtered=filtered,
         hit_ratio=0.1 if filtered else None,
-        consumer_offset_total=_sum_if_all_known(row["consumer_offset"] for row in figures),
-        counted_at=figures[0]["consumer_offset_read_at"],
         subscription_expressions=("rare" if filtered else "*",) if online else None,
         subscriptions_differ=False if online else None,
         members_differ=False if online else None,
         in_detail=in_detail,
-        told_client_count=online if in_detail else None,
-        holding_client_count=min(online, len(figures)) if in_detail else None,
-        held_queue_count=len(figures) if in_detail else None,
-        idle_client_count=max(0, online - len(figures)) if in_detail else None,
-        thread_count=20 if in_detail else None,
-        orderly=group.orderly if in_detail else None,
-        consume_ok_tps=consumed if in_detail else None,
-        consume_failed_tps=(1.0 if group.fails_at(minute * STEPS_PER_CYCLE) else 0.0) if in_detail else None,
-        max_reconsume_times=(-1 if group.orderly else 16) if in_detail else None,
-        consume_rt_ms=group.handling_s * 1000 if in_detail else None,
         retry_message_count=0,
         retry_growth=0,
         dead_letter_message_count=0,
         dead_letter_growth=0,
+        **(told_by_clients if in_detail else {}),
     )
-
-
-def _sum_if_all_known(values: Iterable[int | None]) -> int | None:
-    of_all = list(values)
-    return None if None in of_all else sum_of_known(of_all)
 
 
 def _sums(figures: Sequence[Row]) -> dict[str, Any]:
@@ -145,19 +138,13 @@ def _sums(figures: Sequence[Row]) -> dict[str, Any]:
 
 def topic_facts(group: WeeklyGroup, minute: int, figures: Sequence[Row]) -> TopicFacts:
     """Give the facts of a group's topic."""
-    sums = _sums(figures)
     usual = group.usual[minute // 60]
     return TopicFacts(
         topic=group.topic,
         topic_kind="normal",
         queue_count=len(figures),
         consumer_group_count=1,
-        message_count=_sum_if_all_known(
-            None if row["max_offset"] is None or row["min_offset"] is None else row["max_offset"] - row["min_offset"]
-            for row in figures
-        ),
-        **sums,
-        max_offset_total=_sum_if_all_known(row["max_offset"] for row in figures),
+        **_sums(figures),
         produce_tps=sum_of_known(row["produce_tps"] for row in figures),
         broker_count=min(len(BROKERS), len(figures)),
         read_queue_count=len(figures),
@@ -165,7 +152,6 @@ def topic_facts(group: WeeklyGroup, minute: int, figures: Sequence[Row]) -> Topi
         read_write_differ=False,
         unreadable_queue_count=0,
         unwritten_queue_count=0,
-        perm=6,
         baseline_tps=usual.mean_tps,
         baseline_spread_tps=usual.spread_tps,
         baseline_week_count=usual.week_count,
@@ -277,7 +263,6 @@ class SimulatedWeek:
         topics = [topic_facts(group, minute, of_group[name]) for name, group in by_name.items()]
         suspects = queries.rows(QUEUE_FACTS.name)
         queues = [queue_facts_of(row | held(by_name[row["consumer_group"]], minute, row)) for row in suspects]
-        answered = len(BROKERS) - len(unseen)
         return IntervalFacts(
             cluster=CLUSTER,
             interval=interval,
@@ -286,13 +271,6 @@ class SimulatedWeek:
             groups=tuple(groups),
             topics=tuple(topics),
             brokers=tuple(broker_facts(name, interval.start, answered=name not in unseen) for name in BROKERS),
-            cluster_facts=ClusterFacts(
-                broker_count=len(BROKERS),
-                replica_count=len(BROKERS),
-                answered_replica_count=answered,
-                topic_count=len(topics),
-                consumer_group_count=len(groups),
-            ),
             offset_moves=queries.records(OFFSET_MOVE_FACTS, OffsetMoveFacts),
             unseen_broker_names=unseen,
             unseen_brokers=tuple(gone),

@@ -246,10 +246,9 @@ def test_leaning_moves_what_lies_between_points_and_never_the_points() -> None:
 
 
 def _verdict(drain_ms: tuple[int, int] | None, loss_ms: tuple[int, int] | None, lag_ms: int = HOUR_MS) -> QueueVerdict:
-    figures = {"drain_basis": drain_ms and "consume_rate", "loss_basis": loss_ms and "disk"}
-    return QueueVerdict(
-        State.OK, "x", "x", effective_lag=9, lag_ms=lag_ms, drain_ms=drain_ms, loss_ms=loss_ms, figures=figures
-    )
+    drain = drain_ms and Forecast(*drain_ms, Basis.CONSUME_RATE)
+    loss = loss_ms and Forecast(*loss_ms, Basis.DISK)
+    return QueueVerdict(State.OK, "x", "x", effective_lag=9, lag_ms=lag_ms, drain=drain, loss=loss)
 
 
 def test_a_group_is_drained_with_its_last_queue_and_loses_with_its_first() -> None:

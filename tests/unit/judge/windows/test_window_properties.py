@@ -78,8 +78,8 @@ def test_every_window_gets_a_verdict_whose_figures_fit(drawn) -> None:
         assert 0 <= verdict.samples_used <= len({one.at_ms for one in queue.samples})
         assert verdict.lag_ms is None or verdict.lag_ms >= 0
         assert verdict.lost is None or verdict.lost >= 0
-        for low_high in (verdict.drain_ms, verdict.loss_ms):
-            assert low_high is None or 0 <= low_high[0] <= low_high[1]
+        for forecast in (verdict.drain, verdict.loss):
+            assert forecast is None or 0 <= forecast.low_ms <= forecast.high_ms
 
 
 @together(ANY, CONTEXTS, POLICIES, st.integers(0, WINDOW_MS))
