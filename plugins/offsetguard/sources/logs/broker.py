@@ -23,7 +23,6 @@ _SUB_STRING_PART = r"subString=([^\n]*), tagsSet=\["
 _PULLS = (
     _line(
         "offset_too_small",
-        "the request offset too small",
         r"^the request offset too small\. group=<consumer_group>, topic=<topic>, "
         "requestOffset=<requested_offset:int>, brokerMinOffset=<min_offset:int>, "
         "clientIp=<client_address:address>",
@@ -32,7 +31,6 @@ _PULLS = (
     ),
     _line(
         "offset_beyond_end",
-        "over flow badly",
         "^the request offset: <requested_offset:int> over flow badly, (?:fix to <corrected_offset:int>, "
         ")?broker max offset: <max_offset:int>, consumer: <client_address:address>",
         meaning="a client asked for an offset beyond the end: the queue was recreated or truncated, or it was reset "
@@ -41,7 +39,6 @@ _PULLS = (
     ),
     _line(
         "no_queue_data",
-        "no queue data, fix the request offset",
         "^the broker stores? no queue data, fix the request offset <requested_offset:int> to "
         "<corrected_offset:int>, Topic: <topic> QueueId: <queue_id:int> Consumer Group: <consumer_group>",
         meaning="a client asked for an offset of a queue that holds nothing",
@@ -49,7 +46,6 @@ _PULLS = (
     ),
     _line(
         "offset_corrected",
-        "PULL_OFFSET_MOVED:correction offset",
         r"^PULL_OFFSET_MOVED:correction offset\. topic=<topic>, groupId=<consumer_group>, "
         "requestOffset=<requested_offset:int>, newOffset=<corrected_offset:int>, "
         "suggestBrokerId=<suggested_broker_id:int>",
@@ -58,7 +54,6 @@ _PULLS = (
     ),
     _line(
         "offset_not_corrected",
-        "PULL_OFFSET_MOVED:none correction",
         r"^PULL_OFFSET_MOVED:none correction\. topic=<topic>, groupId=<consumer_group>, "
         "requestOffset=<requested_offset:int>, suggestBrokerId=<suggested_broker_id:int>",
         meaning="a slave was asked for an offset outside of its queue and left it to the master",
@@ -66,28 +61,24 @@ _PULLS = (
     ),
     _line(
         "queue_was_reset",
-        "The queue under pulling was previously reset",
         "^The queue under pulling was previously reset to start from <corrected_offset:int>",
         meaning="a pull met an offset that an operator had reset on the broker",
         source="PullMessageProcessor 5.3.3, 5.5.0",
     ),
     _line(
         "subscription_not_latest",
-        "The broker's subscription is not latest",
         "^The broker's subscription is not latest, group: <consumer_group> <sub_string:rest>",
         meaning="a pull came with a newer subscription than the last heartbeat: normal for seconds after a change",
         source=_PULL,
     ),
     _line(
         "group_not_online",
-        "the consumer's group info not exist",
         "^the consumer's group info not exist, group: <consumer_group>",
         meaning="a pull of a group that no client is registered for: normal for 15 s after the last one closed",
         source=_PULL,
     ),
     _line(
         "topic_not_subscribed",
-        "the consumer's subscription not exist",
         "^the consumer's subscription not exist, group: <consumer_group>, topic:<topic>",
         meaning="a pull of a topic that the group's registered subscriptions do not hold",
         source=_PULL,
@@ -97,7 +88,6 @@ _PULLS = (
 _OFFSETS = (
     _line(
         "commit_moved_back",
-        "[NOTIFYME]update consumer offset less than store",
         r"^\[NOTIFYME\]update consumer offset less than store\. clientHost=<client_address:address>, "
         r"key=<topic:[^@,\n]{1,512}>@<consumer_group>, queueId=<queue_id:int>, "
         "requestOffset=<requested_offset:int>, storeOffset=<stored_offset:int>",
@@ -106,14 +96,12 @@ _OFFSETS = (
     ),
     _line(
         "offsets_removed",
-        "remove topic offset, ",
         r"^remove topic offset, <topic:[^@,\n]{1,512}>@<consumer_group>",
         meaning="the committed offsets of a group in a topic were dropped",
         source="ConsumerOffsetManager 4.9.7, 4.9.8, 5.3.3, 5.5.0",
     ),
     _line(
         "offset_reset_started",
-        "[reset-offset] reset offset started by",
         r"^\[reset-offset\] reset offset started by <caller_address:address>\. topic=<topic>, "
         "group=<consumer_group>, timestamp=<target_timestamp_ms:int>, isForce=<forced:true|false>",
         meaning="an operator reset the group's offsets to a moment (-1: to the end)",
@@ -121,7 +109,6 @@ _OFFSETS = (
     ),
     _line(
         "offset_reset_sent",
-        "[reset-offset] reset offset success",
         r"^\[reset-offset\] reset offset success\. topic=<topic>, group=<consumer_group>, "
         "clientId=<client_id:rest>",
         meaning="the reset was sent to a client of the group",
@@ -129,7 +116,6 @@ _OFFSETS = (
     ),
     _line(
         "offset_reset_stored",
-        "Reset offset OK. Topic=",
         r"^Reset offset OK\. Topic=<topic>, group=<consumer_group>, queueId=<queue_id:int>, "
         "resetOffset=<corrected_offset:int>",
         meaning="the broker itself keeps the reset for the next pull of the queue",
@@ -140,7 +126,6 @@ _OFFSETS = (
 _SLAVES = (
     _line(
         "slave_behind",
-        "lave fall behind master",
         "^(?:CommitLog: slave|Slave) fall behind master:? <behind_bytes:int> ?bytes",
         meaning="how far a slave's commit log is behind its master's",
         source="BrokerController 4.9.7, 4.9.8, 5.3.3, 5.5.0",
@@ -148,7 +133,6 @@ _SLAVES = (
     ),
     _line(
         "slave_synchronized",
-        "Update slave ",
         "^Update slave <what:[A-Za-z][A-Za-z ]{1,40}> from master, <master_address:address>",
         meaning="a slave took over its master's topics, groups or offsets: every 10 s in 4.x, 60 s in 5.x",
         source="SlaveSynchronize 4.9.7, 4.9.8, 5.3.3, 5.5.0",
@@ -156,7 +140,6 @@ _SLAVES = (
     ),
     _line(
         "slave_not_synchronized",
-        "Exception, ",
         "^Sync<what:[A-Za-z]{1,40}> Exception, <master_address:address>",
         meaning="a slave could not take something over from its master: what it answers grows old",
         source="SlaveSynchronize 4.9.7, 5.5.0",
@@ -166,7 +149,6 @@ _SLAVES = (
 _MEMBERS = (
     _line(
         "consumer_connected",
-        "new consumer connected, group: ",
         "^new consumer connected, group: <consumer_group> <consume_type:[A-Z_]{1,30}> "
         "<message_model:[A-Z_]{1,30}> channel: <CHANNEL_INFO>",
         meaning="a client joined its group on this broker",
@@ -175,7 +157,6 @@ _MEMBERS = (
     ),
     _line(
         "consumer_unregistered",
-        "unregister a consumer[",
         r"^unregister a consumer\[<consumer_group:[^\]\n]{1,512}>\] from consumerGroupInfo <CHANNEL_INFO>",
         meaning="a client left its group as it should: with shutdown()",
         source=_GROUP_INFO,
@@ -183,7 +164,6 @@ _MEMBERS = (
     ),
     _line(
         "channel_removed",
-        "remove not active channel[",
         r"^NETTY EVENT: remove not active channel\[<CHANNEL_INFO>, lastUpdateTimestamp=[0-9]{1,20}\]\] from "
         "ConsumerGroupInfo groupChannelTable, consumer group: <consumer_group>",
         meaning="a client's connection broke: it died, or it stopped without shutdown()",
@@ -192,7 +172,6 @@ _MEMBERS = (
     ),
     _line(
         "channel_expired",
-        "SCAN: remove expired channel from ConsumerManager consumerTable. channel=",
         r"^SCAN: remove expired channel from ConsumerManager consumerTable\. channel=<channel:client>, "
         "consumerGroup=<consumer_group>",
         meaning="a client sent no heartbeat for 120 s",
@@ -201,14 +180,12 @@ _MEMBERS = (
     ),
     _line(
         "group_offline",
-        "unregister consumer ok, no any connection",
         "^unregister consumer ok, no any connection, and remove consumer group, <consumer_group>",
         meaning="the last client of the group left this broker",
         source="ConsumerManager 4.9.7, 4.9.8, 5.3.3, 5.5.0",
     ),
     _line(
         "client_id_changed",
-        "consumer channel exist",
         r"^(?:\[BUG\]|ConsumerGroupInfo:) consumer channel exists? in broker, but clientId (?:not equal\. "
         "GROUP: |is not the same one, group=)<consumer_group>,? <detail:rest>",
         meaning="one connection registered a second client id for the group",
@@ -216,7 +193,6 @@ _MEMBERS = (
     ),
     _line(
         "subscription_added",
-        "subscription changed, add new topic, group: ",
         "^subscription changed, add new topic, group: <consumer_group> "
         r"<subscription:SubscriptionData \[[^\n]*>",
         meaning="the group subscribed to a topic",
@@ -230,7 +206,6 @@ _MEMBERS = (
     _line(
         # `\3` and `\4` say that nothing but subVersion differs; it rises with every rebalance of a healthy group.
         "subscription_refreshed",
-        "subscription changed, group: ",
         r"^subscription changed, group: <consumer_group> OLD: SubscriptionData \[classFilterMode=[a-z]{4,5}, "
         r"topic=<topic:[^,\n]{1,512}>, <expression:rest>, subVersion=-?[0-9]{1,20}, "
         r"expressionType=<expression_type:[A-Za-z0-9_]{1,50}>\] NEW: SubscriptionData "
@@ -241,7 +216,6 @@ _MEMBERS = (
     ),
     _line(
         "subscription_changed",
-        "subscription changed, group: ",
         r"^subscription changed, group: <consumer_group> OLD: <old_subscription:SubscriptionData \[[^\n]*> "
         r"NEW: <new_subscription:SubscriptionData \[[^\n]*>",
         meaning="the expression itself changed: a release, or two clients of one group that differ and lose messages",
@@ -256,7 +230,6 @@ _MEMBERS = (
     ),
     _line(
         "subscription_removed",
-        " remove topic ",
         "^subscription changed, group: <consumer_group> remove topic <topic> "
         r"<subscription:SubscriptionData \[[^\n]*>",
         meaning="no client of the group subscribes to the topic any more",
@@ -268,7 +241,6 @@ _MEMBERS = (
     ),
     _line(
         "consumer_info_changed",
-        "registerConsumer info changed",
         r"^registerConsumer info changed ConsumerData \[groupName=<consumer_group>, "
         "consumeType=<consume_type:[A-Z_]{1,30}>, messageModel=<message_model:[A-Z_]{1,30}>, <detail:rest>",
         meaning="a heartbeat changed what the broker knows about a group",
@@ -278,7 +250,6 @@ _MEMBERS = (
     ),
     _line(
         "consumer_info_changed",
-        "ClientManageProcessor: registerConsumer info changed",
         "^(?:heartBeatV2 )?ClientManageProcessor: registerConsumer info changed, SDK "
         r"address=<client_address:address>, consumerData=ConsumerData \[groupName=<consumer_group>, "
         "consumeType=<consume_type:[A-Z_]{1,30}>, messageModel=<message_model:[A-Z_]{1,30}>, <detail:rest>",

@@ -19,7 +19,6 @@ _ORDERLY = "ConsumeMessageOrderlyService 4.9.7, 4.9.8, 5.3.3, 5.5.0"
 _PULLS = (
     _line(
         "pull_refused",
-        "execute the pull request exception",
         "^execute the pull request exception(?:, group=<consumer_group>, "
         r"messageQueue=<MESSAGE_QUEUE>)?<END>\norg\.apache\.rocketmq\.client\.exception\.MQBrokerException: "
         r"CODE: <response_code:int>  DESC: <description:[^\n]*?>(?: BROKER: <broker_address:address>)?<END>",
@@ -29,7 +28,6 @@ _PULLS = (
     ),
     _line(
         "pull_failed",
-        "execute the pull request exception",
         "^execute the pull request exception(?:, group=<consumer_group>, "
         r"messageQueue=<MESSAGE_QUEUE>)?<END>\n<exception:[A-Za-z0-9_.$]{1,300}(?:Exception|Error)>: "
         "<description:rest>",
@@ -39,14 +37,12 @@ _PULLS = (
     ),
     _line(
         "client_subscription_not_latest",
-        "the subscription is not latest, group=",
         "^the subscription is not latest, group=<consumer_group>, messageQueue=<MESSAGE_QUEUE>",
         meaning="code 25, as 5.x prints it: the broker has an older subscription; normal for seconds after a change",
         source="DefaultMQPushConsumerImpl 5.3.3, 5.5.0",
     ),
     _line(
         "client_offset_illegal",
-        "the pull request offset illegal",
         r"^the pull request offset illegal, <PULL_REQUEST><requested_offset:int>\] PullResult "
         r"\[pullStatus=<pull_status:[A-Z_]{1,40}>, nextBeginOffset=<corrected_offset:int>, "
         "minOffset=<min_offset:int>, maxOffset=<max_offset:int>",
@@ -55,14 +51,12 @@ _PULLS = (
     ),
     _line(
         "client_offset_fixed",
-        "fix the pull request offset",
         r"^fix the pull request offset, <PULL_REQUEST><corrected_offset:int>\]",
         meaning="the client goes on at another offset",
         source=_PUSH,
     ),
     _line(
         "flow_control_count",
-        "the cached message count exceeds the threshold",
         "^the cached message count exceeds the threshold <threshold_count:int>, so do flow control, "
         "minOffset=<cached_min_offset:int>, maxOffset=<cached_max_offset:int>, count=<cached_count:int>, "
         r"size=<cached_mib:int> MiB, pullRequest=<PULL_REQUEST><next_offset:int>\], "
@@ -72,7 +66,6 @@ _PULLS = (
     ),
     _line(
         "flow_control_size",
-        "the cached message size exceeds the threshold",
         "^the cached message size exceeds the threshold <threshold_mib:int> MiB, so do flow control, "
         "minOffset=<cached_min_offset:int>, maxOffset=<cached_max_offset:int>, count=<cached_count:int>, "
         r"size=<cached_mib:int> MiB, pullRequest=<PULL_REQUEST><next_offset:int>\], "
@@ -82,7 +75,6 @@ _PULLS = (
     ),
     _line(
         "flow_control_span",
-        "span too long, so do flow control",
         "^the queue's messages, span too long, so do flow control, minOffset=<cached_min_offset:int>, "
         "maxOffset=<cached_max_offset:int>, maxSpan=<span:int>, "
         r"pullRequest=<PULL_REQUEST><next_offset:int>\], flowControlTimes=<flow_control_times:int>",
@@ -91,7 +83,6 @@ _PULLS = (
     ),
     _line(
         "pull_stuck",
-        "is pause, so try to fixed it",
         r"^\[BUG\]doRebalance, <consumer_group>, (?:try )?remove unnecessary (?:pop )?mq, <MESSAGE_QUEUE>, "
         "because ",
         meaning="the client has not pulled the queue for 120 s and takes it anew",
@@ -102,42 +93,36 @@ _PULLS = (
 _LOCKS = (
     _line(
         "client_lock_result",
-        "message queue lock ",
         "^(?:the )?message queue lock <outcome:OK|Failed>, <consumer_group> <MESSAGE_QUEUE>",
         meaning="a broker granted or refused the lock of a queue that the client wants",
         source=_REBALANCE,
     ),
     _line(
         "client_lock_renewal",
-        "the message queue locked ",
         "^the message queue locked <outcome:OK|Failed>, Group: <consumer_group> <MESSAGE_QUEUE>",
         meaning="a broker granted or refused the lock when all locks were renewed",
         source=_REBALANCE,
     ),
     _line(
         "queue_not_taken",
-        "because lock failed",
         "^doRebalance, <consumer_group>, add a new mq failed, <MESSAGE_QUEUE>, because lock failed",
         meaning="an orderly client does not get its queue: another one holds the lock",
         source=_REBALANCE,
     ),
     _line(
         "consume_later",
-        "so consume later, ",
         "^the message queue <why:not locked|lock expired>, so consume later, <MESSAGE_QUEUE>",
         meaning="an orderly client waits for its lock",
         source=_ORDERLY,
     ),
     _line(
         "pull_later",
-        "pull message later because not locked in broker",
         r"^pull message later because not locked in broker, <PULL_REQUEST><next_offset:int>\]",
         meaning="an orderly client does not pull: it has no lock",
         source=_PUSH,
     ),
     _line(
         "unlock_delayed",
-        "[WRONG]mq is consuming, so can not unlock it",
         r"^\[WRONG\]mq is consuming, so can not unlock it, <MESSAGE_QUEUE>\. maybe hanged for a while, "
         "<attempts:int>",
         meaning="the client keeps a lock that it should give back: its listener has not returned",
@@ -148,7 +133,6 @@ _LOCKS = (
 _MEMBERS = (
     _line(
         "client_not_in_members",
-        "not in cidAll: ",
         r"^\[BUG\] ConsumerGroup: <consumer_group> The consumerId: <client_id:client> not in cidAll: "
         "<members:rest>",
         meaning="the broker's list of members lacks the client itself: normal for 15 s after a start",
@@ -156,21 +140,18 @@ _MEMBERS = (
     ),
     _line(
         "member_list_failed",
-        "get consumer id list failed",
         "^doRebalance, <consumer_group> <topic>, get consumer id list failed",
         meaning="no broker named the group's members: it is down, or has no heartbeat of the group yet",
         source=_REBALANCE,
     ),
     _line(
         "heartbeat_collided",
-        "lock heartBeat, but failed",
         r"^lock heartBeat, but failed\. \[<client_id:client>\]",
         meaning="two heartbeats met, one was left out: pulls may be refused with code 25 for 20 to 30 s",
         source="MQClientInstance 4.9.7, 4.9.8, 5.3.3, 5.5.0",
     ),
     _line(
         "members_changed",
-        "receive broker's notification[",
         r"^receive broker's notification\[<broker_address:[^\]\n]{1,255}>\], the consumer group: "
         "<consumer_group> changed, ",
         meaning="a broker told the client that members of its group came or went",
@@ -181,7 +162,6 @@ _MEMBERS = (
         "the client holds other queues than before",
         (
             "RebalanceImpl 4.9.7, 4.9.8; with `client` before it 5.3.3, 5.5.0",
-            "rebalanced result changed. allocateMessageQueueStrategyName=",
             r"^(?:client )?rebalanced result changed\. allocateMessageQueueStrategyName=<strategy>, "
             "group=<consumer_group>, topic=<topic>, clientId=<client_id:client>, mqAllSize=<queue_count:int>, "
             "cidAllSize=<member_count:int>, rebalanceResultSize=<own_queue_count:int>, "
@@ -189,7 +169,6 @@ _MEMBERS = (
         ),
         (
             "RebalanceImpl 5.3.3, 5.5.0 (clientRebalance=false)",
-            "broker rebalanced result changed. allocateMessageQueueStrategyName=",
             r"^broker rebalanced result changed\. allocateMessageQueueStrategyName=<strategy>, "
             "group=<consumer_group>, topic=<topic>, clientId=<client_id:client>, "
             "assignmentSet=<message_queues:rest>",
@@ -197,7 +176,6 @@ _MEMBERS = (
     ),
     _line(
         "consumer_started",
-        "] start beginning. messageModel=",
         r"^the consumer \[<consumer_group:[^\]\n]{1,512}>\] start beginning\. "
         "messageModel=<message_model:[A-Z_]{1,30}>, ",
         meaning="a consumer starts",
@@ -205,7 +183,6 @@ _MEMBERS = (
     ),
     _line(
         "consumer_stopped",
-        "] shutdown OK",
         r"^the consumer \[<consumer_group:[^\]\n]{1,512}>\] shutdown OK",
         meaning="a consumer was shut down as it should be",
         source=_PUSH,
@@ -215,7 +192,6 @@ _MEMBERS = (
 _OFFSETS = (
     _line(
         "offset_committed",
-        "] Group: ",
         r"^\[persist(?:All)?\] Group: <consumer_group> ClientId: <client_id:client> "
         "updateConsumeOffsetToBroker <MESSAGE_QUEUE> <consumer_offset:int>",
         meaning="the client committed an offset (every 5 s for each queue)",
@@ -224,14 +200,12 @@ _OFFSETS = (
     ),
     _line(
         "offset_file_not_written",
-        "consumer offset ",
         "^(?:persistAll|persist) consumer offset [Ee]xception, <path:rest>",
         meaning="a broadcasting client cannot write its local offsets: it will ask for the same old offset again",
         source="LocalFileOffsetStore 4.9.7, 4.9.8, 5.3.3, 5.5.0",
     ),
     _line(
         "client_offset_reset",
-        "invoke reset offset operation from broker",
         r"^invoke reset offset operation from broker\. brokerAddr=<broker_address:address>, topic=<topic>, "
         "group=<consumer_group>, timestamp=<target_timestamp_ms:int>",
         meaning="an operator's reset reached the client",

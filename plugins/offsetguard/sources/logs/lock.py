@@ -23,13 +23,11 @@ PATTERNS = (
         "a client took the lock of a queue that nobody held",
         (
             _4_9,
-            "message queue not locked, I got it",
             r"^<operation:tryLock(?:Batch)?>, message queue not locked, I got it\. Group: <consumer_group> "
             "NewClientId: <client_id:client> <MESSAGE_QUEUE>",
         ),
         (
             _5,
-            "which has not been locked yet",
             "^RebalanceLockManager#<operation:tryLock(?:Batch)?>: lock a message (?:queue )?which has not been "
             "locked yet, group=<consumer_group>, clientId=<client_id:client>, mq=<MESSAGE_QUEUE>",
         ),
@@ -39,13 +37,11 @@ PATTERNS = (
         "a client took over a lock that its holder had not renewed in time (60 s by default)",
         (
             _4_9,
-            "message queue lock expired, I got it",
             r"^<operation:tryLock(?:Batch)?>, message queue lock expired, I got it\. Group: <consumer_group> "
             "OldClientId: <holder_client_id:client> NewClientId: <client_id:client> <MESSAGE_QUEUE>",
         ),
         (
             _5,
-            "try to lock a expired message queue",
             "^RebalanceLockManager#<operation:tryLock(?:Batch)?>: try to lock a expired message queue, "
             "group=<consumer_group>, mq=<MESSAGE_QUEUE>, old client id=<holder_client_id:client>, new client "
             "id=<client_id:rest>",
@@ -56,13 +52,11 @@ PATTERNS = (
         "a client asked for a lock that another client holds: the queue is not consumed until it gets it",
         (
             _4_9,
-            "message queue locked by other client",
             r"^<operation:tryLock(?:Batch)?>, message queue locked by other client\. Group: <consumer_group> "
             "OtherClientId: <holder_client_id:client> NewClientId: <client_id:client> <MESSAGE_QUEUE>",
         ),
         (
             _5,
-            "message queue has been locked by other client",
             "^RebalanceLockManager#<operation:tryLock(?:Batch)?>: message queue has been locked by other client, "
             "group=<consumer_group>, mq=<MESSAGE_QUEUE>, locked client id=<holder_client_id:client>, current "
             "client id=<client_id:rest>",
@@ -71,10 +65,9 @@ PATTERNS = (
     *_forms(
         "lock_released",
         "a client gave its lock back",
-        (_4_9, "unlockBatch, Group: ", "^unlockBatch, Group: <consumer_group> <MESSAGE_QUEUE> <client_id:rest>"),
+        (_4_9, "^unlockBatch, Group: <consumer_group> <MESSAGE_QUEUE> <client_id:rest>"),
         (
             _5,
-            "RebalanceLockManager#unlockBatch: unlock mq",
             "^RebalanceLockManager#unlockBatch: unlock mq, group=<consumer_group>, clientId=<client_id:client>, "
             "mqs=<MESSAGE_QUEUE>",
         ),
@@ -84,13 +77,11 @@ PATTERNS = (
         "a client gave back a lock that another client holds: it had lost it before",
         (
             _4_9,
-            "unlockBatch, but mq locked by other client",
             "^unlockBatch, but mq locked by other client: <holder_client_id:client>, Group: <consumer_group> "
             "<MESSAGE_QUEUE> <client_id:rest>",
         ),
         (
             _5,
-            "RebalanceLockManager#unlockBatch: mq locked by other client",
             "^RebalanceLockManager#unlockBatch: mq locked by other client, group=<consumer_group>, locked "
             "clientId=<holder_client_id:client>, current clientId=<client_id:client>, mqs=<MESSAGE_QUEUE>",
         ),
@@ -100,12 +91,10 @@ PATTERNS = (
         "a client gave back a lock that nobody held",
         (
             _4_9,
-            "unlockBatch, but mq not locked",
             "^unlockBatch, but mq not locked, Group: <consumer_group> <MESSAGE_QUEUE> <client_id:rest>",
         ),
         (
             _5,
-            "RebalanceLockManager#unlockBatch: mq not locked",
             "^RebalanceLockManager#unlockBatch: mq not locked, group=<consumer_group>, "
             "clientId=<client_id:client>, mq=<MESSAGE_QUEUE>",
         ),
@@ -115,19 +104,16 @@ PATTERNS = (
         "a client gave back locks of a group that never locked anything on this broker",
         (
             _4_9,
-            "unlockBatch, group not exist",
             "^unlockBatch, group not exist, Group: <consumer_group> <client_id:rest>",
         ),
         (
             _5,
-            "RebalanceLockManager#unlockBatch: group not exist",
             "^RebalanceLockManager#unlockBatch: group not exist, group=<consumer_group>, "
             "clientId=<client_id:client>, mqs=<message_queues:rest>",
         ),
     ),
     _line(
         "lock_error",
-        "unexpected error, group=",
         "^RebalanceLockManager#<operation:tryLock|tryLockBatch|unlockBatch>: unexpected error, "
         "group=<consumer_group>, <detail:rest>",
         meaning=_ERROR,
@@ -136,7 +122,6 @@ PATTERNS = (
     _line(
         # The text is the same as one of the client's process queue: only the stack trace tells where it comes from.
         "lock_error",
-        "putMessage exception",
         r"^putMessage exception<END>[^\x00]*RebalanceLockManager\.",
         meaning=_ERROR,
         source=_4_9,

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from offsetguard.sources.logs import broker, client, lock, stats, store
-from offsetguard.sources.logs.pattern import FieldType, Pattern
+from offsetguard.sources.logs.pattern import SPECIAL, FieldType, Pattern
 from offsetguard.sources.logs.records import LAYOUTS, SECOND
 
 Value = str | int | float | None
@@ -50,17 +50,17 @@ class Matcher:
     """Patterns in their order, found fast: most of a log's lines are none of them."""
 
     def __init__(self, patterns: Sequence[Pattern] = PATTERNS) -> None:
-        """Sort the patterns by the character that a message must begin with; `None` holds those that may be first."""
-        beginnings = {beginning for pattern in patterns if (beginning := _first_character(pattern.regex))}
-        self._by_beginning = {
-            beginning: tuple(pattern for pattern in patterns if _first_character(pattern.regex) in {None, beginning})
-            for beginning in (None, *beginnings)
+        """Sort the patterns by the characters that a message may begin with; every pattern begins with some text."""
+        firsts = [{text[:1] for text in beginnings(pattern.regex)} for pattern in patterns]
+        self._by_first = {
+            first: tuple(pattern for pattern, its in zip(patterns, firsts, strict=True) if first in its)
+            for first in set().union(*firsts)
         }
         self._spanning = tuple(pattern for pattern in patterns if pattern.spans_lines)
 
     def recognise(self, message: str) -> Recognised | None:
         """Return the first pattern that a message (continuation lines included) is of, or None."""
-        for pattern in self._by_beginning.get(message[:1], self._by_beginning[None]):
+        for pattern in self._by_first.get(message[:1], ()):
             if pattern.must_contain in message:
                 match = _compiled(pattern.regex).search(message)
                 if match is not None:
@@ -73,12 +73,6 @@ class Matcher:
             pattern.must_contain in message and _compiled(pattern.regex).search(message) is None
             for pattern in self._spanning
         )
-
-
-def _first_character(regex: str) -> str | None:
-    """Return the character that every match begins with, None where there are several."""
-    begins = re.match(r"\^(?:([A-Za-z])|\\(\[))(?![?*{|])", regex)
-    return (begins[1] or begins[2]) if begins else None
 
 
 def _fields(pattern: Pattern, match: re.Match[str]) -> dict[str, Value]:
@@ -109,10 +103,6 @@ def _compiled(regex: str) -> re.Pattern[str]:
     return re.compile(regex)
 
 
-ALL = Matcher()
-
-
-_SPECIAL = frozenset("\\^$.[]|()?*+{}")
 _BEHIND_THE_SECOND = "|".join(
     re.sub(r"(?<!\\)\((?!\?)", "(?:", "(" + layout.regex.removeprefix(f"^({SECOND}")) for layout in LAYOUTS
 )
@@ -173,7 +163,7 @@ class _Beginnings:
         elif character == "\\" and not self._regex[self._at + 1].isalnum():
             found = {(self._regex[self._at + 1], True)}
             self._at += 2
-        elif character not in _SPECIAL:
+        elif character not in SPECIAL:
             found = {(character, True)}
             self._at += 1
         else:
@@ -217,4 +207,7 @@ def _trie_regex(texts: Iterable[str]) -> str:
 
 
 def _escaped(character: str) -> str:
-    return f"\\{character}" if character in _SPECIAL else character
+    return f"\\{character}" if character in SPECIAL else character
+
+
+ALL = Matcher()

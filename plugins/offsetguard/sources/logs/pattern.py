@@ -93,17 +93,19 @@ _FRAGMENTS = {  # what stands in many lines: mostly what toString of some classe
     r"language=<language:[A-Z_]{1,20}>, version=<client_version:int>",
 }
 _FRAGMENT = re.compile(r"<([A-Z_]+)>")
+SPECIAL = frozenset("\\^$.[]|()?*+{}")
+_SIGN = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|.", re.DOTALL)  # an escape, a class, or one character
 _FIELD = re.compile(r"<([a-z_]+)(?::([^>]*))?>")
 
 
 def pattern(
     log_kinds: tuple[LogKind, ...],
     kind: str,
-    must_contain: str,
     line: str,
     *,
     meaning: str,
     source: str,
+    must_contain: str | None = None,
     parts: tuple[Part, ...] = (),
     spans_lines: bool = False,
     routine: bool = False,
@@ -111,6 +113,7 @@ def pattern(
     """Return the pattern of a line: a regex in which `<name>`, `<name:int>` and the like stand for fields.
 
     Types are those of `_GROUPS`; anything else behind the colon is the regex of a text. `<END>`: the line must end.
+    `must_contain`: where the longest text of the line says less than another one.
     """
     while fragment := _FRAGMENT.search(line):
         line = line.replace(fragment[0], _FRAGMENTS[fragment[1]])
@@ -123,19 +126,29 @@ def pattern(
         return regex
 
     regex = _FIELD.sub(group, line)
-    return Pattern(kind, log_kinds, must_contain, regex, meaning, source, tuple(fields), parts, spans_lines, routine)
+    hint = must_contain or _longest_text(regex)
+    return Pattern(kind, log_kinds, hint, regex, meaning, source, tuple(fields), parts, spans_lines, routine)
+
+
+def _longest_text(regex: str) -> str:
+    """Return the longest text that the first line of every message has in it that the regex finds."""
+    signs = _SIGN.findall(regex.removeprefix("^").partition(END)[0])
+    texts, depth = [""], 0
+    for sign, following in zip(signs, [*signs[1:], ""], strict=True):
+        depth += (sign == "(") - (sign == ")")
+        is_text = sign not in SPECIAL if len(sign) == 1 else sign[0] == "\\" and not sign[1].isalnum()
+        if is_text and depth == 0 and following not in {"?", "*", "+", "{"}:
+            texts[-1] += sign[-1]
+        else:
+            texts.append("")
+    return max(texts, key=len)
 
 
 def forms(
     log_kinds: tuple[LogKind, ...],
     kind: str,
     meaning: str,
-    *versions: tuple[str, str, str],
-    parts: tuple[Part, ...] = (),
-    routine: bool = False,
+    *versions: tuple[str, str],
 ) -> tuple[Pattern, ...]:
-    """Return the patterns of a line whose text differs between versions, each as (source, must_contain, line)."""
-    return tuple(
-        pattern(log_kinds, kind, must_contain, line, meaning=meaning, source=source, parts=parts, routine=routine)
-        for source, must_contain, line in versions
-    )
+    """Return the patterns of a line whose text differs between versions, each as (source, line)."""
+    return tuple(pattern(log_kinds, kind, line, meaning=meaning, source=source) for source, line in versions)

@@ -50,8 +50,8 @@ PATTERNS = tuple(
     pattern(
         (LogKind.STATS, LogKind.CLIENT),
         kind,
-        must_contain,
         f"^\\[<stats_name:{names}>\\] \\[{key}\\] {figures}",
+        must_contain=must_contain,
         meaning=meaning,
         source="StatsItem, MomentStatsItem 4.9.7, 4.9.8, 5.3.3, 5.5.0",
         routine=True,

@@ -16,7 +16,6 @@ _watermark = partial(pattern, (LogKind.WATERMARK,))
 _STORE = (
     _line(
         "store_tps",
-        "[STORETPS] put_tps",
         r"^\[STORETPS\] put_tps <put_tps:float> get_found_tps <get_found_tps:float> get_miss_tps "
         "<get_miss_tps:float> get_transferr?ed_tps <get_transferred_tps:float>",
         meaning="messages per second, over a minute; NULL right after a start",
@@ -25,7 +24,6 @@ _STORE = (
     ),
     _line(
         "page_cache_time",
-        "[PAGECACHERT] TotalPut",
         r"^\[PAGECACHERT\] TotalPut <put_count:int>, PutMessageDistributeTime <distribution:rest>",
         meaning="how many writes took how long, over a minute",
         source="StoreStatsService 4.9.7, 4.9.8, 5.3.3, 5.5.0",
@@ -33,7 +31,6 @@ _STORE = (
     ),
     _line(
         "put_latency",
-        "findPutMessageEntireTimePX",
         "^findPutMessageEntireTimePX <quantile:float>=<put_ms:float>ms cost <cost_ms:int>ms",
         meaning="a quantile of the time that a write takes",
         source="StoreStatsService 4.9.7, 4.9.8, 5.3.3, 5.5.0",
@@ -41,7 +38,6 @@ _STORE = (
     ),
     _line(
         "put_slow",
-        "in lock cost time(ms)=",
         r"^\[NOTIFYME\]putMessages? in lock cost time\(ms\)=<elapsed_ms:int>, bodyLength=<body_bytes:int> "
         "AppendMessageResult=<append_result:rest>",
         meaning="a write held the commit log's lock for more than 500 ms: the disk is slow",
@@ -52,19 +48,16 @@ _STORE = (
         "a write took more than 500 ms, waiting included",
         (
             "DefaultMessageStore 4.9.7",
-            "not in lock elapsed time(ms)=",
             r"^(?:putMessage )?not in lock elapsed time\(ms\)=<elapsed_ms:int>, bodyLength=<body_bytes:int>",
         ),
         (
             "DefaultMessageStore 5.5.0",
-            "CommitLog#putMessage cost ",
             "^DefaultMessageStore#putMessage: CommitLog#putMessage cost <elapsed_ms:int>ms, topic=<topic>, "
             "bodyLength=<body_bytes:int>",
         ),
     ),
     _line(
         "deletion_started",
-        "begin to delete before",
         r"^begin to delete before <file_reserved_hours:int> hours file\. (?:timeup|isTimeUp): "
         "<time_is_up:true|false> (?:spacefull|isUsageExceedsThreshold): <space_is_full:true|false> "
         "manualDeleteFileSeveralTimes: <manual_rounds_left:int> cleanAtOnce: <clean_at_once:true|false>",
@@ -73,7 +66,6 @@ _STORE = (
     ),
     _line(
         "file_deleted",
-        "delete file[REF:",
         r"^delete file\[REF:-?[0-9]{1,10}\] <path:[^\n]{1,4096}?> <outcome:OK|Failed>, W:<wrote_position:int> "
         "M:<flushed_position:int>, ",
         meaning="one file of the store was deleted",
@@ -81,7 +73,6 @@ _STORE = (
     ),
     _line(
         "queue_file_deleted",
-        "logics in current mappedFile max offset",
         "^physic min offset <commit_log_min_offset:int>, logics in current mappedFile max offset "
         "<file_max_offset:int>, delete it",
         meaning="a consume queue file points to deleted messages only and goes, too",
@@ -89,7 +80,6 @@ _STORE = (
     ),
     _line(
         "disk_filling_up",
-        "maybe full soon",
         "^<disk:physic|logics|commitLog|consumeQueue> disk (?:of commitLog )?maybe full soon(?:, so reclaim "
         "space,|, used)? <used_ratio:float>",
         meaning="the disk is nearly full: files are deleted early, and above 0.9 nothing is written any more",
@@ -97,14 +87,12 @@ _STORE = (
     ),
     _line(
         "deletion_failed",
-        "disk space will be full soon, but delete file failed",
         "^disk space will be full soon, but delete file failed",
         meaning="the disk is nearly full and there is no file that may go",
         source="DefaultMessageStore$CleanCommitLogService 4.9.7, 5.5.0",
     ),
     _line(
         "queues_truncated",
-        "truncate dirty logic files",
         r"^maxPhyOffsetOfConsumeQueue\(<queue_max_position:int>\) >= processOffset\(<commit_log_end:int>\), "
         "truncate dirty logic files",
         meaning="at its start the broker cut its queues back to the end of the commit log: max offsets may fall",
@@ -112,7 +100,6 @@ _STORE = (
     ),
     _line(
         "commit_log_lost",
-        "The commitlog files are deleted",
         "^The commitlog files are deleted, and delete the consume queue files",
         meaning="the broker started without its commit log: all queues begin at 0 again (normal at the first start)",
         source="CommitLog 4.9.7, 5.3.3, 5.5.0",
@@ -122,7 +109,6 @@ _STORE = (
 _WATERMARKS = (
     _watermark(
         "request_queue",
-        "[WATERMARK] ",
         r"^\[WATERMARK\] <request_kind:[A-Za-z][A-Za-z ]{0,60}> Queue Size: <waiting_count:int> "
         "SlowTimeMills: <oldest_wait_ms:int>",
         meaning="how many requests of a kind wait for a thread, and how long the oldest has waited",
@@ -132,7 +118,6 @@ _WATERMARKS = (
     pattern(
         (LogKind.WATERMARK, LogKind.BROKER),
         "consumer_disabled",
-        "[PROTECT_BROKER] the consumer[",
         r"^\[PROTECT_BROKER\] the consumer\[<consumer_group:[^\]\n]{1,512}>\] consume slowly, "
         "<behind_bytes:int> bytes, disable it",
         meaning="the broker switched a slow group off (disableConsumeIfConsumerReadSlowly)",

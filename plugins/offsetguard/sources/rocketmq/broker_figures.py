@@ -6,13 +6,19 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from offsetguard.sources.rocketmq import fastjson
-from offsetguard.sources.rocketmq.json_fields import float_field, int_field, object_field, texts_field
+from offsetguard.sources.rocketmq.json_fields import (
+    float_field,
+    int_field,
+    number_in,
+    object_field,
+    texts_field,
+    time_in,
+)
 
-_INT64_END = 2**63
 _CAPACITY = re.compile(r"Total : (?P<number>[0-9]{1,6}(?:\.[0-9]{1,3})?) (?P<unit>B|[KMGTPE]iB)", re.ASCII)
 _RAN = re.compile(r"([0-9]{1,6}) days, ([0-9]{1,2}) hours, ([0-9]{1,2}) minutes, ([0-9]{1,2}) seconds", re.ASCII)
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -79,18 +85,11 @@ class BrokerRuntimeInfo:
 
     def integer(self, key: str) -> int | None:
         """Return a 64-bit number; None where it is absent or no such number."""
-        text = self.table.get(key, "")
-        if len(text) > len("-9223372036854775808") or not text.removeprefix("-").isdecimal():
-            return None
-        return int(text) if -_INT64_END <= int(text) < _INT64_END else None
+        return number_in(self.table.get(key, ""))
 
     def time(self, key: str) -> datetime | None:
         """Return a time given in ms, UTC; None where it is absent, 0, negative (unknown) or beyond the year 9999."""
-        milliseconds = self.integer(key)
-        try:
-            return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds and milliseconds > 0 else None
-        except (ValueError, OverflowError, OSError):
-            return None
+        return time_in(self.table.get(key, ""))
 
     def tps(self, key: str) -> tuple[float, ...]:
         """Return the rates of `putTps` and the like over 10 s, 60 s and 600 s; windows not yet filled are missing."""

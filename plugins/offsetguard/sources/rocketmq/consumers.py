@@ -8,10 +8,9 @@ rocketmq-client-go and rocketmq-client-cpp). Source of the forms: bodies of 4.9.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from offsetguard.model.offsets import MessageQueue
@@ -22,6 +21,7 @@ from offsetguard.sources.rocketmq.json_fields import (
     float_field,
     int_field,
     list_field,
+    number_in,
     object_field,
     optional_bool_field,
     optional_int_field,
@@ -29,11 +29,11 @@ from offsetguard.sources.rocketmq.json_fields import (
     text_field,
     texts,
     texts_field,
+    time_in,
     timestamp_field,
 )
 
 _INT32_END = 2**31
-_NUMBER = re.compile(r"-?[0-9]{1,19}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +127,7 @@ class ConsumerRunningInfo:
     @property
     def consumer_start_at(self) -> datetime | None:
         """When the consumer was started; UTC."""
-        milliseconds = self._number("PROP_CONSUMER_START_TIMESTAMP")
-        try:
-            return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds and milliseconds > 0 else None
-        except (ValueError, OverflowError, OSError):
-            return None
+        return time_in(self.settings.get("PROP_CONSUMER_START_TIMESTAMP", ""))
 
     @property
     def thread_count(self) -> int | None:
@@ -153,12 +149,8 @@ class ConsumerRunningInfo:
         """The same in MiB."""
         return self._int32("pullThresholdSizeForQueue")
 
-    def _number(self, name: str) -> int | None:
-        text = self.settings.get(name, "")
-        return int(text) if text.isascii() and text.removeprefix("-").isdigit() and len(text) <= 20 else None
-
     def _int32(self, name: str) -> int | None:
-        number = self._number(name)
+        number = number_in(self.settings.get(name, ""))
         return number if number is not None and -_INT32_END <= number < _INT32_END else None
 
 
@@ -254,4 +246,5 @@ def _consume_status(document: Mapping[str, Any]) -> ConsumeStatus:
 
 def _number(value: object) -> object:
     """Return the number that a text says; any other value as it is."""
-    return int(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else value
+    number = number_in(value) if isinstance(value, str) else None
+    return value if number is None else number

@@ -24,6 +24,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _INT64_START, _INT64_END = -(2**63), 2**63
 LAST_TIMESTAMP_MS = 253_402_300_799_999  # the last that a datetime can show: the end of the year 9999
 _REQUIRED: Any = object()
+_NUMBER = re.compile(r"-?[0-9]{1,19}")
 _PLAIN_TEXT = r'"([^"\\\x00-\x1f]*+)"'
 _PLAIN_MESSAGE_QUEUE = re.compile(
     rf'\{{"brokerName":{_PLAIN_TEXT},"queueId":(-?(?:0|[1-9][0-9]{{0,9}}+)),"topic":{_PLAIN_TEXT}\}}'
@@ -134,6 +135,22 @@ def timestamp_of(milliseconds: int, name: str) -> datetime:
         return _EPOCH + timedelta(0, 0, 0, milliseconds)  # by name it takes twice as long
     except OverflowError as error:
         raise _wrong(name, "a time in ms", milliseconds) from error
+
+
+def number_in(text: str) -> int | None:
+    """Return a 64-bit number that is written as a text, as settings and figures are; None for any other text."""
+    number = int(text) if _NUMBER.fullmatch(text) else None
+    return number if number is not None and _INT64_START <= number < _INT64_END else None
+
+
+def time_in(text: str) -> datetime | None:
+    """Return a time that is written so in ms; None for 0 and below (unknown), and beyond the year 9999."""
+    milliseconds = number_in(text)
+    return (
+        _EPOCH + timedelta(milliseconds=milliseconds)
+        if milliseconds and 0 < milliseconds <= LAST_TIMESTAMP_MS
+        else None
+    )
 
 
 def as_object(value: object, name: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ import socket
 import ssl
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from offsetguard.model.errors import ConnectionLost, PeerUnreachable, RequestTimedOut, RocketMQError
 from offsetguard.sources.rocketmq.codes import ResponseCode
@@ -61,12 +61,7 @@ class Pacing:
         self._sent: deque[tuple[float, int]] = deque()  # (until when it counts, how many)
         self._sent_count = 0
         self._paused_until = float("-inf")
-        self._counts = PeerCounts()
-
-    @property
-    def counts(self) -> PeerCounts:
-        """Return what was counted so far."""
-        return self._counts
+        self.counts = PeerCounts()  # so far
 
     @property
     def is_hopeless(self) -> bool:
@@ -95,7 +90,7 @@ class Pacing:
         """Count requests that were sent."""
         self._sent.append((now + SECOND, count))
         self._sent_count += count
-        self._counts = PeerCounts(self._counts.requests + count, self._counts.busy_answers, self._counts.paused_s)
+        self.counts = replace(self.counts, requests=self.counts.requests + count)
 
     def answered(self) -> None:
         """Take note of an answer that says nothing of being busy."""
@@ -111,9 +106,8 @@ class Pacing:
         if now >= self._paused_until:  # refusals of requests that were in flight together are one event
             self._places = max(1, self._places // 2)
         until = max(self._paused_until, now + BUSY_PAUSES_S[min(times, len(BUSY_PAUSES_S)) - 1])
-        paused_s = until - max(self._paused_until, now)
-        counts = self._counts
-        self._counts = PeerCounts(counts.requests, counts.busy_answers + 1, counts.paused_s + paused_s)
+        paused_s = self.counts.paused_s + until - max(self._paused_until, now)
+        self.counts = replace(self.counts, busy_answers=self.counts.busy_answers + 1, paused_s=paused_s)
         self._paused_until = until
         self._good_answers = 0
         if times <= BUSY_REPEATS:
