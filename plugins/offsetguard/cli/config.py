@@ -22,9 +22,7 @@ from offsetguard.collect.name_servers import unmatched_addresses
 from offsetguard.config import RECEIVER_LISTS, Cluster, EffectivePolicy
 from offsetguard.config.checks import check_file, groups_not_seen
 from offsetguard.config.file import ConfigFile, ConfigProblems, Problem, read_config_file
-from offsetguard.config.groups import fields_set
 from offsetguard.config.routes import MATCHED_BY
-from offsetguard.config.routes import fields_set as fields_of_route
 from offsetguard.config.workspace import Workspace
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.judge.registry import RULES
@@ -175,14 +173,14 @@ def _understood(file: ConfigFile, seen: Mapping[str, LiveGroups]) -> Iterator[Li
         yield {"kind": "team", "name": name, "is_default": name == config.default_team, **team.model_dump()}
     for position, entry in enumerate(config.groups):
         line = file.document.line(("groups", position))
-        sets = {field: getattr(entry, field) for field in fields_set(entry)}
+        sets = {field: getattr(entry, field) for field in entry.fields_set()}
         yield {"kind": "groups", "line": line, "match": entry.match, "cluster": entry.cluster, "sets": sets}
     defaults = EffectivePolicy(team=config.default_team).model_dump()
     yield {"kind": "groups", "line": None, "match": "*", "cluster": "*", "sets": defaults}
     for position, route in enumerate(config.routes):
         values = route.model_dump()
         matched_by = {field: values[field] for field in MATCHED_BY}
-        sets = {field: values[field] for field in fields_of_route(route)}
+        sets = {field: values[field] for field in route.fields_set()}
         yield {"kind": "route", "line": file.document.line(("routes", position)), **matched_by, "sets": sets}
     yield {"kind": "delivery", **config.delivery.model_dump()}
     yield {"kind": "judgement", **config.judgement.model_dump()}

@@ -16,9 +16,7 @@ from offsetguard.config.contradictions import contradictions
 from offsetguard.config.fields import matches
 from offsetguard.config.file import ConfigFile, Problem, did_you_mean
 from offsetguard.config.groups import GroupPolicy
-from offsetguard.config.groups import fields_set as policy_fields_set
 from offsetguard.config.routes import RECEIVER_LISTS, QuietHours, RouteEntry, quiet_hours
-from offsetguard.config.routes import fields_set as route_fields_set
 from offsetguard.config.yaml_lines import Path
 from offsetguard.model.intervals import moment_in, zone_of
 from offsetguard.model.verdicts import Severity
@@ -60,14 +58,14 @@ def check_file(file: ConfigFile, rule_ids: Collection[str], now: datetime) -> Ch
 def shadowed(file: ConfigFile) -> Iterator[Problem]:
     """Yield what stands below something that always wins, in `groups` and in `routes`."""
     config = file.config
-    for position, field, above in _shadowed(config.groups, policy_fields_set, _covers_groups):
+    for position, field, above in _shadowed(config.groups, _covers_groups):
         line = file.document.line(("groups", above))
         what = (
             f"never takes effect: groups[{above}] in line {line} ({config.groups[above].match!r}) matches the "
             "same groups and sets it first; move the special case above the general one"
         )
         yield file.problem(("groups", position, field), what)
-    for position, field, above in _shadowed(config.routes, route_fields_set, _covers_news):
+    for position, field, above in _shadowed(config.routes, _covers_news):
         line = file.document.line(("routes", above))
         what = (
             f"never takes effect: routes[{above}] in line {line} matches the same news and sets it first; "
@@ -76,14 +74,12 @@ def shadowed(file: ConfigFile) -> Iterator[Problem]:
         yield file.problem(("routes", position, field), what)
 
 
-def _shadowed(
-    entries: Sequence[EntryT], fields_set: Callable[[EntryT], list[str]], covers: Callable[[EntryT, EntryT], bool]
-) -> Iterator[tuple[int, str, int]]:
+def _shadowed(entries: Sequence[EntryT], covers: Callable[[EntryT, EntryT], bool]) -> Iterator[tuple[int, str, int]]:
     """Yield (position, field, position of the entry above that always wins)."""
     for position, entry in enumerate(entries):
         above = [n for n, earlier in enumerate(entries[:position]) if covers(earlier, entry)]
-        for field in fields_set(entry):
-            first = next((n for n in above if field in fields_set(entries[n])), None)
+        for field in entry.fields_set():
+            first = next((n for n in above if field in entries[n].fields_set()), None)
             if first is not None:
                 yield position, field, first
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from offsetguard.config.configuration import Config
 from offsetguard.config.fields import matches
 from offsetguard.config.file import ConfigFile, Problem
-from offsetguard.config.routes import RECEIVER_LISTS, RouteChoice, fields_set
+from offsetguard.config.routes import RECEIVER_LISTS, RouteChoice
 from offsetguard.config.yaml_lines import Path
 from offsetguard.model.verdicts import Severity
 
@@ -23,7 +23,7 @@ _WILDCARDS = re.compile(r"\*|\?|\[!?(.)[^\]]*\]")
 def contradictions(file: ConfigFile, rule_ids: Collection[str]) -> Iterator[Problem]:
     """Yield each once, at the entry that brings it about."""
     for position, entry in enumerate(file.config.routes):
-        if not fields_set(entry):
+        if not entry.fields_set():
             yield file.problem(("routes", position), "sets nothing: say what it changes, or remove it")
     found = dict.fromkeys(
         told

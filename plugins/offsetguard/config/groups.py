@@ -5,7 +5,18 @@ from typing import Annotated
 
 from pydantic import Field, StrictBool, StrictInt
 
-from offsetguard.config.fields import Count, Glob, Milliseconds, Name, PatternIndex, Section, Window, matches
+from offsetguard.config.fields import (
+    Count,
+    Entry,
+    Glob,
+    Milliseconds,
+    Name,
+    Section,
+    Window,
+    first_to_set,
+    matcher,
+    matches,
+)
 
 
 class Judgement(Section):
@@ -21,7 +32,7 @@ class Judgement(Section):
     disk_full_within_ms: Milliseconds = 4 * 3_600_000  # a disk from which files go by force within it: a finding
 
 
-class GroupPolicy(Section):
+class GroupPolicy(Entry):
     """What holds for the consumer groups that a pattern matches; the first entry that names a field wins."""
 
     match: Glob  # glob on the consumer group, case matters
@@ -58,6 +69,9 @@ class EffectivePolicy(WindowPolicy):
     lock_interval_ms: Milliseconds = 20_000
 
 
+GroupPolicy.SETS = EffectivePolicy.key_names()
+
+
 class Policies:
     """The policies of one configuration. Remembers what it found: every rule asks it for every group."""
 
@@ -65,16 +79,13 @@ class Policies:
         """Take the sections of the file."""
         self._entries = entries
         self._default_team = default_team
-        self._by_match = PatternIndex([entry.match for entry in entries])
+        self._matchers = [matcher(entry.match) for entry in entries]
         self._found: dict[tuple[str, str], EffectivePolicy] = {}
         self._merged: dict[tuple[int, ...], EffectivePolicy] = {}
 
     def deciders(self, cluster: str, consumer_group: str) -> dict[str, int]:
         """Return for each field that an entry sets for a group the position of the first one that does."""
-        found: dict[str, int] = {}
-        for position in reversed(self._matching(cluster, consumer_group)):
-            found.update((name, position) for name in fields_set(self._entries[position]))
-        return found
+        return first_to_set(self._entries, self._matching(cluster, consumer_group))
 
     def of(self, cluster: str, consumer_group: str) -> EffectivePolicy:
         """Return what holds for a group of a cluster, with defaults filled in."""
@@ -84,19 +95,12 @@ class Policies:
         return self._found[key]
 
     def _matching(self, cluster: str, consumer_group: str) -> tuple[int, ...]:
-        found = self._by_match.matching(consumer_group)
+        found = [position for position, match in enumerate(self._matchers) if match(consumer_group)]
         return tuple(position for position in found if matches(cluster, self._entries[position].cluster))
 
     def _merge(self, positions: tuple[int, ...]) -> EffectivePolicy:
         if positions not in self._merged:
-            values: dict[str, object] = {"team": self._default_team}
-            for position in reversed(positions):
-                entry = self._entries[position]
-                values.update((name, getattr(entry, name)) for name in fields_set(entry))
-            self._merged[positions] = EffectivePolicy.model_validate(values)
+            deciders = first_to_set(self._entries, positions)
+            values = {name: getattr(self._entries[position], name) for name, position in deciders.items()}
+            self._merged[positions] = EffectivePolicy.model_validate({"team": self._default_team, **values})
         return self._merged[positions]
-
-
-def fields_set(entry: GroupPolicy) -> list[str]:
-    """Return which fields of a policy an entry sets."""
-    return [name for name in EffectivePolicy.key_names() if getattr(entry, name) is not None]

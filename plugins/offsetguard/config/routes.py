@@ -14,6 +14,7 @@ from offsetguard.catalogue.text import Language
 from offsetguard.config.fields import (
     ConnectionId,
     Count,
+    Entry,
     Glob,
     Line,
     MailAddress,
@@ -21,12 +22,13 @@ from offsetguard.config.fields import (
     MillisecondsOrNone,
     Moment,
     Name,
-    PatternIndex,
     Section,
     SlackChannelName,
     TimeOfDay,
     TimeZone,
     WebUrl,
+    first_to_set,
+    matcher,
     matches,
 )
 from offsetguard.model.intervals import moment_in, zone_of
@@ -99,7 +101,7 @@ class MaintenanceEntry(Section):
     comment: Line = ""  # stands beside what was muted
 
 
-class RouteEntry(Section):
+class RouteEntry(Entry):
     """What holds for the notifications that the patterns match; for each field the first entry that sets it wins."""
 
     team: Glob = "*"  # glob on the team that owns the group; the default team for brokers and clusters
@@ -179,7 +181,7 @@ DEFAULTS_IN_DELIVERY = (
     "send_resolved",
     "digest_above",
 )
-SET_BY_ROUTES = tuple(name for name in RouteEntry.key_names() if name not in MATCHED_BY)
+RouteEntry.SETS = tuple(name for name in RouteEntry.key_names() if name not in MATCHED_BY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +204,7 @@ class Routing:
         self._teams = teams
         self._default_team = default_team
         self._delivery = delivery
-        self._by_group = PatternIndex([entry.consumer_group for entry in entries])
-        self._about_no_group = [n for n, entry in enumerate(entries) if entry.consumer_group == "*"]
+        self._matchers = [matcher(entry.consumer_group) for entry in entries]
         self._near: dict[tuple[str, str | None], tuple[int, ...]] = {}
         self._chosen: dict[tuple[str, tuple[int, ...], str, Severity], RouteChoice] = {}
 
@@ -222,8 +223,12 @@ class Routing:
         return self._chosen[key]
 
     def _entries_near(self, cluster: str, consumer_group: str | None) -> tuple[int, ...]:
-        found = self._about_no_group if consumer_group is None else self._by_group.matching(consumer_group)
-        return tuple(n for n in found if matches(cluster, self._entries[n].cluster))
+        return tuple(
+            n
+            for n, (entry, match) in enumerate(zip(self._entries, self._matchers, strict=True))
+            if (entry.consumer_group == "*" if consumer_group is None else match(consumer_group))
+            and matches(cluster, entry.cluster)
+        )
 
     def _of_team(self, near: Sequence[int], team: str, rule_id: str, severity: Severity) -> tuple[int, ...]:
         return tuple(
@@ -235,7 +240,7 @@ class Routing:
         )
 
     def _choice(self, team: str, own: Sequence[int], default: Sequence[int]) -> RouteChoice:
-        decided_by = self._deciders(own)
+        decided_by = first_to_set(self._entries, own)
         values: dict[str, Any] = {name: getattr(self._entries[n], name) for name, n in decided_by.items()}
         heard_by, receivers_by, told = self._receivers(team, own, default)
         for name in DEFAULTS_IN_DELIVERY:
@@ -253,19 +258,12 @@ class Routing:
         route = Route(team=team, heard_by=heard_by, receivers=told, **values)
         return RouteChoice(route, decided_by, receivers_by)
 
-    def _deciders(self, positions: Sequence[int]) -> dict[str, int]:
-        """Return for each field that an entry of these sets the first one that does."""
-        found: dict[str, int] = {}
-        for position in reversed(positions):
-            found.update((name, position) for name in fields_set(self._entries[position]))
-        return found
-
     def _receivers(
         self, team: str, own: Sequence[int], default: Sequence[int]
     ) -> tuple[str, dict[str, int], tuple[Any, ...]]:
         """Return who is notified: the team, else the default team by its routes, else the default team's own list."""
         for heard_by, positions in ((team, own), (self._default_team, default), (self._default_team, ())):
-            deciders = {name: n for name, n in self._deciders(positions).items() if name in RECEIVER_LISTS}
+            deciders = {name: n for name, n in first_to_set(self._entries, positions).items() if name in RECEIVER_LISTS}
             lists = {
                 name: getattr(self._entries[deciders[name]], name)
                 if name in deciders
@@ -276,11 +274,6 @@ class Routing:
             if told:
                 return heard_by, deciders, told
         return self._default_team, {}, ()  # cannot be: a default team without receivers is refused
-
-
-def fields_set(entry: RouteEntry) -> list[str]:
-    """Return which fields of a route an entry sets."""
-    return [name for name in SET_BY_ROUTES if getattr(entry, name) is not None]
 
 
 def quiet_hours(entry: QuietHoursEntry) -> QuietHours:
