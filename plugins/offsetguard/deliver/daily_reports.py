@@ -7,7 +7,7 @@ missed by more than `LATEST` is left out: the next one comes before it would be 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
@@ -21,7 +21,7 @@ from offsetguard.config import Config
 from offsetguard.config.routes import Route
 from offsetguard.judge.registry import rule_title
 from offsetguard.model.incident import Incident, digest_of
-from offsetguard.model.intervals import INTERVAL_LENGTH, zone_of
+from offsetguard.model.intervals import zone_of
 from offsetguard.model.notification import Channel
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import (
@@ -34,9 +34,9 @@ from offsetguard.model.views import (
     ReportedIncident,
     incident_url,
 )
-from offsetguard.store import day_figures, outbox
+from offsetguard.store import day_figures, incidents, outbox
 from offsetguard.store.database import reading, serialize, writing
-from offsetguard.store.day_figures import CycleSums, JudgedMoments, Span
+from offsetguard.store.day_figures import Span
 from offsetguard.store.models import Status
 
 LATEST = timedelta(hours=12)
@@ -88,10 +88,10 @@ def day_span(day: date, time_zone: str) -> Span:
 def daily_report(session: Session, config: Config, route: Route, day: date) -> DailyReportView:
     """Return a team's report about a day; the same database gives the same report."""
     span = day_span(day, route.time_zone)
-    seen = [one for one in day_figures.incidents_of(session, span) if _belongs(one, route.team, config)]
+    seen = [one for one in incidents.open_within(session, span.start, span.end) if _belongs(one, route.team, config)]
     ids = {one.incident_id for one in seen}
     listed = sorted((_reported(one, span, route, config) for one in seen), key=_worst_first)
-    data = sorted(_data(session, config, span), key=_worst_data_first)
+    data = sorted(day_figures.data_quality(session, span, config.clusters), key=_worst_data_first)
     messages = day_figures.messages_by_status(session, route.team, span, without=DAILY_REPORT)
     return DailyReportView(
         team=route.team,
@@ -182,28 +182,6 @@ def _reported(incident: Incident, span: Span, route: Route, config: Config) -> R
 def _forecasts(session: Session, span: Span, config: Config) -> tuple[ForecastQuality, ...]:
     days = Span(span.end - timedelta(days=FORECAST_DAYS), span.end)
     return tuple(one for one in day_figures.forecast_outcomes(session, days) if one.cluster in config.clusters)
-
-
-def _data(session: Session, config: Config, span: Span) -> Iterator[DataQuality]:
-    cycles, judged = day_figures.cycle_sums(session, span), day_figures.judged_moments(session, span)
-    for cluster in sorted(config.clusters):
-        sums, seen = cycles.get(cluster, CycleSums(0, 0, 0)), judged.get(cluster, JudgedMoments((), 0))
-        yield DataQuality(
-            cluster=cluster,
-            expected_count=(span.end - span.start) // INTERVAL_LENGTH,
-            judged_count=len(seen.starts),
-            late_count=seen.late,
-            failed_cycle_count=sums.failed,
-            longest_gap_ms=_longest_gap(seen.starts, span) // timedelta(milliseconds=1),
-            violation_count=sums.violations,
-            quarantined_count=sums.quarantined,
-        )
-
-
-def _longest_gap(starts: Sequence[datetime], span: Span) -> timedelta:
-    """Return the longest time without a judged interval."""
-    ends = [span.start, *(start + INTERVAL_LENGTH for start in starts)]
-    return max((start - end for end, start in zip(ends, [*starts, span.end], strict=True)), default=timedelta())
 
 
 def _worst_first(one: ReportedIncident) -> tuple[int, int, str, str, str]:

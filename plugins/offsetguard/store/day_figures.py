@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from offsetguard.model.incident import EventKind, Incident
-from offsetguard.model.views import ForecastQuality
-from offsetguard.store import incidents
+from offsetguard.model.incident import EventKind
+from offsetguard.model.intervals import INTERVAL_LENGTH
+from offsetguard.model.views import DataQuality, ForecastQuality
 from offsetguard.store.models import (
     AcknowledgementRow,
     CycleRow,
     ForecastScoresRow,
     IncidentEventRow,
-    IncidentRow,
     JudgedIntervalRow,
     Mode,
     OutboxRow,
@@ -32,39 +32,6 @@ class Span:
 
     start: datetime
     end: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class CycleSums:
-    """Sums over the cycles of one cluster."""
-
-    failed: int
-    violations: int
-    quarantined: int
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedMoments:
-    """Which intervals of one cluster were judged, by their starts, oldest first; and how many of them too late."""
-
-    starts: tuple[datetime, ...]
-    late: int
-
-
-def incidents_of(session: Session, span: Span) -> list[Incident]:
-    """Return the incidents that a span saw open, oldest first; pending ones are nobody's concern yet."""
-    query = (
-        select(IncidentRow.incident_id)
-        .where(
-            IncidentRow.opened_at < span.end,
-            or_(IncidentRow.resolved_at.is_(None), IncidentRow.resolved_at >= span.start),
-            IncidentRow.is_pending.is_(False),
-        )
-        .order_by(IncidentRow.opened_at, IncidentRow.incident_id)
-    )
-    ids = list(session.scalars(query))
-    found = incidents.by_id(session, ids)
-    return [found[one] for one in ids]
 
 
 def muted_incidents(session: Session, span: Span) -> set[str]:
@@ -118,33 +85,40 @@ def forecast_outcomes(session: Session, span: Span) -> list[ForecastQuality]:
     ]
 
 
-def cycle_sums(session: Session, span: Span) -> dict[str, CycleSums]:
-    """Return sums over the publications of the intervals of a span, by cluster."""
-    row = CycleRow
-    query = select(row.cluster, row.verdict, row.violations, row.quarantined).where(
-        row.interval_start >= span.start, row.interval_start < span.end
+def data_quality(session: Session, span: Span, clusters: Iterable[str]) -> list[DataQuality]:
+    """Return how much of each cluster was seen; intervals that were history when they were judged do not count."""
+    judged, cycle = JudgedIntervalRow, CycleRow
+    starts: dict[str, list[datetime]] = defaultdict(list)
+    late, failed, violations, quarantined = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
+    query = select(judged.cluster, judged.interval_start, judged.mode).where(
+        judged.interval_start >= span.start, judged.interval_start < span.end, judged.mode != Mode.HISTORY
     )
-    failed, violations, quarantined = Counter[str](), Counter[str](), Counter[str]()
-    clusters = set()
-    for cluster, verdict, violated, left_out in session.execute(query):
-        clusters.add(cluster)
+    for cluster, start, mode in session.execute(query.order_by(judged.interval_start)):
+        starts[cluster].append(start)
+        late[cluster] += mode is Mode.LATE
+    published = select(cycle.cluster, cycle.verdict, cycle.violations, cycle.quarantined).where(
+        cycle.interval_start >= span.start, cycle.interval_start < span.end
+    )
+    for cluster, verdict, violated, left_out in session.execute(published):
         failed[cluster] += verdict is None
         violations[cluster] += sum(violated.values())
         quarantined[cluster] += left_out or 0
-    return {one: CycleSums(failed[one], violations[one], quarantined[one]) for one in clusters}
+    return [
+        DataQuality(
+            cluster=one,
+            expected_count=(span.end - span.start) // INTERVAL_LENGTH,
+            judged_count=len(starts[one]),
+            late_count=late[one],
+            failed_cycle_count=failed[one],
+            longest_gap_ms=_longest_gap(starts[one], span) // timedelta(milliseconds=1),
+            violation_count=violations[one],
+            quarantined_count=quarantined[one],
+        )
+        for one in clusters
+    ]
 
 
-def judged_moments(session: Session, span: Span) -> dict[str, JudgedMoments]:
-    """Return which intervals of a span were judged, by cluster; those that were history when they were do not count."""
-    row = JudgedIntervalRow
-    query = (
-        select(row.cluster, row.interval_start, row.mode)
-        .where(row.interval_start >= span.start, row.interval_start < span.end, row.mode != Mode.HISTORY)
-        .order_by(row.interval_start)
-    )
-    starts: dict[str, list[datetime]] = defaultdict(list)
-    late = Counter[str]()
-    for cluster, start, mode in session.execute(query):
-        starts[cluster].append(start)
-        late[cluster] += mode is Mode.LATE
-    return {cluster: JudgedMoments(tuple(moments), late[cluster]) for cluster, moments in starts.items()}
+def _longest_gap(starts: Sequence[datetime], span: Span) -> timedelta:
+    """Return the longest time without a judged interval."""
+    ends = [span.start, *(start + INTERVAL_LENGTH for start in starts)]
+    return max((start - end for end, start in zip(ends, [*starts, span.end], strict=True)), default=timedelta())

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, case, delete, func, insert, select, update
+from sqlalchemy import Select, case, delete, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from offsetguard.model.incident import Evidence, Incident, IncidentEvent, Subject
@@ -82,6 +82,13 @@ def resolved_since(session: Session, cluster: str, moment: datetime) -> list[Inc
     """Return a cluster's incidents that ended at a moment or later, oldest first."""
     query = select(IncidentRow).where(IncidentRow.cluster == cluster, IncidentRow.resolved_at >= moment)
     return [_from_row(row) for row in session.scalars(query.order_by(IncidentRow.resolved_at))]
+
+
+def open_within(session: Session, start: datetime, end: datetime) -> list[Incident]:
+    """Return what was open at some time from a moment up to another one, oldest first."""
+    still_open = or_(IncidentRow.resolved_at.is_(None), IncidentRow.resolved_at >= start)
+    query = _shown(None).where(IncidentRow.opened_at < end, still_open)
+    return [_from_row(row) for row in session.scalars(query.order_by(IncidentRow.opened_at, IncidentRow.incident_id))]
 
 
 def count_open(session: Session) -> int:

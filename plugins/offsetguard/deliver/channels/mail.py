@@ -153,21 +153,18 @@ class MailChannel(Way):
             with self._session(conversation) as session:
                 conversation.refused = session.send_message(mail)
 
-        with self._failures_classified():
-            try:
-                bounded(self.limit_s + waiting_s, converse, f"mail {self.host}")
-            except TookTooLong:
-                conversation.hang_up()
-                if conversation.refused is None:
-                    raise
-                # else only the farewell is missing
+        try:
+            bounded(self.limit_s + waiting_s, converse, f"mail {self.host}")
+        except TookTooLong as error:
+            conversation.hang_up()
+            if conversation.refused is None:
+                raise self._failure(error) from error
+            # else only the farewell is missing
+        except (smtplib.SMTPException, OSError) as error:
+            raise self._failure(error) from error
         if conversation.refused:
-            raise _recipients_refused(self._name, conversation.refused)
+            raise self._failure(smtplib.SMTPRecipientsRefused(conversation.refused))
         return Receipt(str(mail["Message-ID"]))
-
-    @property
-    def _name(self) -> str:
-        return f"SMTP server {self.host}:{self.port}"
 
     @contextlib.contextmanager
     def _session(self, conversation: _Conversation) -> Iterator[_Session]:
@@ -185,41 +182,32 @@ class MailChannel(Way):
             with contextlib.suppress(smtplib.SMTPException, OSError):
                 session.quit()  # the mail is accepted already: a server that hangs up now changes nothing
 
-    @contextlib.contextmanager
-    def _failures_classified(self) -> Iterator[None]:
-        try:
-            yield
-        except smtplib.SMTPRecipientsRefused as error:
-            raise _recipients_refused(self._name, error.recipients) from error
-        except smtplib.SMTPDataError as error:
-            reason = f"{self._name} refused the message: {_answer(error.smtp_code, error.smtp_error)}"
-            raise DeliveryError(reason, permanent=error.smtp_code >= 500) from error
-        except smtplib.SMTPAuthenticationError as error:
-            answer = _answer(error.smtp_code, error.smtp_error)
-            reason = f"{self._name} refused the login {self.user!r}: {answer}; correct the Airflow connection"
-            raise DeliveryError(reason, permanent=False) from error
-        except smtplib.SMTPServerDisconnected as error:
-            reason = f"{self._name} closed the connection or did not answer within {self.timeout_s:g} s: {error}"
-            raise DeliveryError(reason, permanent=False) from error
-        except smtplib.SMTPResponseException as error:
-            reason = f"{self._name} refused to talk to us: {_answer(error.smtp_code, error.smtp_error)}"
-            raise DeliveryError(reason, permanent=False) from error
-        except smtplib.SMTPNotSupportedError as error:
-            reason = f"{self._name} cannot do what the connection asks for ({error}); check TLS mode and login"
-            raise DeliveryError(reason, permanent=False) from error
-        except TookTooLong as error:
-            reason = f"{self._name} took longer than {self.limit_s:g} s for one mail"
-            raise DeliveryError(reason, permanent=False) from error
-        except TimeoutError as error:
-            raise DeliveryError(f"{self._name} did not answer within {self.timeout_s:g} s", permanent=False) from error
-        except (smtplib.SMTPException, OSError) as error:  # refused, unknown host, TLS
-            raise DeliveryError(f"{self._name} cannot be reached: {error}", permanent=False) from error
-
-
-def _recipients_refused(server: str, refused: dict[str, tuple[int, bytes]]) -> DeliveryError:
-    answers = "; ".join(f"{recipient}: {_answer(*answer)}" for recipient, answer in refused.items())
-    permanent = all(code >= 500 for code, _ in refused.values())
-    return DeliveryError(f"{server} refused the receiver {answers}", permanent=permanent)
+    def _failure(self, error: Exception) -> DeliveryError:
+        """Say what went wrong, classified as in the table above; the order is from the special to the general."""
+        permanent = False
+        match error:
+            case smtplib.SMTPRecipientsRefused(recipients=refused):
+                answers = "; ".join(f"{recipient}: {_answer(*answer)}" for recipient, answer in refused.items())
+                what = f"refused the receiver {answers}"
+                permanent = all(code >= 500 for code, _ in refused.values())
+            case smtplib.SMTPDataError(smtp_code=code, smtp_error=text):
+                what = f"refused the message: {_answer(code, text)}"
+                permanent = code >= 500
+            case smtplib.SMTPAuthenticationError(smtp_code=code, smtp_error=text):
+                what = f"refused the login {self.user!r}: {_answer(code, text)}; correct the Airflow connection"
+            case smtplib.SMTPServerDisconnected():
+                what = f"closed the connection or did not answer within {self.timeout_s:g} s: {error}"
+            case smtplib.SMTPResponseException(smtp_code=code, smtp_error=text):
+                what = f"refused to talk to us: {_answer(code, text)}"
+            case smtplib.SMTPNotSupportedError():
+                what = f"cannot do what the connection asks for ({error}); check TLS mode and login"
+            case TookTooLong():
+                what = f"took longer than {self.limit_s:g} s for one mail"
+            case TimeoutError():
+                what = f"did not answer within {self.timeout_s:g} s"
+            case _:  # refused, unknown host, TLS
+                what = f"cannot be reached: {error}"
+        return DeliveryError(f"SMTP server {self.host}:{self.port} {what}", permanent=permanent)
 
 
 def _answer(code: int, text: bytes | str) -> str:

@@ -45,20 +45,6 @@ def message_texts(view: MessageView, words: Catalogue, cid_of: Callable[[int], s
     return fill("message", _Rendering(view, words).words() | {"in_full": firing, "pictures": pictures}, pictures)
 
 
-def shortened(view: MessageView) -> MessageView:
-    """Return the view without the incidents that a mail only counts: what nobody reads need not be made harmless."""
-    most = INCIDENTS_IN_FULL + INCIDENTS_IN_SHORT
-    return view.model_copy(
-        update={
-            "firing": view.firing[:most],
-            "hidden_firing": view.hidden_firing + max(0, len(view.firing) - most),
-            "resolved": view.resolved[:most],
-            "hidden_resolved": view.hidden_resolved + max(0, len(view.resolved) - most),
-            "group_count": view.group_count or len({one.consumer_group for one in view.firing or view.resolved}),
-        }
-    )
-
-
 def _pictures(firing: tuple[IncidentView, ...], words: Catalogue, cid_of: Callable[[int], str]) -> dict[str, Picture]:
     shown = [one for one in firing if len(one.lag_curve) >= LEAST_LAG_POINTS][:PICTURES]
     if not shown:
@@ -198,7 +184,8 @@ def message_id(key: str, domain: str) -> str:
 
 
 def _texts(view: AnyView, idempotency_key: str, domain: str) -> MailTexts:
-    safe = harmless_view(shortened(view) if isinstance(view, MessageView) else view)
+    most = INCIDENTS_IN_FULL + INCIDENTS_IN_SHORT
+    safe = harmless_view(wording.bounded(view, most) if isinstance(view, MessageView) else view)
     words = wording.reader(safe)
     if isinstance(safe, DigestView):
         return digest_texts(safe, words)

@@ -96,16 +96,12 @@ def total_units(blocks: list[Block]) -> int:
 
 
 def _bounded(view: MessageView) -> MessageView:
-    """Return the view without what cannot be shown anyway, counted: the rest need not be made harmless."""
-    shown = view.firing or view.resolved
-    groups = {incident.consumer_group for incident in shown}
-    return view.model_copy(
+    """Return the view without what cannot be shown anyway."""
+    bounded = wording.bounded(view, MAX_INCIDENTS)
+    return bounded.model_copy(
         update={
-            "firing": tuple(_bounded_incident(incident) for incident in view.firing[:MAX_INCIDENTS]),
-            "resolved": tuple(_bounded_incident(incident) for incident in view.resolved[:MAX_INCIDENTS]),
-            "hidden_firing": view.hidden_firing + max(0, len(view.firing) - MAX_INCIDENTS),
-            "hidden_resolved": view.hidden_resolved + max(0, len(view.resolved) - MAX_INCIDENTS),
-            "group_count": max(view.group_count, len(groups)),
+            "firing": tuple(map(_bounded_incident, bounded.firing)),
+            "resolved": tuple(map(_bounded_incident, bounded.resolved)),
             "page_url": _short(view.page_url),
             "data_docs_url": _short(view.data_docs_url),
         }

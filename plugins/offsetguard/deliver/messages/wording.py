@@ -65,6 +65,20 @@ def harmless_link(url: str | None) -> str | None:
         return None
 
 
+def bounded(view: MessageView, most: int) -> MessageView:
+    """Return a view without the incidents beyond `most`, counted: what nobody reads need not be made harmless."""
+    groups = {incident.consumer_group for incident in view.firing or view.resolved}
+    return view.model_copy(
+        update={
+            "firing": view.firing[:most],
+            "hidden_firing": view.hidden_firing + max(0, len(view.firing) - most),
+            "resolved": view.resolved[:most],
+            "hidden_resolved": view.hidden_resolved + max(0, len(view.resolved) - most),
+            "group_count": max(view.group_count, len(groups)),
+        }
+    )
+
+
 def harmless_view(view: _View) -> _View:
     """Return the view with every text made harmless; renderers start from this and cannot forget a field."""
     return type(view).model_validate(_walk(view.model_dump(), ""))
