@@ -46,31 +46,23 @@ async def read_proxy_members(
 async def _ask(transport: Transport, proxy: str, groups: Sequence[str], ledger: RequestLedger) -> ProxyMembers:
     outcomes = await transport.call_many(proxy, [GetConsumerConnectionList(group) for group in groups])
     found: ProxyMembers = {}
-    first_failure: tuple[Outcome, RocketMQError] | None = None
+    first_failure: RocketMQError | None = None
     for group, outcome in zip(groups, outcomes, strict=True):
         if isinstance(outcome, ConsumerNotOnline):
             ledger.count(Outcome.ANSWERED)
             found[group] = frozenset()
         elif isinstance(outcome, RocketMQError):
             ledger.count(outcome_of(outcome))
-            first_failure = first_failure or (outcome_of(outcome), outcome)
+            first_failure = first_failure or outcome
         else:
             ledger.count(Outcome.ANSWERED)
             found[group] = frozenset(client.client_id for client in outcome.connections)
     if first_failure is not None:
-        ledger.add_gap(_gap(proxy, len(groups) - len(found), *first_failure))
+        what = f"members of {len(groups) - len(found)} groups, from the proxy"
+        advice = "check proxies in the configuration: the remoting port is wanted, 8080 by default"
+        outcome = outcome_of(first_failure)
+        ledger.add_gap(Gap(address=proxy, what=what, outcome=outcome, reason=f"{first_failure}; {advice}"))
     return found
-
-
-def _gap(proxy: str, count: int, outcome: Outcome, error: RocketMQError) -> Gap:
-    return Gap(
-        address=proxy,
-        broker_name=None,
-        broker_id=None,
-        what=f"members of {count} groups, from the proxy",
-        outcome=outcome,
-        reason=f"{error}; check proxies in the configuration: the remoting port is wanted, 8080 by default",
-    )
 
 
 BROADCASTING = "BROADCASTING"

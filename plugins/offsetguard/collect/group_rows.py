@@ -204,15 +204,11 @@ def offsets_out_of_sight(master: BrokerReading, offsets_before: Callable[[str], 
     count = offsets_before(master.broker_name)
     if count == 0:
         return None
-    return Gap(
-        address=master.replica.address,
-        broker_name=master.broker_name,
-        broker_id=master.replica.broker_id,
-        what="committed offsets",
-        outcome=Outcome.ANSWERED,
-        reason=f"all {count} committed offsets are gone, and enableLmq is on: since it was switched the broker reads "
-        "lmqConsumerOffset.json instead of consumerOffset.json; switch it back, or copy the offsets over",
+    reason = (
+        f"all {count} committed offsets are gone, and enableLmq is on: since it was switched the broker reads "
+        "lmqConsumerOffset.json instead of consumerOffset.json; switch it back, or copy the offsets over"
     )
+    return master.replica.gap("committed offsets", Outcome.ANSWERED, reason)
 
 
 def _is_of_application(topic: str, group: str) -> bool:

@@ -119,8 +119,8 @@ class Gap:
     __pydantic_config__ = ConfigDict(extra="forbid")
 
     address: str
-    broker_name: str | None
-    broker_id: int | None
+    broker_name: str | None = None  # None: of no broker, a name server for one
+    broker_id: int | None = None
     what: str
     outcome: Outcome
     reason: str

@@ -88,7 +88,8 @@ async def _ask_all(
         except RocketMQError as error:
             outcome = outcome_of(error)
             ledger.count(outcome)
-            gaps[address] = _gap(address, str(request), outcome, f"{error}; check {key} in the configuration")
+            reason = f"{error}; check {key} in the configuration"
+            gaps[address] = Gap(address=address, what=str(request), outcome=outcome, reason=reason)
             continue
         ledger.count(Outcome.ANSWERED)
         if info.brokers:
@@ -99,7 +100,7 @@ async def _ask_all(
                 break
             continue
         reason = f"{address}: lists no broker at all; is it the right name server? {key} in the configuration"
-        gaps[address] = _gap(address, str(request), Outcome.ANSWERED, reason)
+        gaps[address] = Gap(address=address, what=str(request), outcome=Outcome.ANSWERED, reason=reason)
     return found
 
 
@@ -137,7 +138,3 @@ def unmatched_addresses(cluster: Cluster, listed: Iterable[str]) -> list[str]:
     """Return the addresses in `address_map` under which no broker is listed."""
     known = set(listed)
     return [address for address in cluster.address_map if address not in known]
-
-
-def _gap(address: str, what: str, outcome: Outcome, reason: str) -> Gap:
-    return Gap(address=address, broker_name=None, broker_id=None, what=what, outcome=outcome, reason=reason)

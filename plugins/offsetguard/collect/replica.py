@@ -49,6 +49,17 @@ class Replica(NamedTuple):
         """Offsets are read from masters only: a slave's are up to a minute old."""
         return self.broker_id == MASTER_ID
 
+    def gap(self, what: str, outcome: Outcome, reason: str) -> Gap:
+        """Return a record of what was not seen of it."""
+        return Gap(
+            address=self.address,
+            broker_name=self.broker_name,
+            broker_id=self.broker_id,
+            what=what,
+            outcome=outcome,
+            reason=reason,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[Body]):
@@ -162,13 +173,13 @@ class ReplicaLink:
 
     def leave_out(self, what: str, reason: str) -> None:
         """Record that a part of an answer cannot be believed."""
-        self._ledger.add_gap(self._gap(what, Outcome.UNDECODABLE, f"{self._address}: {reason}"))
+        self._ledger.add_gap(self.replica.gap(what, Outcome.UNDECODABLE, f"{self._address}: {reason}"))
 
     def cut_off(self) -> None:
         """Record that the round ended before everything was asked."""
         self._was_cut_off = True
         self.failure = self.failure or CUT_OFF
-        self._ledger.add_gap(self._gap("the rest of the round", Outcome.TIMED_OUT, CUT_OFF), sums_up=True)
+        self._ledger.add_gap(self.replica.gap("the rest of the round", Outcome.TIMED_OUT, CUT_OFF), sums_up=True)
 
     def close(self, unread: Sequence[Request[Any]] = ()) -> None:
         """Record what was not asked any more after the replica was given up, or the round had ended.
@@ -181,7 +192,7 @@ class ReplicaLink:
         if self._given_up is not None and self._unsent_count:
             outcome, reason = self._given_up
             what = f"{self._unsent_count} further requests, not sent"
-            self._ledger.add_gap(self._gap(what, outcome, f"given up: {reason}"), sums_up=True)
+            self._ledger.add_gap(self.replica.gap(what, outcome, f"given up: {reason}"), sums_up=True)
 
     async def _timed(self, batch: Sequence[Request[Body]], answers: Answers) -> list[Answer[Body] | None]:
         began = time.monotonic()
@@ -215,10 +226,10 @@ class ReplicaLink:
         if not isinstance(refusal, AccessDenied):
             self.answered_at = self.answered_at or now
             self._strikes = 0
-            self._ledger.add_gap(self._gap(what, Outcome.REFUSED, f"{refusal}{self._mapped}"))
+            self._ledger.add_gap(self.replica.gap(what, Outcome.REFUSED, f"{refusal}{self._mapped}"))
             return
         reason = f"{refusal}{self._mapped}; {self._login_advice}"
-        gap = self._gap(what, Outcome.REFUSED, reason)
+        gap = self.replica.gap(what, Outcome.REFUSED, reason)
         if self._login_refused:
             self._ledger.list_missing(gap)
         else:
@@ -231,7 +242,7 @@ class ReplicaLink:
         reason = f"{error}{self._mapped}"
         self._named.add(what)
         self._ledger.count(outcome)
-        gap = self._gap(what, outcome, reason)
+        gap = self.replica.gap(what, outcome, reason)
         if self._given_up is None:
             self._ledger.add_gap(gap)
         else:
@@ -251,21 +262,10 @@ class ReplicaLink:
         for request in requests:
             self._ledger.count(Outcome.TIMED_OUT)
             self._named.add(str(request))
-            self._ledger.list_missing(self._gap(str(request), Outcome.TIMED_OUT, CUT_OFF))
+            self._ledger.list_missing(self.replica.gap(str(request), Outcome.TIMED_OUT, CUT_OFF))
 
     def _leave_unsent(self, requests: Sequence[Request[Body]], outcome: Outcome, reason: str) -> None:
         self._unsent_count += len(requests)
         for request in requests:
             self._named.add(str(request))
-            self._ledger.list_missing(self._gap(f"{request}, not sent", outcome, reason))
-
-    def _gap(self, what: str, outcome: Outcome, reason: str) -> Gap:
-        replica = self.replica
-        return Gap(
-            address=replica.address,
-            broker_name=replica.broker_name,
-            broker_id=replica.broker_id,
-            what=what,
-            outcome=outcome,
-            reason=reason,
-        )
+            self._ledger.list_missing(self.replica.gap(f"{request}, not sent", outcome, reason))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from offsetguard.collect.broker_reading import BrokerReading, GroupClient
@@ -51,7 +52,7 @@ from offsetguard.collect.replica import Replica, ReplicaLink
 from offsetguard.collect.resets import QueueReset, read_resets
 from offsetguard.collect.retry_topics import groups_to_ask, read_oldest_dead_letters
 from offsetguard.collect.system_names import is_system_group
-from offsetguard.config import Config, LogSource
+from offsetguard.config import Cluster, Config, LogSource
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MASTER_ID, MessageQueue
 from offsetguard.sources.logs.tailing import LogReading, read_logs
@@ -60,51 +61,39 @@ from offsetguard.sources.rocketmq.transport import Transport
 DEADLINE_PART_FOR_BASE = 0.5  # masters that are not done then are not waited for at the barrier
 
 
+@dataclass(slots=True)
 class Round:
     """The state of one round; `run` fills it."""
 
-    def __init__(
-        self,
-        cluster: str,
-        config: Config,
-        interval: Interval,
-        *,
-        transport: Transport,
-        earlier: EarlierRound,
-        events: EventStart,
-        metrics_urls: Mapping[str, str] | None = None,
-        log_sources: Sequence[LogSource] = (),
-    ) -> None:
-        """`earlier`: the round to go on from. `events`: where the reading of OFFSET_MOVED_EVENT starts.
+    cluster: str
+    config: Config
+    interval: Interval
+    transport: Transport
+    earlier: EarlierRound  # the round to go on from
+    events: EventStart  # where the reading of OFFSET_MOVED_EVENT starts
+    metrics_urls: Mapping[str, str]  # pages of brokers to be read, which no transport knows
+    log_sources: Sequence[LogSource]  # likewise logs
 
-        `metrics_urls`: pages of brokers to be read, which no transport knows; `log_sources`: likewise logs.
-        """
-        self.ledger = RequestLedger()
-        self.members: ClusterMembers | None = None  # None: no name server answered
-        self.missing: tuple[MissingMaster, ...] = ()
-        self.group_members: dict[str, GroupMembers] | None = None  # as they were when the suspects were chosen
-        self._late: set[asyncio.Task[None]] = set()  # bases of masters that came too late for the choice
-        self.readings: list[BrokerReading] = []
-        self.choice = DetailChoice({}, ())
-        self.earlier_figures = EarlierFigures()
-        self.metrics: dict[str, BrokerMetrics] = {}  # by broker name; those that have a page and answered
-        self.proxy_members: ProxyMembers = {}  # of groups that no broker sees
-        self.log_reading = LogReading(cursors=earlier.manifest.log_cursors if earlier.manifest else ())
-        self.resets: list[QueueReset] = []
-        self._reading_logs: asyncio.Task[LogReading] | None = None
-        self._client_plan: dict[str, list[GroupClient]] = {}  # by the name of the broker that is asked about them
-        self._dead_letter_groups: frozenset[str] = frozenset()  # whose oldest dead letter is asked for
-        self._log_sources = log_sources
-        self._metrics_urls = metrics_urls or {}
-        self.cluster = cluster
-        self.config = config
-        self._settings = config.clusters[cluster]
-        self.interval = interval
-        self._transport = transport
-        self.earlier = earlier
-        self.events = events
-        self._subscriptions = SharedSubscriptions()
-        self._round_number = round_number_of(interval)
+    ledger: RequestLedger = field(default_factory=RequestLedger)
+    members: ClusterMembers | None = None  # None: no name server answered
+    missing: tuple[MissingMaster, ...] = ()
+    readings: list[BrokerReading] = field(default_factory=list)
+    group_members: dict[str, GroupMembers] | None = None  # as they were when the suspects were chosen
+    choice: DetailChoice = field(default_factory=lambda: DetailChoice({}, ()))
+    earlier_figures: EarlierFigures = field(default_factory=EarlierFigures)
+    metrics: dict[str, BrokerMetrics] = field(default_factory=dict)  # by broker name; of those that answered
+    proxy_members: ProxyMembers = field(default_factory=dict)  # of groups that no broker sees
+    log_reading: LogReading = field(default_factory=LogReading)
+    resets: list[QueueReset] = field(default_factory=list)
+    _late: set[asyncio.Task[None]] = field(default_factory=set)  # bases of masters that came too late for the choice
+    _reading_logs: asyncio.Task[LogReading] | None = None
+    _client_plan: dict[str, list[GroupClient]] = field(default_factory=dict)  # by the broker that is asked about them
+    _dead_letter_groups: frozenset[str] = frozenset()  # whose oldest dead letter is asked for
+    _subscriptions: SharedSubscriptions = field(default_factory=SharedSubscriptions)
+
+    @property
+    def _settings(self) -> Cluster:
+        return self.config.clusters[self.cluster]
 
     async def run(self, deadline_s: float) -> None:
         """Ask name servers, then all replicas at once; ends at the deadline at the latest.
@@ -114,12 +103,14 @@ class Round:
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + deadline_s
         figures = asyncio.create_task(asyncio.to_thread(self.earlier.figures))
-        if self._log_sources:
-            self._reading_logs = asyncio.create_task(asyncio.to_thread(self._read_logs))
+        self.log_reading = LogReading(cursors=self.earlier.manifest.log_cursors if self.earlier.manifest else ())
+        if self.log_sources:
+            reading_logs = asyncio.to_thread(read_logs, self.log_sources, self.log_reading.cursors)
+            self._reading_logs = asyncio.create_task(reading_logs)
         try:
             async with asyncio.timeout(deadline_s / 2):
                 self.members = await find_members(
-                    self._transport, self.cluster, self._settings, self.ledger, self.earlier.master_broker_names
+                    self.transport, self.cluster, self._settings, self.ledger, self.earlier.master_broker_names
                 )
         except TimeoutError:
             pass  # the name servers that were asked are gaps already
@@ -142,7 +133,7 @@ class Round:
 
     def _add_log_gaps(self) -> None:
         """Say what of the logs could not be read; a client's log belongs to no broker."""
-        by_name = {source.name: source for source in self._log_sources}
+        by_name = {source.name: source for source in self.log_sources}
         for gap in self.log_reading.gaps:
             source = by_name.get(gap.source)
             self.ledger.add_gap(
@@ -159,9 +150,6 @@ class Round:
     def merged_members(self, masters: Sequence[BrokerReading]) -> dict[str, GroupMembers]:
         """Return what all masters know of the groups' members, those that came late as well."""
         return merge_members(masters) if self.group_members is None or self._late else self.group_members
-
-    def _read_logs(self) -> LogReading:
-        return read_logs(self._log_sources, self.log_reading.cursors)
 
     async def _read_replicas(
         self, members: ClusterMembers, figures: asyncio.Task[EarlierFigures], seconds: float
@@ -222,17 +210,17 @@ class Round:
 
     async def _read_metrics(self, masters: list[BrokerReading]) -> None:
         """Read the metrics pages that the configuration names."""
-        if self._metrics_urls:
+        if self.metrics_urls:
             names = [master.broker_name for master in masters]
             timeout_s = self._settings.request_timeout_ms / 1000
-            self.metrics = await read_metrics(self._metrics_urls, names, self.ledger, timeout_s)
+            self.metrics = await read_metrics(self.metrics_urls, names, self.ledger, timeout_s)
 
     async def _read_proxies(self, masters: list[BrokerReading], choosing: asyncio.Task[DetailChoice]) -> None:
         """Ask the proxies that the configuration names about groups that no broker sees: all masters are needed."""
         if self._settings.proxies:
             choice = await asyncio.shield(choosing)
             groups = groups_for_proxies(masters, choice.suspects)
-            self.proxy_members = await read_proxy_members(self._transport, self._settings.proxies, groups, self.ledger)
+            self.proxy_members = await read_proxy_members(self.transport, self._settings.proxies, groups, self.ledger)
 
     async def _read_details_of_master(
         self,
@@ -246,7 +234,7 @@ class Round:
         if reading.committed is None:
             return
         groups = self._detailed(reading, choice)
-        clients = self._client_plan.get(reading.broker_name, ())
+        clients, limit = self._client_plan.get(reading.broker_name, ()), self._settings.collection.rates
         offsets = read_detailed_offsets(
             link,
             reading,
@@ -259,7 +247,7 @@ class Round:
         async with asyncio.TaskGroup() as together:
             together.create_task(offsets)
             together.create_task(read_clients(link, reading, clients))
-            together.create_task(self._read_rates(link, reading, reading, groups))
+            together.create_task(read_rates(link, reading, reading, groups, limit=limit, ledger=self.ledger))
 
     async def _read_details_of_slave(self, link: ReplicaLink, reading: BrokerReading, choice: DetailChoice) -> None:
         """Ask for members and rates as well: a slave has its own connections and counts what it serves itself."""
@@ -271,12 +259,8 @@ class Round:
         groups = self._detailed(master, choice)
         reading.detailed_groups = frozenset(groups)
         await read_members(link, reading, groups, self._subscriptions)
-        await self._read_rates(link, reading, master, groups)
-
-    async def _read_rates(
-        self, link: ReplicaLink, reading: BrokerReading, master: BrokerReading, groups: Sequence[str]
-    ) -> None:
-        await read_rates(link, reading, master, groups, limit=self._settings.collection.rates, ledger=self.ledger)
+        limit = self._settings.collection.rates
+        await read_rates(link, reading, master, groups, limit=limit, ledger=self.ledger)
 
     def _detailed(self, master: BrokerReading, choice: DetailChoice) -> list[str]:
         """Return the groups that are asked in detail on a master and its slaves, worst first."""
@@ -307,7 +291,7 @@ class Round:
         self._dead_letter_groups = groups_to_ask(masters, self.earlier_figures.groups)
         found += pop_suspects(masters, self.earlier_figures.groups)
         limit = self._settings.collection.detail_groups
-        self.choice = choose(found, limit, self._round_number)
+        self.choice = choose(found, limit, round_number_of(self.interval))
         self.ledger.leave_out(
             "details of suspect groups",
             self.choice.left_count,
@@ -318,7 +302,7 @@ class Round:
             self.choice.asked,
             sorted(self._share_of(masters, self.choice)),
             limit=self._settings.collection.running_info_clients,
-            round_number=self._round_number,
+            round_number=round_number_of(self.interval),
             ledger=self.ledger,
         )
         return self.choice
@@ -328,7 +312,9 @@ class Round:
         rounds = self._settings.collection.share_rounds
         healthy = known_groups(masters, ()) - choice.suspects.keys()
         return {
-            group for group in healthy if not is_system_group(group) and is_in_share(group, rounds, self._round_number)
+            group
+            for group in healthy
+            if not is_system_group(group) and is_in_share(group, rounds, round_number_of(self.interval))
         }
 
     def _is_age_known(self, group: str, queue: MessageQueue, consumer_offset: int) -> bool:
@@ -336,7 +322,7 @@ class Round:
 
     def _link(self, replica: Replica) -> ReplicaLink:
         return ReplicaLink(
-            self._transport,
+            self.transport,
             replica,
             self.ledger,
             self._login_advice,
@@ -355,16 +341,7 @@ class Round:
         whom = f"a master of {replica.broker_name}" if replica.is_master else f"the slave at {replica.address}"
         missing = f", missing since {since:%F %H:%M} UTC" if since else ""
         reason = f"no name server lists {whom}{missing}; start the broker, or, if it was removed on purpose, wait a day"
-        self.ledger.add_gap(
-            Gap(
-                address=replica.address,
-                broker_name=replica.broker_name,
-                broker_id=replica.broker_id,
-                what="everything",
-                outcome=Outcome.UNREACHABLE,
-                reason=reason,
-            )
-        )
+        self.ledger.add_gap(replica.gap("everything", Outcome.UNREACHABLE, reason))
         return BrokerReading(replica, failure=reason)
 
     @property
