@@ -225,17 +225,6 @@ class Undecodable:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldBack:
-    """Messages that a master has taken and delivers to nobody yet; None = not seen. `held_back` says what late is."""
-
-    half_message_count: int | None = None
-    half_late_count: int | None = None  # of these, those that no check has passed
-    given_up_max_offset: int | None = None  # grows with each transaction that is given up
-    delayed_message_count: int | None = None
-    delayed_late_count: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ClientAnswer:
     """What asking one client gave: its info, or why there is none."""
 
@@ -267,7 +256,7 @@ class BrokerReading:
     consume_stats: dict[str, Answer[ConsumeQueues]] = field(default_factory=dict)  # by group; detailed ones only
     waiting_ages: dict[tuple[str, str], WaitingAges] = field(default_factory=dict)  # by (group, topic)
     oldest_dead_letters: dict[tuple[str, int], datetime] = field(default_factory=dict)  # by (group, queue id)
-    held_back: HeldBack = field(default_factory=HeldBack)
+    held_back: Mapping[str, int | None] = field(default_factory=dict)  # by column of broker_snapshots
     second_readings: dict[GroupQueue, SecondReading] = field(default_factory=dict)
     running_info: dict[GroupClient, ClientAnswer] = field(default_factory=dict)
     broker_stats: dict[StatsItem, Answer[BrokerStats]] = field(default_factory=dict)  # None = nothing counted

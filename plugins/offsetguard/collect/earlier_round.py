@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from offsetguard.collect.landing import newest_manifest, read_columns, read_parts, snapshot_folder
+from offsetguard.collect.landing import newest_manifest, read_parts, snapshot_folder
 from offsetguard.collect.manifest import EventCursor, Manifest, MissingMaster
 from offsetguard.collect.name_servers import ClusterMembers
 from offsetguard.collect.replica import Replica
@@ -76,18 +76,15 @@ class EarlierRound:
     folder: Path | None = None  # where they lie when they have not been read yet
 
     def columns(self, table: Table, names: Sequence[str]) -> pa.Table | None:
-        """Return some columns of one of its tables, texts dictionary-encoded or not; None for a first round.
+        """Return some columns of one of its tables, texts dictionary-encoded or not; None: no round, or no rows."""
+        parts = list(self.parts(table, names))
+        return pa.concat_tables(parts) if parts else None
+
+    def parts(self, table: Table, names: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield the same part by part, so that not all of a large table is in memory at once.
 
         Raises SnapshotError when the file cannot be read.
         """
-        if table.name in self.tables:
-            return self.tables[table.name].select(list(names))
-        if self.folder is None:
-            return None
-        return read_columns(self.folder, table, names)
-
-    def parts(self, table: Table, names: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield the same part by part, so that not all of a large table is in memory at once."""
         if table.name in self.tables:
             yield self.tables[table.name].select(list(names))
         elif self.folder is not None:
@@ -154,10 +151,10 @@ class EarlierFigures:
 
     max_offsets: Mapping[tuple[str, str], array[int]] = field(default_factory=dict)  # (broker, topic) -> by queue id
     ages: Ages = field(default_factory=dict)  # of what waited then
-    groups: Mapping[str, Mapping[str, object]] = field(default_factory=dict)  # rows of group_snapshots, some columns
+    groups: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # rows of group_snapshots, some columns
     seen_masters: frozenset[str] = frozenset()  # those that gave offsets
     counting_since: Mapping[CountedPlace, datetime] = field(default_factory=dict)
-    masters: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    masters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By broker name: the last known master, also one that is missing, as it stands in broker_snapshots."""
     slaves: frozenset[tuple[str, str]] = frozenset()  # broker names and addresses of the other replicas
     finished_at: datetime | None = None
@@ -183,7 +180,7 @@ class EarlierFigures:
 
         A master at an address where no slave was is the former one, started elsewhere: a pod, for one.
         """
-        before: Mapping[str, Any] = self.masters.get(master.broker_name, {})
+        before = self.masters.get(master.broker_name, {})
         if before.get("address", UNKNOWN_ADDRESS) in (master.address, UNKNOWN_ADDRESS):
             return before.get("master_changed_at")
         return now if (master.broker_name, master.address) in self.slaves else None

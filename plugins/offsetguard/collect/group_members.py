@@ -60,8 +60,8 @@ async def _ask(transport: Transport, proxy: str, groups: Sequence[str], ledger: 
     if first_failure is not None:
         what = f"members of {len(groups) - len(found)} groups, from the proxy"
         advice = "check proxies in the configuration: the remoting port is wanted, 8080 by default"
-        outcome = outcome_of(first_failure)
-        ledger.add_gap(Gap(address=proxy, what=what, outcome=outcome, reason=f"{first_failure}; {advice}"))
+        reason = f"{first_failure}; {advice}"
+        ledger.add_gap(Gap(address=proxy, what=what, outcome=outcome_of(first_failure), reason=reason))
     return found
 
 

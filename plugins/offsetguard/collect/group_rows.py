@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import cast
+from typing import Any
 
 from offsetguard.collect.broker_reading import BrokerReading, ConsumeQueues
 from offsetguard.collect.detail_choice import DetailChoice
@@ -21,10 +21,11 @@ from offsetguard.collect.landing import Row
 from offsetguard.collect.manifest import Gap, Outcome
 from offsetguard.collect.pop import progress
 from offsetguard.collect.pop_figures import GroupConsumption
-from offsetguard.collect.retry_topics import Backlog, backlogs, growth, oldest_dead_letter_at
+from offsetguard.collect.retry_topics import Backlog, backlogs, oldest_dead_letter_at
 from offsetguard.collect.system_names import is_lite_topic, is_system_group
 from offsetguard.config import Config
 from offsetguard.model.intervals import Interval
+from offsetguard.model.offsets import growth
 from offsetguard.sources.rocketmq.offset_table import TopicAtGroup
 
 _MOST_MISSING = 20
@@ -77,9 +78,9 @@ class GroupRows:
         complete = all(one.gave_offsets for one in self.masters)
         if complete and not is_committing:
             return max((one.committed_at for one in self.masters if one.committed_at), default=None)
-        before = self.earlier.groups.get(group)
-        if before is not None:
-            return cast("datetime | None", before["uncommitted_at"])
+        if group in self.earlier.groups:
+            noted: datetime | None = self.earlier.groups[group]["uncommitted_at"]
+            return noted
         seen = {one.broker_name for one in self.masters if one.gave_offsets}
         return self.earlier.finished_at if seen <= self.earlier.seen_masters else None
 
@@ -139,12 +140,13 @@ def known_groups(masters: Iterable[BrokerReading], members: Iterable[str]) -> se
     return groups
 
 
-def _backlog_columns(found: tuple[Backlog | None, Backlog | None], before: Mapping[str, object]) -> Row:
+def _backlog_columns(found: tuple[Backlog | None, Backlog | None], before: Mapping[str, Any]) -> Row:
     columns: Row = {}
     for name, backlog in zip(("retry", "dead_letter"), found, strict=True):
+        max_offset = backlog.max_offset if backlog else None
         columns[f"{name}_message_count"] = backlog.message_count if backlog else None
-        columns[f"{name}_max_offset"] = backlog.max_offset if backlog else None
-        columns[f"{name}_growth"] = growth(backlog, before.get(f"{name}_max_offset"))
+        columns[f"{name}_max_offset"] = max_offset
+        columns[f"{name}_growth"] = growth(max_offset, before.get(f"{name}_max_offset"))
     return columns
 
 

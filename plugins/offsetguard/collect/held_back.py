@@ -24,10 +24,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from offsetguard.collect.broker_reading import BrokerReading, HeldBack, QueueEnds
+from offsetguard.collect.broker_reading import BrokerReading, QueueEnds
 from offsetguard.collect.landing import Row
 from offsetguard.collect.read_broker import NO_SUCH_TOPIC
 from offsetguard.collect.replica import ReplicaLink
+from offsetguard.model.offsets import growth
 from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo
 from offsetguard.sources.rocketmq.offsets import TopicOffsets
 from offsetguard.sources.rocketmq.requests import GetTopicStatsInfo, SearchOffsetByTimestamp
@@ -35,6 +36,13 @@ from offsetguard.sources.rocketmq.requests import GetTopicStatsInfo, SearchOffse
 HALF_TOPIC, CHECK_GROUP = "RMQ_SYS_TRANS_HALF_TOPIC", "CID_RMQ_SYS_TRANS"
 GIVEN_UP_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+_COUNTS = (
+    "half_message_count",
+    "half_late_count",
+    "given_up_max_offset",
+    "delayed_message_count",
+    "delayed_late_count",
+)
 LATE_MS = 120_000  # two checks of 4.x, and far more than a delivery takes
 _LEVEL = re.compile(r"scheduleMessageOffset_([1-9]\d{0,3})")
 _PROGRESS = re.compile(r"(\d{1,19}),(\d{1,19})")
@@ -59,13 +67,13 @@ async def read_held_back(link: ReplicaLink, reading: BrokerReading) -> None:
     halves = await _read_halves(link, reading)
     given_up = await _read_given_up(link, reading, halves)
     delayed = await _read_delayed(link, reading.runtime, reading.settings)
-    reading.held_back = HeldBack(
-        half_message_count=_total(halves),
-        half_late_count=await _late_count(link, HALF_TOPIC, halves),
-        given_up_max_offset=given_up,
-        delayed_message_count=_total(delayed),
-        delayed_late_count=await _late_count(link, SCHEDULE_TOPIC, delayed),
-    )
+    reading.held_back = {
+        "half_message_count": _total(halves),
+        "half_late_count": await _late_count(link, HALF_TOPIC, halves),  # of these, those that no check has passed
+        "given_up_max_offset": given_up,  # grows with each transaction that is given up
+        "delayed_message_count": _total(delayed),
+        "delayed_late_count": await _late_count(link, SCHEDULE_TOPIC, delayed),
+    }
 
 
 def held_back_columns(reading: BrokerReading, before: Mapping[str, Any]) -> Row:
@@ -75,21 +83,14 @@ def held_back_columns(reading: BrokerReading, before: Mapping[str, Any]) -> Row:
     """
     if not reading.replica.is_master:
         return {}
-    now, at = reading.held_back, reading.answered_at
-    return {
-        "half_message_count": now.half_message_count,
-        "half_growing_since": _growing_since(now.half_message_count, before),
-        "half_late_count": now.half_late_count,
-        "half_late_growth": _difference(now.half_late_count, before.get("half_late_count")),
-        "half_late_since": (before.get("half_late_since") or at) if now.half_late_count else None,
-        "given_up_max_offset": now.given_up_max_offset,
-        "given_up_growth": _growth(now.given_up_max_offset, before.get("given_up_max_offset")),
-        "delayed_message_count": now.delayed_message_count,
-        "delayed_late_count": now.delayed_late_count,
-        "delayed_late_growth": _difference(now.delayed_late_count, before.get("delayed_late_count")),
-        "delayed_late_since": (before.get("delayed_late_since") or at) if now.delayed_late_count else None,
-        **_timer_columns(reading.runtime),
-    }
+    now, at = {name: reading.held_back.get(name) for name in _COUNTS}, reading.answered_at
+    given_up, before_that = now["given_up_max_offset"], before.get("given_up_max_offset")
+    columns: Row = {**now, "half_growing_since": _growing_since(now["half_message_count"], before)}
+    for kind in ("half", "delayed"):
+        late, late_before = now[f"{kind}_late_count"], before.get(f"{kind}_late_count")
+        columns[f"{kind}_late_growth"] = None if late is None or late_before is None else late - late_before
+        columns[f"{kind}_late_since"] = (before.get(f"{kind}_late_since") or at) if late else None
+    return {**columns, "given_up_growth": growth(given_up, before_that), **_timer_columns(reading.runtime)}
 
 
 def _timer_columns(runtime: BrokerRuntimeInfo | None) -> Row:
@@ -212,17 +213,7 @@ def _total(queues: list[_Queue] | None) -> int | None:
 def _growing_since(now: int | None, before: Mapping[str, Any]) -> datetime | None:
     """Return the moment of the round since which the number has grown and has not fallen in any round."""
     earlier = before.get("half_message_count")
-    if now is None or not isinstance(earlier, int) or now < earlier or now == 0:
+    if now is None or earlier is None or now < earlier or now == 0:
         return None
     since: datetime | None = before.get("half_growing_since")
     return since or (before.get("read_at") if now > earlier else None)
-
-
-def _difference(now: int | None, before: object) -> int | None:
-    return now - before if now is not None and isinstance(before, int) else None
-
-
-def _growth(now: int | None, before: object) -> int | None:
-    """How many came since the round before; None = unknown, or fewer than there were: recreated."""
-    grown = _difference(now, before)
-    return grown if grown is None or grown >= 0 else None

@@ -190,17 +190,11 @@ def _with_new_columns(table: Table, landed: pa.Table) -> pa.Table:
     return landed.select([name for name in schema.names if name in landed.schema.names]) if missing else landed
 
 
-def read_columns(folder: Path, table: Table, names: Sequence[str]) -> pa.Table:
-    """Read some columns of a landed table, texts dictionary-encoded: a fraction of the memory of `read_table`.
-
-    Raises SnapshotError as `read_table` does.
-    """
-    parts = list(read_parts(folder, table, names))
-    return pa.concat_tables(parts) if parts else table_of(table, ()).select(list(names))
-
-
 def read_parts(folder: Path, table: Table, names: Sequence[str]) -> Iterator[pa.Table]:
-    """Yield the same in parts of ROWS_AT_ONCE rows, in their order."""
+    """Yield some columns of a landed table in parts of ROWS_AT_ONCE rows, texts dictionary-encoded.
+
+    A fraction of the memory of `read_table`; raises SnapshotError as it does.
+    """
     file = folder / f"{table.name}.parquet"
     texts = [column.name for column in table.columns if column.name in names and column.type is ColumnType.STRING]
     try:

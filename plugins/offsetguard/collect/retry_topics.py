@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
+from typing import Any
 
 from offsetguard.collect.broker_reading import BrokerReading
 from offsetguard.collect.pop import pop_retry_topics
@@ -45,13 +46,6 @@ def backlogs(
         retries = [(classic, *topics.get(group, ())) for topics in retry_topics]
         found[group] = kept(masters, retries), kept(masters, [(dead_letter,)] * len(masters))
     return found
-
-
-def growth(now: Backlog | None, max_offset_before: object) -> int | None:
-    """How many messages came since the earlier round; None = unknown, or fewer than there were: recreated."""
-    if now is None or not isinstance(max_offset_before, int) or now.max_offset < max_offset_before:
-        return None
-    return now.max_offset - max_offset_before
 
 
 def _pop_retry_topics(master: BrokerReading) -> dict[str, set[str]]:
@@ -87,7 +81,7 @@ def kept(masters: Sequence[BrokerReading], topics_of_each: Iterable[Iterable[str
 QUEUES_IN_A_ROUND = 32
 
 
-def groups_to_ask(masters: Sequence[BrokerReading], earlier: Mapping[str, Mapping[str, object]]) -> frozenset[str]:
+def groups_to_ask(masters: Sequence[BrokerReading], earlier: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
     """Return the groups with dead letters whose oldest one is not known from the round before."""
     topics = {topic for one in masters for topic in one.topics or () if topic.startswith(DEAD_LETTER_PREFIX)}
     found = {topic.removeprefix(DEAD_LETTER_PREFIX): kept(masters, [(topic,)] * len(masters)) for topic in topics}
@@ -111,7 +105,7 @@ async def read_oldest_dead_letters(link: ReplicaLink, reading: BrokerReading, gr
 
 
 def oldest_dead_letter_at(
-    masters: Sequence[BrokerReading], group: str, backlog: Backlog | None, before: Mapping[str, object]
+    masters: Sequence[BrokerReading], group: str, backlog: Backlog | None, before: Mapping[str, Any]
 ) -> datetime | None:
     """Return the store time of a group's oldest dead letter; None = it has none, or one of its queues did not tell.
 
@@ -129,15 +123,13 @@ def oldest_dead_letter_at(
     return None if None in stored_at else min((at for at in stored_at if at is not None), default=None)
 
 
-def _known_before(now: Backlog, before: Mapping[str, object]) -> datetime | None:
+def _known_before(now: Backlog, before: Mapping[str, Any]) -> datetime | None:
     """Return what the round before knew, if nothing was deleted since."""
-    count, high, oldest = (
-        before.get(name) for name in ("dead_letter_message_count", "dead_letter_max_offset", "oldest_dead_letter_at")
-    )
-    if not isinstance(count, int) or not isinstance(high, int) or count <= 0:
+    count, high = before.get("dead_letter_message_count"), before.get("dead_letter_max_offset")
+    if count is None or high is None or count <= 0 or high - count != now.max_offset - now.message_count:
         return None
-    is_same = high - count == now.max_offset - now.message_count
-    return oldest if is_same else None  # type: ignore[return-value]  # a time, or None
+    oldest: datetime | None = before["oldest_dead_letter_at"]
+    return oldest
 
 
 def _queues_with_messages(reading: BrokerReading, group: str) -> Iterator[int]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from pydantic import TypeAdapter
 
@@ -16,12 +14,12 @@ from offsetguard_peers.scripted.peer import Conversation, answer_bytes
 from offsetguard_peers.scripted.rounds import (
     PATIENT_MS,
     QUICK_MS,
+    Play,
     Rounds,
     asked,
     broker_with,
     collect,
     healthy_broker,
-    run,
 )
 
 REFUSED_LOGIN = when(bool, refuse("org.apache.rocketmq.acl.common.AclException: No accessKey is configured"))
@@ -131,41 +129,36 @@ def named_gaps(rounds: Rounds) -> list[Gap]:
     return [TypeAdapter(Gap).validate_json(line) for line in lines]
 
 
-def test_a_broker_that_dies_in_the_middle_leaves_what_it_said_and_everything_missing_is_named(tmp_path: Path) -> None:
+def test_a_broker_that_dies_in_the_middle_leaves_what_it_said_and_everything_missing_is_named(play: Play) -> None:
     broker = broker_with(10, 10)
     broker.topics |= {f"topic-{number}": [(0, 1)] for number in range(300)}
     dies_after(broker, RequestCode.GET_TOPIC_STATS_INFO, 3)
-
-    @run(tmp_path, broker)
-    async def _(rounds: Rounds) -> None:
-        manifest = await rounds.run()
-        assert manifest.unseen_broker_names == (), "its committed offsets were seen"
-        named, rows = named_gaps(rounds), rounds.rows(TOPIC_QUEUE_SNAPSHOTS)
-        unseen = {row["topic"] for row in rows if row["read_at"] is None}
-        assert 250 < len(unseen) < len(rows) == 301
-        assert all(any(f"topic={topic})" in gap.what for gap in named) for topic in unseen)
-        assert len(manifest.gaps) == manifest.gap_count < 20, "the manifest sums up"
-        assert any("further requests, not sent" in gap.what for gap in manifest.gaps)
-        assert sum(manifest.gap_kinds.values()) == len(named)
-        assert all(gap.reason and gap.broker_name == "broker-a" for gap in named)
+    rounds = play(broker)
+    manifest = rounds.run()
+    assert manifest.unseen_broker_names == (), "its committed offsets were seen"
+    named, rows = named_gaps(rounds), rounds.rows(TOPIC_QUEUE_SNAPSHOTS)
+    unseen = {row["topic"] for row in rows if row["read_at"] is None}
+    assert 250 < len(unseen) < len(rows) == 301
+    assert all(any(f"topic={topic})" in gap.what for gap in named) for topic in unseen)
+    assert len(manifest.gaps) == manifest.gap_count < 20, "the manifest sums up"
+    assert any("further requests, not sent" in gap.what for gap in manifest.gaps)
+    assert sum(manifest.gap_kinds.values()) == len(named)
+    assert all(gap.reason and gap.broker_name == "broker-a" for gap in named)
 
 
-def test_a_broker_that_dies_early_leaves_a_list_of_everything_that_it_was_not_asked_any_more(tmp_path: Path) -> None:
+def test_a_broker_that_dies_early_leaves_a_list_of_everything_that_it_was_not_asked_any_more(play: Play) -> None:
     broker = broker_with(10, 10)
     broker.groups = {f"group-{number}" for number in range(40)}
     dies_after(broker, RequestCode.GET_ALL_CONSUMER_OFFSET, 0)
-
-    @run(tmp_path, broker)
-    async def _(rounds: Rounds) -> None:
-        await rounds.run()
-        named = [gap.what.removesuffix(", not sent") for gap in named_gaps(rounds)]
-        expected = {f"GET_CONSUMER_CONNECTION_LIST(consumerGroup={group})" for group in (*broker.groups, "billing")}
-        assert expected | {"GET_ALL_CONSUMER_OFFSET()", "GET_TOPIC_STATS_INFO(topic=orders)"} <= set(named)
-        assert len(named) == len(set(named)), "each once"
+    rounds = play(broker)
+    rounds.run()
+    named = [gap.what.removesuffix(", not sent") for gap in named_gaps(rounds)]
+    expected = {f"GET_CONSUMER_CONNECTION_LIST(consumerGroup={group})" for group in (*broker.groups, "billing")}
+    assert expected | {"GET_ALL_CONSUMER_OFFSET()", "GET_TOPIC_STATS_INFO(topic=orders)"} <= set(named)
+    assert len(named) == len(set(named)), "each once"
 
 
-def test_a_complete_round_has_no_file_of_gaps(tmp_path: Path) -> None:
-    @run(tmp_path, broker_with(10, 10))
-    async def _(rounds: Rounds) -> None:
-        await rounds.run()
-        assert not (rounds.folder / GAPS_FILE_NAME).exists()
+def test_a_complete_round_has_no_file_of_gaps(play: Play) -> None:
+    rounds = play(broker_with(10, 10))
+    rounds.run()
+    assert not (rounds.folder / GAPS_FILE_NAME).exists()

@@ -16,7 +16,7 @@ from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.tables import QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
 from offsetguard_peers.scripted.broker import refuse, when
 from offsetguard_peers.scripted.peer import Conversation
-from offsetguard_peers.scripted.rounds import INTERVAL, Rounds, collect, config_for, healthy_broker, run
+from offsetguard_peers.scripted.rounds import INTERVAL, Play, collect, config_for, healthy_broker
 
 
 def by_queue(rows: dict[str, list[dict]], group: str = "billing") -> dict[tuple[str, str, int], dict]:
@@ -152,12 +152,11 @@ def test_an_order_that_is_really_broken_lands_as_it_is() -> None:
     assert lost["oldest_unconsumed_at"] == datetime(2026, 11, 20, 22, 45, 30, 52_000, tzinfo=UTC), "the oldest one kept"
 
 
-def test_a_landed_interval_is_not_asked_for_again(tmp_path: Path) -> None:
-    @run(tmp_path, healthy_broker())
-    async def _(rounds: Rounds) -> None:
-        first = await rounds.run()
-        second = await rounds.run(0, name_servers=["127.0.0.1:9"])
-        assert first == second == read_manifest(rounds.folder)
+def test_a_landed_interval_is_not_asked_for_again(play: Play) -> None:
+    rounds = play(healthy_broker())
+    first = rounds.run()
+    second = rounds.run(0, name_servers=["127.0.0.1:9"])
+    assert first == second == read_manifest(rounds.folder)
 
 
 @pytest.mark.parametrize(

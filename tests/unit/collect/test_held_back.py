@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +12,7 @@ from offsetguard.collect.landing import Row
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.tables import BROKER_SNAPSHOTS
 from offsetguard_peers.scripted.broker import NEWEST_MS, ScriptedBroker, refuse, when
-from offsetguard_peers.scripted.rounds import Rounds, asked, broker_with, run
+from offsetguard_peers.scripted.rounds import Play, Rounds, asked, broker_with
 
 HALF, CHECK, GIVEN_UP = "RMQ_SYS_TRANS_HALF_TOPIC", "CID_RMQ_SYS_TRANS", "TRANS_CHECK_MAX_TIME_TOPIC"
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"
@@ -31,55 +30,51 @@ def told(row: Row, name: str) -> tuple[object, ...]:
     return tuple(row[f"{name}_{figure}"] for figure in ("message_count", "late_count", "late_growth", "late_since"))
 
 
-def test_a_broker_that_holds_nothing_back_is_asked_nothing_more(tmp_path: Path) -> None:
+def test_a_broker_that_holds_nothing_back_is_asked_nothing_more(play: Play) -> None:
     broker = broker_with(10, 10)
     broker.settings, broker.runtime = LEVELS, ALL_DELIVERED
-
-    @run(tmp_path, broker)
-    async def _(rounds: Rounds) -> None:
-        manifest = await rounds.run()
-        row = row_of(rounds)
-        assert told(row, "half") == (None,) * 4, "no check ever committed"
-        assert told(row, "delayed") == (0, 0, None, None)
-        assert (row["given_up_max_offset"], row["timer_message_count"], row["timer_behind_ms"]) == (None,) * 3
-        assert asked(broker, RequestCode.GET_TOPIC_STATS_INFO) == 1, "that of orders"
-        assert RequestCode.SEARCH_OFFSET_BY_TIMESTAMP not in broker.asked
-        assert manifest.complete
+    rounds = play(broker)
+    manifest = rounds.run()
+    row = row_of(rounds)
+    assert told(row, "half") == (None,) * 4, "no check ever committed"
+    assert told(row, "delayed") == (0, 0, None, None)
+    assert (row["given_up_max_offset"], row["timer_message_count"], row["timer_behind_ms"]) == (None,) * 3
+    assert asked(broker, RequestCode.GET_TOPIC_STATS_INFO) == 1, "that of orders"
+    assert RequestCode.SEARCH_OFFSET_BY_TIMESTAMP not in broker.asked
+    assert manifest.complete
 
 
-def test_half_messages_are_counted_from_where_the_check_came_and_compared_with_the_round_before(tmp_path: Path) -> None:
+def test_half_messages_are_counted_from_where_the_check_came_and_compared_with_the_round_before(play: Play) -> None:
     broker = broker_with(10, 10)
     broker.settings, broker.runtime = LEVELS, {**ALL_DELIVERED, "runtime": "[ 0 days, 0 hours, 1 minutes, 0 seconds ]"}
     broker.topics |= {HALF: [(0, 12)], GIVEN_UP: [(0, 1)]}
     broker.committed[HALF, CHECK] = {0: 7}
     broker.found_by_time[HALF, 0] = 3  # all that waits was stored since
-
-    @run(tmp_path, broker)
-    async def _(rounds: Rounds) -> None:
-        await rounds.run()
-        assert told(row_of(rounds), "half") == (5, 0, None, None)
-        assert (row_of(rounds)["given_up_max_offset"], row_of(rounds)["given_up_growth"]) == (1, None)
-        began = row_of(rounds)["read_at"]
-        broker.topics |= {HALF: [(0, 20)], GIVEN_UP: [(0, 4)]}
-        broker.found_by_time[HALF, 0] = 9
-        await rounds.run()
-        second = row_of(rounds)
-        assert told(second, "half") == (13, 2, 2, second["read_at"])
-        assert (second["given_up_growth"], second["half_growing_since"]) == (3, began)
-        broker.runtime["runtime"] = TWO_MINUTES_LATER  # the newest is late: so are all
-        searched = asked(broker, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP)
-        manifest = await rounds.run()
-        assert told(row_of(rounds), "half") == (13, 13, 11, second["read_at"])
-        assert (row_of(rounds)["given_up_growth"], row_of(rounds)["half_growing_since"]) == (0, began)
-        assert asked(broker, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP) == searched
-        broker.committed[HALF, CHECK] = {0: 19}
-        await rounds.run()
-        assert told(row_of(rounds), "half") == (1, 1, -12, second["read_at"])
-        assert row_of(rounds)["half_growing_since"] is None
-        assert manifest.complete
+    rounds = play(broker)
+    rounds.run()
+    assert told(row_of(rounds), "half") == (5, 0, None, None)
+    assert (row_of(rounds)["given_up_max_offset"], row_of(rounds)["given_up_growth"]) == (1, None)
+    began = row_of(rounds)["read_at"]
+    broker.topics |= {HALF: [(0, 20)], GIVEN_UP: [(0, 4)]}
+    broker.found_by_time[HALF, 0] = 9
+    rounds.run()
+    second = row_of(rounds)
+    assert told(second, "half") == (13, 2, 2, second["read_at"])
+    assert (second["given_up_growth"], second["half_growing_since"]) == (3, began)
+    broker.runtime["runtime"] = TWO_MINUTES_LATER  # the newest is late: so are all
+    searched = asked(broker, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP)
+    manifest = rounds.run()
+    assert told(row_of(rounds), "half") == (13, 13, 11, second["read_at"])
+    assert (row_of(rounds)["given_up_growth"], row_of(rounds)["half_growing_since"]) == (0, began)
+    assert asked(broker, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP) == searched
+    broker.committed[HALF, CHECK] = {0: 19}
+    rounds.run()
+    assert told(row_of(rounds), "half") == (1, 1, -12, second["read_at"])
+    assert row_of(rounds)["half_growing_since"] is None
+    assert manifest.complete
 
 
-def test_delayed_messages_are_late_by_their_level_also_where_4_x_says_nothing_of_it(tmp_path: Path) -> None:
+def test_delayed_messages_are_late_by_their_level_also_where_4_x_says_nothing_of_it(play: Play) -> None:
     broker = broker_with(10, 10)
     broker.settings = LEVELS
     broker.topics[SCHEDULE] = [(0, 5), (0, 8), (0, 3)]
@@ -90,17 +85,15 @@ def test_delayed_messages_are_late_by_their_level_also_where_4_x_says_nothing_of
         "runtime": "[ 0 days, 0 hours, 2 minutes, 2 seconds ]",
     }
     broker.found_by_time = {(SCHEDULE, 1): 7, (SCHEDULE, 2): 0}
-
-    @run(tmp_path, broker)
-    async def _(rounds: Rounds) -> None:
-        manifest = await rounds.run()
-        row = row_of(rounds)
-        assert told(row, "delayed") == (4 + 2 + 3, 4 + 1 + 0, None, row["read_at"])
-        assert asked(broker, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP) == 2, "not of level 1, whose newest is late"
-        assert manifest.complete
+    rounds = play(broker)
+    manifest = rounds.run()
+    row = row_of(rounds)
+    assert told(row, "delayed") == (4 + 2 + 3, 4 + 1 + 0, None, row["read_at"])
+    assert asked(broker, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP) == 2, "not of level 1, whose newest is late"
+    assert manifest.complete
 
 
-def test_what_is_not_answered_is_a_gap_and_not_nothing(tmp_path: Path) -> None:
+def test_what_is_not_answered_is_a_gap_and_not_nothing(play: Play) -> None:
     broker = broker_with(10, 10)
     broker.settings, broker.runtime = LEVELS, {"scheduleMessageOffset_1": "1,5", "runtime": TWO_MINUTES_LATER}
     broker.topics |= {HALF: [(0, 12)], SCHEDULE: [(0, 5)]}
@@ -108,65 +101,57 @@ def test_what_is_not_answered_is_a_gap_and_not_nothing(tmp_path: Path) -> None:
 
     null = refuse("java.lang.NullPointerException")
     broker.trouble = when(lambda request: request.ext_fields.get("topic") in (HALF, SCHEDULE), null)
-
-    @run(tmp_path, broker)
-    async def _(rounds: Rounds) -> None:
-        manifest = await rounds.run()
-        assert told(row_of(rounds), "half") == told(row_of(rounds), "delayed") == (None,) * 4
-        for topic in (HALF, SCHEDULE):
-            assert any(topic in gap.what for gap in manifest.gaps)
+    rounds = play(broker)
+    manifest = rounds.run()
+    assert told(row_of(rounds), "half") == told(row_of(rounds), "delayed") == (None,) * 4
+    for topic in (HALF, SCHEDULE):
+        assert any(topic in gap.what for gap in manifest.gaps)
 
 
-def test_levels_that_cannot_be_read_leave_unknown_what_is_late_and_5_x_tells_of_its_timers(tmp_path: Path) -> None:
+def test_levels_that_cannot_be_read_leave_unknown_what_is_late_and_5_x_tells_of_its_timers(play: Play) -> None:
     broker = broker_with(10, 10)
     broker.settings = b"messageDelayLevel=soon 1m\n"
     broker.topics[SCHEDULE] = [(0, 5)]
     timers = {"timerReadBehind": "61", "timerOffsetBehind": "4", "timerCongestNum": "70"}
     broker.runtime = {"scheduleMessageOffset_1": "1,5", "runtime": TWO_MINUTES_LATER, **timers}
-
-    @run(tmp_path, broker)
-    async def _(rounds: Rounds) -> None:
-        await rounds.run()
-        row = row_of(rounds)
-        assert told(row, "delayed") == (4, None, None, None)
-        assert (row["timer_behind_ms"], row["timer_unread_count"], row["timer_message_count"]) == (61_000, 4, 70)
+    rounds = play(broker)
+    rounds.run()
+    row = row_of(rounds)
+    assert told(row, "delayed") == (4, None, None, None)
+    assert (row["timer_behind_ms"], row["timer_unread_count"], row["timer_message_count"]) == (61_000, 4, 70)
 
 
-def test_the_oldest_dead_letter_is_asked_for_once_and_again_when_retention_took_it(tmp_path: Path) -> None:
+def test_the_oldest_dead_letter_is_asked_for_once_and_again_when_retention_took_it(play: Play) -> None:
     dead = "%DLQ%billing"
     first, second = broker_with(10, 10), broker_with(10, 10, name="broker-b")
     first.topics[dead] = second.topics[dead] = [(2, 2)]
-
-    @run(tmp_path, first, second)
-    async def _(rounds: Rounds) -> None:
-        await rounds.run()
-        assert rounds.group("billing")["oldest_dead_letter_at"] is None
-        assert asked(first, RequestCode.GET_EARLIEST_MSG_STORETIME) == 0
-        first.topics[dead] = second.topics[dead] = [(2, 4)]
-        first.oldest_ms[dead, 0], second.oldest_ms[dead, 0] = NEWEST_MS, NEWEST_MS - 5_000
-        oldest = datetime.fromtimestamp((NEWEST_MS - 5_000) / 1000, UTC)
-        for end in (4, 4, 6):  # further ones do not change the oldest
-            second.topics[dead] = [(2, end)]
-            await rounds.run()
-            assert rounds.group("billing")["oldest_dead_letter_at"] == oldest
-        assert asked(second, RequestCode.GET_EARLIEST_MSG_STORETIME) == 1
-        second.topics[dead], second.oldest_ms[dead, 0] = [(4, 6)], NEWEST_MS + 5_000
-        await rounds.run()
-        assert rounds.group("billing")["oldest_dead_letter_at"] == oldest + timedelta(milliseconds=5_000)
-        assert asked(second, RequestCode.GET_EARLIEST_MSG_STORETIME) == 2
+    rounds = play(first, second)
+    rounds.run()
+    assert rounds.group("billing")["oldest_dead_letter_at"] is None
+    assert asked(first, RequestCode.GET_EARLIEST_MSG_STORETIME) == 0
+    first.topics[dead] = second.topics[dead] = [(2, 4)]
+    first.oldest_ms[dead, 0], second.oldest_ms[dead, 0] = NEWEST_MS, NEWEST_MS - 5_000
+    oldest = datetime.fromtimestamp((NEWEST_MS - 5_000) / 1000, UTC)
+    for end in (4, 4, 6):  # further ones do not change the oldest
+        second.topics[dead] = [(2, end)]
+        rounds.run()
+        assert rounds.group("billing")["oldest_dead_letter_at"] == oldest
+    assert asked(second, RequestCode.GET_EARLIEST_MSG_STORETIME) == 1
+    second.topics[dead], second.oldest_ms[dead, 0] = [(4, 6)], NEWEST_MS + 5_000
+    rounds.run()
+    assert rounds.group("billing")["oldest_dead_letter_at"] == oldest + timedelta(milliseconds=5_000)
+    assert asked(second, RequestCode.GET_EARLIEST_MSG_STORETIME) == 2
 
 
-def test_a_queue_that_does_not_tell_leaves_the_oldest_dead_letter_unknown(tmp_path: Path) -> None:
+def test_a_queue_that_does_not_tell_leaves_the_oldest_dead_letter_unknown(play: Play) -> None:
     broker = ScriptedBroker(
         "broker-a", topics={"orders": [(0, 1)], "%DLQ%billing": [(0, 4), (0, 4)]}, groups={"billing"}
     )
     broker.oldest_ms["%DLQ%billing", 0] = NEWEST_MS  # and -1 of the other one
-
-    @run(tmp_path, broker)
-    async def _(rounds: Rounds) -> None:
-        await rounds.run()
-        assert rounds.group("billing")["oldest_dead_letter_at"] is None
-        assert rounds.group("billing")["dead_letter_message_count"] == 8
+    rounds = play(broker)
+    rounds.run()
+    assert rounds.group("billing")["oldest_dead_letter_at"] is None
+    assert rounds.group("billing")["dead_letter_message_count"] == 8
 
 
 def test_the_levels_of_a_stock_broker() -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from offsetguard.collect.manifest import EventCursor, Manifest
 from offsetguard.collect.offset_events import MAX_EVENTS_PER_ROUND, EventStart, first_offset
 from offsetguard.tables import OFFSET_MOVES, UNDECODABLE_RECORDS
 from offsetguard_peers.scripted.broker import ScriptedBroker, event_body
-from offsetguard_peers.scripted.rounds import Rounds, collect, run
+from offsetguard_peers.scripted.rounds import Play, Rounds, collect
 
 
 def numbered(count: int, start: int = 0) -> list[bytes]:
@@ -26,33 +24,29 @@ def positions(rounds: Rounds) -> list[int]:
     return [row["position"] for row in rounds.rows(OFFSET_MOVES)]
 
 
-def test_the_first_round_reads_from_the_oldest_event_and_the_next_one_goes_on(tmp_path: Path) -> None:
+def test_the_first_round_reads_from_the_oldest_event_and_the_next_one_goes_on(play: Play) -> None:
     broker = ScriptedBroker("broker-a", events=numbered(20), first_event=100)
-
-    @run(tmp_path, broker)
-    async def _(rounds: Rounds) -> None:
-        assert read(await rounds.run()) == (100, 120)
-        assert positions(rounds) == list(range(100, 120))
-        broker.events += numbered(3, start=20)
-        assert read(await rounds.run()) == (120, 123)
-        (row, *_) = rounds.rows(OFFSET_MOVES)
-        queue = (row["consumer_group"], row["topic"], row["broker_name"], row["queue_id"])
-        assert queue == ("billing", "orders", "broker-a", 0)
-        assert (row["requested_offset"], row["corrected_offset"], row["client_id"]) == (20, 520, None)
-        assert read(await rounds.run()) == (123, 123)
+    rounds = play(broker)
+    assert read(rounds.run()) == (100, 120)
+    assert positions(rounds) == list(range(100, 120))
+    broker.events += numbered(3, start=20)
+    assert read(rounds.run()) == (120, 123)
+    (row, *_) = rounds.rows(OFFSET_MOVES)
+    queue = (row["consumer_group"], row["topic"], row["broker_name"], row["queue_id"])
+    assert queue == ("billing", "orders", "broker-a", 0)
+    assert (row["requested_offset"], row["corrected_offset"], row["client_id"]) == (20, 520, None)
+    assert read(rounds.run()) == (123, 123)
 
 
-def test_an_unreadable_event_is_kept_with_its_reason_and_does_not_stop_the_reading(tmp_path: Path) -> None:
+def test_an_unreadable_event_is_kept_with_its_reason_and_does_not_stop_the_reading(play: Play) -> None:
     events = [*numbered(2), b'{"consumerGroup":"billing","offsetNew":"x"}', b"\xff\xfe not json", *numbered(2, 4)]
-
-    @run(tmp_path, ScriptedBroker("broker-a", events=events))
-    async def _(rounds: Rounds) -> None:
-        assert read(await rounds.run()) == (0, 6)
-        assert positions(rounds) == [0, 1, 4, 5]
-        kept = rounds.rows(UNDECODABLE_RECORDS)
-        source = "OFFSET_MOVED_EVENT of broker-a"
-        assert [(row["source"], row["position"]) for row in kept] == [(source, 2), (source, 3)]
-        assert all(row["reason"] and row["body_base64"] for row in kept)
+    rounds = play(ScriptedBroker("broker-a", events=events))
+    assert read(rounds.run()) == (0, 6)
+    assert positions(rounds) == [0, 1, 4, 5]
+    kept = rounds.rows(UNDECODABLE_RECORDS)
+    source = "OFFSET_MOVED_EVENT of broker-a"
+    assert [(row["source"], row["position"]) for row in kept] == [(source, 2), (source, 3)]
+    assert all(row["reason"] and row["body_base64"] for row in kept)
 
 
 @pytest.mark.parametrize(
@@ -75,28 +69,24 @@ def test_where_reading_starts(
     assert bool(word) == bool(note)
 
 
-def test_a_round_for_an_older_interval_leaves_the_events_to_the_newer_one(tmp_path: Path) -> None:
+def test_a_round_for_an_older_interval_leaves_the_events_to_the_newer_one(play: Play) -> None:
     broker = ScriptedBroker("broker-a")
-
-    @run(tmp_path, broker)
-    async def _(rounds: Rounds) -> None:
-        for minutes, expected in ((1, [0, 1, 2, 3]), (2, [4, 5, 6, 7]), (-1, []), (2, [8, 9, 10, 11, 12, 13, 14, 15])):
-            broker.events += numbered(4, start=len(broker.events))
-            await rounds.run(minutes)
-            assert positions(rounds) == expected
+    rounds = play(broker)
+    for minutes, expected in ((1, [0, 1, 2, 3]), (2, [4, 5, 6, 7]), (-1, []), (2, [8, 9, 10, 11, 12, 13, 14, 15])):
+        broker.events += numbered(4, start=len(broker.events))
+        rounds.run(minutes)
+        assert positions(rounds) == expected
 
 
-def test_a_broker_that_is_away_for_a_round_keeps_its_cursor(tmp_path: Path) -> None:
+def test_a_broker_that_is_away_for_a_round_keeps_its_cursor(play: Play) -> None:
     broker = ScriptedBroker("broker-a", events=numbered(4))
-
-    @run(tmp_path, broker, ScriptedBroker("broker-b"))
-    async def _(rounds: Rounds) -> None:
-        assert read(await rounds.run()) == (0, 4)
-        address = rounds.listed.pop("broker-a")
-        assert read(await rounds.run()) == (4, 4)
-        rounds.listed["broker-a"] = address
-        broker.events += numbered(2, start=4)
-        assert read(await rounds.run()) == (4, 6)
+    rounds = play(broker, ScriptedBroker("broker-b"))
+    assert read(rounds.run()) == (0, 4)
+    address = rounds.listed.pop("broker-a")
+    assert read(rounds.run()) == (4, 4)
+    rounds.listed["broker-a"] = address
+    broker.events += numbered(2, start=4)
+    assert read(rounds.run()) == (4, 6)
 
 
 def test_a_diagnosis_reads_events_without_a_landed_round() -> None:

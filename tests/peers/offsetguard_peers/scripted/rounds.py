@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Self
 
 from offsetguard.collect.collector import collect_cluster
 from offsetguard.collect.landing import Row, read_table, snapshot_folder
@@ -17,7 +19,9 @@ from offsetguard.tables import GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS, Table
 from offsetguard_peers.collecting import as_rows, collect_snapshot
 from offsetguard_peers.configs import one_team
 from offsetguard_peers.scripted.broker import ScriptedBroker, scripted_cluster
+from offsetguard_peers.scripted.peer import Conversation, ScriptedPeer
 
+Play = Callable[..., "Rounds"]
 QUICK_MS = 2_000  # where a time-out must pass, and others answer in time
 PATIENT_MS = 30_000  # where none may pass, however busy the machine is
 NOW = datetime(2026, 11, 21, 10, 39, 30, tzinfo=UTC)
@@ -67,20 +71,34 @@ def collect(
 
 
 class Rounds:
-    """Landed rounds of one scripted cluster, one minute after the other."""
+    """Landed rounds of one scripted cluster, one minute after the other; brokers answer while a round runs."""
 
-    def __init__(self, landing: Path, name_server: str, listed: dict[str, str], cluster: dict[str, object]) -> None:
-        """Take what the name server lists, which a test may change, and further fields of its configuration."""
+    def __init__(self, landing: Path, *brokers: ScriptedBroker, **cluster: object) -> None:
+        """Serve the brokers; `cluster`: further fields of its configuration."""
         self.landing = landing
-        self.listed = listed
         self.minute = -1  # of the newest round, from INTERVAL on
+        self._runner, self._peers = asyncio.Runner(), AsyncExitStack()
+        serving = self._peers.enter_async_context(scripted_cluster(*brokers))
+        name_server, self.listed = self._runner.run(serving)  # what the name server lists: a test may change it
         self._cluster = {"name_servers": [name_server], "collection": NO_SHARE, **cluster}
 
-    async def run(self, minutes: int = 1, **cluster: object) -> Manifest:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with self._runner:
+            self._runner.run(self._peers.aclose())
+
+    def serve(self, script: Callable[[Conversation], Awaitable[None]]) -> ScriptedPeer:
+        """Serve one more peer: a name server, or a proxy."""
+        return self._runner.run(self._peers.enter_async_context(ScriptedPeer(script)))
+
+    def run(self, minutes: int = 1, **cluster: object) -> Manifest:
         """Collect so many minutes after the newest round; `cluster`: fields of its configuration that differ."""
         config = config_for(**{**self._cluster, **cluster})
         self.minute += minutes
-        return await collect_cluster("main", config, self.interval, self.landing, started_at=self.interval.end)
+        start = self.interval.end
+        return self._runner.run(collect_cluster("main", config, self.interval, self.landing, started_at=start))
 
     @property
     def interval(self) -> Interval:
@@ -105,21 +123,6 @@ class Rounds:
         """Return the row of a group's only queue of the newest round."""
         (row,) = (row for row in self.rows(QUEUE_SNAPSHOTS) if row["consumer_group"] == group)
         return row
-
-
-def run(
-    landing: Path, *brokers: ScriptedBroker, **cluster: object
-) -> Callable[[Callable[[Rounds], Awaitable[None]]], None]:
-    """Run a test's rounds against brokers: `@run(tmp_path, broker)` above an async function."""
-
-    def play(test: Callable[[Rounds], Awaitable[None]]) -> None:
-        async def in_loop() -> None:
-            async with scripted_cluster(*brokers) as (name_server, listed):
-                await test(Rounds(landing, name_server, listed, cluster))
-
-        asyncio.run(in_loop())
-
-    return play
 
 
 def asked(broker: ScriptedBroker, code: RequestCode) -> int:

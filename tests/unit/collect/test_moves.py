@@ -1,4 +1,4 @@
-"""What an ordered reset did: from where to where each queue went, of what two rounds and a line of a log tell."""
+"""How offsets were moved: what two rounds show, and where an ordered reset, of which a log tells, took each queue."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import pyarrow as pa
 
 from offsetguard.collect.earlier_round import EarlierRound
 from offsetguard.collect.group_members import GroupMembers
-from offsetguard.collect.landing import table_of
+from offsetguard.collect.landing import Row, table_of
 from offsetguard.collect.resets import QueueReset, ordered_resets, reset_moves, told_after
+from offsetguard.collect.snapshot_moves import MOVED_BACK_FLOOR, snapshot_moves
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.logs.events import LogEvent, LogOrigin
 from offsetguard.sources.rocketmq.requests import SearchOffsetByTimestamp
-from offsetguard.tables import CLIENT_SNAPSHOTS, QUEUE_SNAPSHOTS
+from offsetguard.tables import CLIENT_SNAPSHOTS, OFFSET_MOVES, QUEUE_SNAPSHOTS
+from offsetguard.tables.queue_state import MISSED_AFTER
 from offsetguard_peers.cases.running import for_each
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
@@ -137,3 +139,90 @@ def test_where_a_queue_was_set_stands_in_the_log_of_5_x_and_is_asked_of_4_x() ->
     assert list(ordered_resets("broker-b", committed, [order])) == [], "each broker sets its own queues"
     end = replace(order, fields={**order.fields, "target_timestamp_ms": -1})
     assert [request for _, request in ordered_resets("broker-a", committed, [end])] == [None, None]
+
+
+UNKNOWN = None
+
+
+def queue(offsets: tuple[int | None, int | None, int | None], read_at: datetime | None, **more: Any) -> Row:
+    """Return a queue's row; `offsets` are min, consumer and max."""
+    low, committed, high = offsets
+    row = {"consumer_group": "billing", "topic": "orders", "broker_name": "broker-a", "queue_id": 0, "max_offset": high}
+    return row | {"min_offset": low, "consumer_offset": committed, "consumer_offset_read_at": read_at} | more
+
+
+def moves_of(before: list[Row], now: list[Row], **options: Any) -> list[Row]:
+    tables = (table_of(QUEUE_SNAPSHOTS, rows) for rows in (before, now))
+    return snapshot_moves(*tables, "main", INTERVAL, **options)
+
+
+@for_each(
+    "why, earlier, now, move",
+    [
+        ("it went on", (0, 100, 500), (0, 300, 600), None),
+        ("it stands still", (0, 100, 500), (0, 100, 600), None),
+        ("retention passed it and it went on behind that", (0, 100, 500), (200, 230, 600), (100, 200)),
+        ("it goes on exactly at the oldest message", (0, 100, 500), (200, 200, 600), (100, 200)),
+        ("retention passed it and it has not moved yet: another rule's case", (0, 100, 500), (200, 100, 600), None),
+        ("it had read everything: what is deleted now came later", (0, 500, 500), (550, 600, 600), None),
+        ("nobody knows whether it had read everything", (0, 100, UNKNOWN), (200, 230, 600), None),
+        ("the oldest message is unknown", (0, 100, 500), (UNKNOWN, 230, 600), None),
+        ("it was set back", (0, 400, 500), (0, 120, 600), (400, 120)),
+        ("it was set back from beyond the end", (0, 4080, 40), (0, 5, 40), (40, 5)),
+        ("from beyond the end to the end: nothing is consumed again", (0, 4080, 40), (0, 40, 40), None),
+        ("the race of two commits", (0, 400, 500), (0, 400 - MOVED_BACK_FLOOR, 500), None),
+        ("one more than the race", (0, 400, 500), (0, 400 - MOVED_BACK_FLOOR - 1, 500), (400, 389)),
+        ("set back, and the end is unknown", (0, 400, UNKNOWN), (UNKNOWN, 120, UNKNOWN), (400, 120)),
+        ("the queue was recreated", (100, 400, 500), (0, 20, 30), (400, 20)),
+        ("never committed before", (0, UNKNOWN, 500), (200, 230, 600), None),
+        ("the offset is gone", (0, 400, 500), (200, UNKNOWN, 600), None),
+        ("a negative offset is corrupt, not moved", (0, 400, 500), (0, -5, 600), None),
+    ],
+)
+def test_a_pair_of_readings_is_a_move_or_not(
+    why: str,
+    earlier: tuple[int | None, int | None, int | None],
+    now: tuple[int | None, int | None, int | None],
+    move: tuple[int, int] | None,
+) -> None:
+    found = moves_of([queue(earlier, NOW - MINUTE)], [queue(now, NOW)])
+    assert [(row["requested_offset"], row["corrected_offset"]) for row in found] == ([move] if move else []), why
+
+
+def test_a_row_is_complete_and_names_its_queue() -> None:
+    before = [queue((0, 400, 500), NOW - MINUTE), queue((0, 1, 1), NOW - MINUTE, queue_id=1)]
+    (row,) = moves_of(before, [queue((0, 120, 600), NOW)])
+    assert row.keys() == {column.name for column in OFFSET_MOVES.columns}
+    assert row["source"] == "broker-a/orders/0/billing"
+    assert row["position"] == 1_795_257_540_000
+    assert (row["moved_at"], row["origin"], row["client_id"]) == (NOW, "snapshot", None)
+
+
+def test_overtaken_is_not_told_of_readings_that_lie_far_apart() -> None:
+    """In hours a group with a backlog may have consumed what was deleted since; an offset that went back did so."""
+    long_ago = NOW - MISSED_AFTER - timedelta(seconds=1)
+    before = [queue((0, 100, 500), long_ago), queue((0, 400, 500), long_ago, queue_id=1)]
+    now = [queue((200, 230, 600), NOW), queue((0, 120, 600), NOW, queue_id=1)]
+    assert [row["queue_id"] for row in moves_of(before, now)] == [1]
+
+
+def test_what_was_handed_out_before_it_was_deleted_is_not_overtaken() -> None:
+    """Brokers from 5.1 on tell how far they handed out: what lies before that is in process at a client."""
+    pulled = enumerate((None, 150, 200))
+    before = [queue((0, 100, 500), NOW - MINUTE, queue_id=number, pull_offset=pull) for number, pull in pulled]
+    now = [queue((200, 230, 600), NOW, queue_id=number) for number in range(3)]
+    moves = {row["queue_id"]: (row["requested_offset"], row["corrected_offset"]) for row in moves_of(before, now)}
+    assert moves == {0: (100, 200), 1: (150, 200)}
+
+
+def test_pop_groups_are_left_out() -> None:
+    sides = [queue((0, 400, 500), NOW - MINUTE)], [queue((0, 120, 600), NOW)]
+    assert [len(moves_of(*sides, pop_groups={group})) for group in ("billing", "other")] == [0, 1]
+
+
+def test_the_order_of_the_queues_does_not_matter() -> None:
+    before = [queue((0, 400, 500), NOW - MINUTE, queue_id=number) for number in range(4)]
+    now = [queue((0, 400 - 100 * number, 600), NOW, queue_id=number) for number in range(4)]
+    for after in (now, now[::-1]):
+        moves = {(row["queue_id"], row["requested_offset"], row["corrected_offset"]) for row in moves_of(before, after)}
+        assert moves == {(1, 400, 300), (2, 400, 200), (3, 400, 100)}
