@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import glob
-import os
 import re
 import sys
 import tempfile
@@ -21,17 +20,18 @@ from pathlib import Path
 import click
 
 from offsetguard.cli.output import (
-    cannot_tell_as_text,
-    finding_as_json,
+    finding_document,
     findings_as_text,
+    masters_seen,
     progress,
+    show_findings,
     was_unseen,
 )
 from offsetguard.cli.parameters import (
-    Duration,
-    LogFolderOption,
-    Pattern,
-    chosen_clusters,
+    DURATION,
+    LOG_FOLDER,
+    PATTERN,
+    chosen_cluster,
     client_of,
     concerns,
     credentials_from,
@@ -48,7 +48,7 @@ from offsetguard.facts.rounds import facts_of_rounds
 from offsetguard.judge.registry import judge
 from offsetguard.model.errors import BundleError
 from offsetguard.model.intervals import Interval, zone_of
-from offsetguard.sources.bundle.layout import LOGS, broker_of
+from offsetguard.sources.bundle.layout import BROKERS_LOG_TIME_ZONE, LOGS, broker_of
 from offsetguard.sources.bundle.log_excerpts import LogFolder, find_log_folders
 from offsetguard.sources.bundle.log_replay import moment_of
 from offsetguard.sources.rocketmq.header import Credentials
@@ -119,12 +119,12 @@ EXIT_FINDINGS, EXIT_NOT_SEEN = 1, 2
 @click.option("--namesrv", metavar="HOST:PORT[;HOST:PORT]", help="The name servers, as RocketMQ's own tools take them.")
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="Limits and clusters from this file.")
 @click.option("--cluster", help="With --config: which cluster of the file (needless when it has only one).")
-@click.option("--group", "group_pattern", type=Pattern(), help="Only groups in whose name this expression is found.")
+@click.option("--group", "group_pattern", type=PATTERN, help="Only groups in whose name this expression is found.")
 @click.option("--samples", type=click.IntRange(1, 100), default=3, show_default=True, help="How often to look.")
-@click.option("--every", type=Duration(), default="10s", show_default=True, help="Time between two looks.")
+@click.option("--every", type=DURATION, default="10s", show_default=True, help="Time between two looks.")
 @click.option(
     "--logs",
-    type=LogFolderOption(),
+    type=LOG_FOLDER,
     multiple=True,
     help="A folder with logs of a broker or client, for causes that only logs tell (locks, resets); repeatable. "
     "NAME (broker-a-0, or any name for a client) is needed only where the folder's path does not tell whose they are."
@@ -163,20 +163,20 @@ def check(
     \b
     Exit code: 0 = nothing found, 1 = findings, 2 = the cluster could not be seen.
     """
-    (name,), config = chosen_clusters(namesrv, config_file, [cluster] if cluster is not None else [])
+    name, config = chosen_cluster(namesrv, config_file, cluster)
     asked = asking_everything(config, name) if details == "all" else config
-    plan = SamplingPlan(name, asked, samples, every, credentials_from(os.environ), logs)
+    plan = SamplingPlan(name, asked, samples, every, credentials_from(), logs)
     taken = asyncio.run(take_samples(plan, progress(shown=sys.stderr.isatty())))
     judgement = judge(facts_of_rounds(taken, config), config)
     findings = [one for one in judgement.findings if concerns(one.consumer_group, group_pattern)]
     untold = [one for one in judgement.cannot_tell if concerns(one.consumer_group, group_pattern)]
-    click.echo(_what_was_sampled(taken), err=as_json)
-    for line in map(finding_as_json, findings) if as_json else findings_as_text(findings):
-        click.echo(line)
-    if not as_json and not findings:
-        click.echo("Nothing found.")
-    for line in cannot_tell_as_text(untold):
-        click.echo(line, err=as_json)
+    show_findings(
+        [finding_document(one) for one in findings],
+        findings_as_text(findings),
+        untold,
+        looked_at=[_what_was_sampled(taken)],
+        as_json=as_json,
+    )
     sys.exit(EXIT_NOT_SEEN if was_unseen(taken[-1].manifest) else EXIT_FINDINGS if findings else 0)
 
 
@@ -184,18 +184,16 @@ def _what_was_sampled(samples: Sequence[Snapshot]) -> str:
     last = samples[-1]
     manifest, tables = last.manifest, last.tables
     groups = tables[GROUP_SNAPSHOTS.name].column("system_group").to_pylist().count(False)
-    seen = len(manifest.master_broker_names) - len(manifest.unseen_broker_names)
     return (
         f"{manifest.cluster}: {len(samples)} look{'s' if len(samples) > 1 else ''}, the last at"
-        f" {manifest.started_at:%Y-%m-%d %H:%M:%S} UTC: {seen} of {len(manifest.master_broker_names)} masters,"
+        f" {manifest.started_at:%Y-%m-%d %H:%M:%S} UTC: {masters_seen(manifest)},"
         f" {groups} consumer groups, {tables[QUEUE_SNAPSHOTS.name].num_rows} queues of groups,"
         f" {manifest.requests.answered} of {manifest.requests.asked} requests answered"
     )
 
 
 MAX_TAIL_BYTES = 12 * 1024 * 1024  # of all logs together; below what one round reads
-_BROKERS_ZONE = "+08:00"
-_LAST_STAMP = re.compile(rb"^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)", re.MULTILINE)
+_STAMP = re.compile(rb"^\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d", re.MULTILINE)
 _STAMP_BYTES = 64 * 1024
 _QUARTER = timedelta(minutes=15)  # no zone is off by anything else
 _LARGEST_OFFSET = timedelta(hours=14)
@@ -215,7 +213,7 @@ def _source(folder: LogFolder) -> LogSource:
         files=[files],
         broker_name=broker[0] if broker else None,
         broker_id=broker[1] if broker else 0,
-        time_zone=_BROKERS_ZONE if broker else _zone_of_client(files),
+        time_zone=BROKERS_LOG_TIME_ZONE if broker else _zone_of_client(files),
     )
 
 
@@ -223,18 +221,15 @@ def _zone_of_client(pattern: str) -> str:
     """Return the offset between the last stamp of the newest file and the time at which it was written."""
     files = sorted(map(Path, glob.glob(pattern)), key=lambda file: file.stat().st_mtime)  # noqa: PTH207 as tailing
     for file in reversed(files):
-        stamps = _LAST_STAMP.findall(_end_of(file, _STAMP_BYTES))
-        if not stamps:
-            continue
-        try:
-            told = datetime.strptime(b" ".join(stamps[-1]).decode(), "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
-        except ValueError:
+        stamps = _STAMP.findall(_end_of(file, _STAMP_BYTES))
+        told = moment_of(stamps[-1], UTC) if stamps else None
+        if told is None:
             continue
         ahead = told - datetime.fromtimestamp(file.stat().st_mtime, UTC)
         minutes = round(ahead / _QUARTER) * 15
         if abs(ahead) <= _LARGEST_OFFSET:
             return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"
-    return _BROKERS_ZONE
+    return BROKERS_LOG_TIME_ZONE
 
 
 def copy_tails(

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
-from offsetguard.cli.output import progress, was_unseen
+from offsetguard.cli.output import json_line, masters_seen, progress, was_unseen
 from offsetguard.cli.parameters import chosen_clusters, credentials_from, default_config, safe_name
 from offsetguard.collect.collector import collect_cluster
 from offsetguard.collect.manifest import Manifest
@@ -31,42 +29,6 @@ from offsetguard.sources.state_files.transport import rounds_of_state_folder
 
 EXIT_PARTIAL, EXIT_NOT_SEEN = 1, 2
 _TEXT_LIMIT = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Collected:
-    """What became of one cluster's round."""
-
-    cluster: str
-    folder: Path
-    manifest: Manifest
-    seconds: float
-
-    @property
-    def exit_code(self) -> int:
-        """0 = complete, 1 = partial, 2 = the cluster was not seen."""
-        manifest = self.manifest
-        return EXIT_NOT_SEEN if was_unseen(manifest) else 0 if manifest.complete else EXIT_PARTIAL
-
-    def as_json(self) -> str:
-        """Return one line; fields are only ever added."""
-        manifest = self.manifest
-        return json.dumps(
-            {
-                "cluster": self.cluster,
-                "interval": Interval(manifest.interval_start).name,
-                "folder": str(self.folder),
-                "complete": manifest.complete,
-                "rows": manifest.row_counts,
-                "requests_asked": manifest.requests.asked,
-                "requests_answered": manifest.requests.answered,
-                "gaps": manifest.gap_count,
-                "gap_kinds": manifest.gap_kinds,
-                "not_asked": {one.what: one.count for one in manifest.not_asked},
-                "unseen_brokers": list(manifest.unseen_broker_names),
-                "seconds": round(self.seconds, 3),
-            }
-        )
 
 
 @click.command(short_help="Collect one snapshot of clusters, and keep it.")
@@ -136,7 +98,7 @@ def collect(
         collecting = _collect_recorded(rounds, cluster, config_file, landing_folder, tell)
     else:
         names, config = chosen_clusters(namesrv, config_file, clusters)
-        collecting = _collect_live(names, config, landing_folder, credentials_from(os.environ), tell)
+        collecting = _collect_live(names, config, landing_folder, credentials_from(), tell)
     sys.exit(max(asyncio.run(collecting), default=EXIT_NOT_SEEN))
 
 
@@ -161,7 +123,7 @@ async def _collect_live(
         except OffsetGuardError as error:
             click.echo(f"offsetguard: {name}: {error}", err=True)
             return EXIT_NOT_SEEN
-        return _told(Collected(name, landing_folder / name / interval.name, manifest, time.monotonic() - begun), tell)
+        return _told(landing_folder / name / interval.name, manifest, time.monotonic() - begun, tell)
 
     return list(await asyncio.gather(*map(one, names)))
 
@@ -202,7 +164,7 @@ async def _collect_recorded(
             log_sources=one.log_sources,
         )
         folder = landing_folder / name / one.interval.name
-        codes.append(_told(Collected(name, folder, manifest, time.monotonic() - begun), tell))
+        codes.append(_told(folder, manifest, time.monotonic() - begun, tell))
     return codes
 
 
@@ -215,17 +177,29 @@ def _config_with(cluster: str, config_file: Path | None) -> Config:
     return default_config({cluster: ["127.0.0.1:9876"]})  # no one asks there
 
 
-def _told(collected: Collected, tell: Callable[[str], None]) -> int:
-    """Print the result; returns the exit code that it asks for."""
-    manifest = collected.manifest
-    click.echo(collected.as_json())
-    seen = len(manifest.master_broker_names) - len(manifest.unseen_broker_names)
+def _told(folder: Path, manifest: Manifest, seconds: float, tell: Callable[[str], None]) -> int:
+    """Print what became of a cluster's round, which lies in `folder`; returns the exit code that it asks for."""
+    document = {
+        "cluster": manifest.cluster,
+        "interval": Interval(manifest.interval_start).name,
+        "folder": str(folder),
+        "complete": manifest.complete,
+        "rows": manifest.row_counts,
+        "requests_asked": manifest.requests.asked,
+        "requests_answered": manifest.requests.answered,
+        "gaps": manifest.gap_count,
+        "gap_kinds": manifest.gap_kinds,
+        "not_asked": {one.what: one.count for one in manifest.not_asked},
+        "unseen_brokers": list(manifest.unseen_broker_names),
+        "seconds": round(seconds, 3),
+    }
+    click.echo(json_line(document))  # fields are only ever added
     tell(
-        f"{collected.cluster}: {seen} of {len(manifest.master_broker_names)} masters,"
+        f"{manifest.cluster}: {masters_seen(manifest)},"
         f" {manifest.row_counts.get('queue_snapshots', 0):,} offsets,"
         f" {manifest.requests.answered:,} of {manifest.requests.asked:,} requests answered,"
-        f" {manifest.gap_count} gaps, {collected.seconds:.2f} s: {collected.folder}"
+        f" {manifest.gap_count} gaps, {seconds:.2f} s: {folder}"
     )
     for gap in manifest.gaps[:3]:
-        tell(f"{collected.cluster}: not seen: {harmless(gap.what, _TEXT_LIMIT)}: {harmless(gap.reason, _TEXT_LIMIT)}")
-    return collected.exit_code
+        tell(f"{manifest.cluster}: not seen: {harmless(gap.what, _TEXT_LIMIT)}: {harmless(gap.reason, _TEXT_LIMIT)}")
+    return EXIT_NOT_SEEN if was_unseen(manifest) else 0 if manifest.complete else EXIT_PARTIAL

@@ -6,8 +6,6 @@ Asks a live cluster which consumer groups it has: `config check --live` compares
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +15,7 @@ from typing import Any
 
 import click
 
+from offsetguard.cli.output import json_line
 from offsetguard.cli.parameters import credentials_from, format_option
 from offsetguard.collect.name_servers import unmatched_addresses
 from offsetguard.config import RECEIVER_LISTS, Cluster, EffectivePolicy
@@ -132,7 +131,7 @@ def check(file: Path | None, live: bool, as_json: bool) -> None:
     """
     path = file or Workspace.from_environment().config_file
     lines, exit_code = _check(path, live=live)
-    for text in map(json.dumps, lines) if as_json else _table(path, lines):
+    for text in map(json_line, lines) if as_json else _table(path, lines):
         click.echo(text)
     sys.exit(exit_code)
 
@@ -159,7 +158,7 @@ def _check(path: Path, *, live: bool) -> tuple[list[Line], int]:
 
 async def _look(file: ConfigFile) -> dict[str, LiveGroups]:
     clusters = file.config.clusters
-    credentials = credentials_from(os.environ)
+    credentials = credentials_from()
     found = await asyncio.gather(*(find_consumer_groups(cluster, credentials) for cluster in clusters.values()))
     return dict(zip(clusters, found, strict=True))
 

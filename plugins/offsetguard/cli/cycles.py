@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 
 import click
 
 from offsetguard.catalogue.text import format_moment
+from offsetguard.cli.output import show
 from offsetguard.cli.parameters import format_option
-from offsetguard.deliver.messages.wording import harmless
 from offsetguard.store import cycles as store
 from offsetguard.store.cycles import Cycle
 from offsetguard.store.database import our_database
-
-_TEXT_LIMIT = 2_000
 
 
 @click.command(short_help="Show what each cycle did, and why some failed.")
@@ -35,25 +32,17 @@ def cycles(*, cluster: str | None, failed: bool, details: bool, limit: int, as_j
       offsetguard cycles --details --limit 1   which step of the last one took how long?
       offsetguard cycles --format json | jq .seconds.write
     """
-    engine = our_database()
-    found = store.newest(engine, cluster=cluster, failed=failed, limit=limit)
-    if as_json:
-        for cycle in found:
-            click.echo(json.dumps(as_document(cycle)))
-        return
-    for line in _as_table(found, details=details):
-        click.echo(harmless(line, _TEXT_LIMIT))
-    if not found:
-        click.echo("No cycle failed." if failed else "No cycle has run yet.")
+    found = store.newest(our_database(), cluster=cluster, failed=failed, limit=limit)
+    nothing = "No cycle failed." if failed else "No cycle has run yet."
+    show(map(_document, found), _as_table(found, details=details), as_json=as_json, nothing=nothing, limit=2_000)
 
 
-def as_document(cycle: Cycle) -> dict[str, object]:
-    """Return a cycle for JSON: fields are only ever added."""
+def _document(cycle: Cycle) -> dict[str, object]:
     return {
         "cluster": cycle.cluster,
-        "interval_start": cycle.interval.start.isoformat(),
+        "interval_start": cycle.interval.start,
         "run_id": cycle.run_id,
-        "started_at": cycle.started_at.isoformat(),
+        "started_at": cycle.started_at,
         "duration_s": round(cycle.duration_s, 3),
         "verdict": cycle.verdict,
         "failed_step": cycle.failed_step,

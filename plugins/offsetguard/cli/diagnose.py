@@ -8,31 +8,29 @@ import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
 from offsetguard.catalogue.text import format_moment
-from offsetguard.cli.output import cannot_tell_as_text, finding_as_json, findings_as_text
-from offsetguard.cli.parameters import Pattern, concerns, default_config, format_option, safe_name
+from offsetguard.cli.output import finding_document, findings_as_text, show_findings
+from offsetguard.cli.parameters import PATTERN, concerns, default_config, format_option, safe_name
 from offsetguard.collect.collector import snapshots_of_bundle
 from offsetguard.collect.manifest import Outcome
 from offsetguard.collect.snapshot import Snapshot
 from offsetguard.config import Config
 from offsetguard.config.file import load_config
-from offsetguard.deliver.messages.wording import harmless
 from offsetguard.judge.diagnosis import Diagnosed, diagnose_rounds
-from offsetguard.model.verdicts import Figure
 from offsetguard.sources.bundle.reader import Bundle, open_bundle
 
 EXIT_FINDINGS, EXIT_NOT_SEEN = 1, 2
-_TEXT_LIMIT = 1_000
 
 
 @click.command(short_help="Judge a support bundle, offline: what went wrong while it was recorded?")
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="Limits from this file.")
 @click.option("--cluster", help="The cluster's name in --config, and in what is printed.  [default: the bundle's]")
-@click.option("--group", "group_pattern", type=Pattern(), help="Only groups in whose name this expression is found.")
+@click.option("--group", "group_pattern", type=PATTERN, help="Only groups in whose name this expression is found.")
 @format_option("finding")
 def diagnose(
     *,
@@ -65,14 +63,13 @@ def diagnose(
     rounds = asyncio.run(snapshots_of_bundle(opened, name, config))
     result = diagnose_rounds(rounds, config, end=_end_of(opened))
     found = [one for one in result.diagnosed if concerns(one.finding.consumer_group, group_pattern)]
-    for text in _what_was_read(opened, rounds):
-        click.echo(harmless(text, _TEXT_LIMIT), err=as_json)
-    for line in map(_as_json, found) if as_json else _as_text(found):
-        click.echo(line)
-    if not as_json and not found:
-        click.echo("Nothing found.")
-    for line in cannot_tell_as_text(one for one in result.cannot_tell if concerns(one.consumer_group, group_pattern)):
-        click.echo(line, err=as_json)
+    show_findings(
+        [_document(one) for one in found],
+        _as_text(found),
+        (one for one in result.cannot_tell if concerns(one.consumer_group, group_pattern)),
+        looked_at=_what_was_read(opened, rounds),
+        as_json=as_json,
+    )
     unseen = all(one.manifest.cluster_unseen for one in rounds)
     sys.exit(EXIT_NOT_SEEN if unseen else EXIT_FINDINGS if found else 0)
 
@@ -107,13 +104,9 @@ def _what_was_read(bundle: Bundle, rounds: Sequence[Snapshot]) -> Iterator[str]:
     yield from bundle.notes
 
 
-def _as_json(one: Diagnosed) -> str:
-    more: dict[str, Figure] = {
-        "first_found_at": one.first_found_at,
-        "last_found_at": one.last_found_at,
-        "over": one.over,
-    }
-    return finding_as_json(one.finding, more)
+def _document(one: Diagnosed) -> dict[str, Any]:
+    spell = {"first_found_at": one.first_found_at, "last_found_at": one.last_found_at, "over": one.over}
+    return finding_document(one.finding) | spell
 
 
 def _as_text(found: Sequence[Diagnosed]) -> Iterator[str]:

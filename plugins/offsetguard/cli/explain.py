@@ -6,7 +6,8 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import chain, islice
+from functools import partial
+from itertools import islice
 from typing import IO, Annotated, Any, TypeVar
 
 import click
@@ -182,7 +183,7 @@ def queue(file: IO[bytes], as_json: bool) -> None:
     \b
     Exit code: 0 = every line is answered, 1 = some line is wrong (see "error"), 2 = wrong arguments.
     """
-    _answer_together(file, as_json, _QueueLine.read, _of_queues)
+    _show(file, as_json, _QueueLine.read, _of_queues)
 
 
 @explain.command("time-lag")
@@ -204,7 +205,7 @@ def time_lag(file: IO[bytes], as_json: bool) -> None:
     \b
     Exit code: 0 = every line is answered, 1 = some line is wrong (see "error"), 2 = wrong arguments.
     """
-    _answer_together(file, as_json, _TimeLagLine.read, _of_time_lags)
+    _show(file, as_json, _TimeLagLine.read, _of_time_lags)
 
 
 @explain.command()
@@ -240,59 +241,44 @@ def notification(file: IO[bytes], as_json: bool) -> None:
     \b
     Exit code: 0 = every line is answered, 1 = some line is wrong (see "error"), 2 = wrong arguments.
     """
-    _answer_lines(file, as_json, _of_notification)
+    _show(file, as_json, _NotificationLine.model_validate, partial(map, _of_notification), at_once=1)
 
 
-def _answer_lines(file: IO[bytes], as_json: bool, answer: Callable[[Any], Answer]) -> None:
-    """Answer each line as soon as it is read."""
-    _show((_answered(line, answer) for line in file if line.strip()), as_json)
-
-
-def _answer_together(
-    file: IO[bytes], as_json: bool, read: Callable[[Any], Given], answer: Callable[[list[Given]], list[Answer]]
+def _show(
+    file: IO[bytes],
+    as_json: bool,
+    read: Callable[[Any], Given],
+    answer: Callable[[list[Given]], Iterable[Answer]],
+    at_once: int = _AT_ONCE,
 ) -> None:
-    """Answer a thousand lines in one go, each in its place: a query costs as much for all of them as for one."""
-    _show(chain.from_iterable(_in_places(lines, read, answer) for lines in _in_parts(file)), as_json)
-
-
-def _in_parts(file: IO[bytes]) -> Iterator[list[bytes]]:
-    lines = (line for line in file if line.strip())
-    while part := list(islice(lines, _AT_ONCE)):
-        yield part
-
-
-def _in_places(
-    lines: list[bytes], read: Callable[[Any], Given], answer: Callable[[list[Given]], list[Answer]]
-) -> Iterator[Answer]:
-    asked: list[Given] = []
-
-    def keep(given: Any) -> Answer:
-        asked.append(read(given))
-        return {}
-
-    kept = [_answered(line, keep) for line in lines]
-    answers = iter(answer(asked))
-    return (one if "error" in one else one | next(answers) for one in kept)
-
-
-def _show(answers: Iterable[Answer], as_json: bool) -> None:
+    """Answer so many lines in one go, each in its place: a query costs as much for all of them as for one."""
     wrong = False
-    for found in answers:
-        wrong = wrong or "error" in found
-        click.echo(json.dumps(found) if as_json else _as_text(found))
+    lines = (line for line in file if line.strip())
+    while part := list(islice(lines, at_once)):
+        for found in _answers(part, read, answer):
+            wrong = wrong or "error" in found
+            click.echo(json.dumps(found) if as_json else _as_text(found))
     sys.exit(EXIT_WRONG_INPUT if wrong else 0)
 
 
-def _answered(line: bytes, answer: Callable[[Any], Answer]) -> Answer:
-    given_id = None
-    try:
-        given = _object_of(line)
-        given_id = given.get("id")
-        return {"id": given_id} | answer(given)
-    except PydanticCustomError as error:
-        return {"id": given_id, "error": f"field (line): {error.message()}"}
-    except ValidationError as error:
-        return {"id": given_id, "error": f"field {_first_problem(error)}"}
+def _answers(
+    lines: list[bytes], read: Callable[[Any], Given], answer: Callable[[list[Given]], Iterable[Answer]]
+) -> Iterator[Answer]:
+    heads: list[Answer] = []
+    asked: list[Given] = []
+    for line in lines:
+        head: Answer = {"id": None}
+        try:
+            given = _object_of(line)
+            head["id"] = given.get("id")
+            asked.append(read(given))
+        except PydanticCustomError as error:
+            head["error"] = f"field (line): {error.message()}"
+        except ValidationError as error:
+            head["error"] = f"field {_first_problem(error)}"
+        heads.append(head)
+    answers = iter(answer(asked))
+    return (one if "error" in one else one | next(answers) for one in heads)
 
 
 def _object_of(line: bytes) -> dict[str, Any]:
@@ -326,7 +312,7 @@ def _first_problem(error: ValidationError) -> str:
 def _of_queues(given: list[GivenQueue]) -> list[Answer]:
     return [
         {
-            "state": verdict.state.value,
+            "state": verdict.state,
             "rule": verdict.rule,
             "reason": verdict.reason,
             "lag": verdict.lag,
@@ -345,8 +331,8 @@ def _of_time_lags(given: list[CurvePlace]) -> list[Answer]:
     return [{"lag_ms": found.lag_ms, "reason": found.basis} for found in time_lags(given)]
 
 
-def _of_notification(given: Any) -> Answer:
-    line, default = _NotificationLine.model_validate(given), Delivery()
+def _of_notification(line: _NotificationLine) -> Answer:
+    default = Delivery()
     sent, interval_ms, resolved = line.last_sent, line.repeat_interval_ms, line.send_resolved
     decision = decide(
         now=_moment(line.now_ms),
@@ -356,7 +342,7 @@ def _of_notification(given: Any) -> Answer:
         repeat_interval_ms=default.repeat_interval_ms if interval_ms is None else interval_ms,
         send_resolved=default.send_resolved if resolved is None else resolved,
     )
-    return {"send": decision.send, "reason": decision.reason.value}
+    return {"send": decision.send, "reason": decision.reason}
 
 
 def _moment(ms: int) -> datetime:

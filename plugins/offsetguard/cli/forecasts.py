@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
 import click
 
-from offsetguard.cli.parameters import Duration, format_option
-from offsetguard.deliver.messages.wording import harmless
+from offsetguard.cli.output import show
+from offsetguard.cli.parameters import DURATION, format_option
 from offsetguard.store import judge_memory as store
 from offsetguard.store.database import our_database
 from offsetguard.store.judge_memory import Coverage
 
-_TEXT_LIMIT = 1_000
-
 
 @click.command(short_help="Show how often what was forecast came as stated.")
 @click.option("--cluster", help="Only of this cluster, by its name in the configuration.")
-@click.option("--since", type=Duration(), default="30d", show_default=True, help="How far to look back, e.g. 7d.")
+@click.option("--since", type=DURATION, default="30d", show_default=True, help="How far to look back, e.g. 7d.")
 @format_option("kind and basis")
 def forecasts(*, cluster: str | None, since: timedelta, as_json: bool) -> None:
     """Show how often what was forecast came within the range that was stated.
@@ -34,30 +32,9 @@ def forecasts(*, cluster: str | None, since: timedelta, as_json: bool) -> None:
       offsetguard forecasts --cluster main --since 7d
       offsetguard forecasts --format json | jq .share_inside
     """
-    engine = our_database()
-    found = store.coverage(engine, since=datetime.now(UTC) - since, cluster=cluster)
-    if as_json:
-        for one in found:
-            click.echo(json.dumps(as_document(one)))
-        return
-    for line in _as_table(found):
-        click.echo(harmless(line, _TEXT_LIMIT))
-    if not found:
-        click.echo("No forecast has come to its end yet.")
-
-
-def as_document(coverage: Coverage) -> dict[str, object]:
-    """Return a line for JSON: fields are only ever added."""
-    return {
-        "cluster": coverage.cluster,
-        "kind": coverage.kind.value,
-        "basis": coverage.basis.value,
-        "inside": coverage.inside,
-        "early": coverage.early,
-        "late": coverage.late,
-        "void": coverage.void,
-        "share_inside": coverage.share_inside,
-    }
+    found = store.coverage(our_database(), since=datetime.now(UTC) - since, cluster=cluster)
+    documents = ({**asdict(one), "share_inside": one.share_inside} for one in found)
+    show(documents, _as_table(found), as_json=as_json, nothing="No forecast has come to its end yet.")
 
 
 def _as_table(found: Sequence[Coverage]) -> Iterator[str]:

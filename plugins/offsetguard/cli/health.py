@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
+from offsetguard.cli.output import show
 from offsetguard.cli.parameters import format_option
 from offsetguard.config.file import load_config
 from offsetguard.config.workspace import Workspace
@@ -35,36 +35,22 @@ def health(*, config_file: Path | None, as_json: bool) -> None:
     """
     workspace = Workspace.from_environment()
     config = load_config(config_file or workspace.config_file)
-    engine = open_database(workspace.database_url)
     now = datetime.now(UTC)
-    signs = read_signs(engine, config, now)
-    engine.dispose()
-    delivery = config.delivery
+    signs = read_signs(open_database(workspace.database_url), config, now)
     troubles = find_troubles(
         signs,
         now=now,
-        silent_after_ms=delivery.silent_after_ms,
-        undelivered_after_ms=delivery.undelivered_after_ms,
+        silent_after_ms=config.delivery.silent_after_ms,
+        undelivered_after_ms=config.delivery.undelivered_after_ms,
     )
-    if as_json:
-        click.echo(
-            json.dumps(
-                {
-                    "healthy": not troubles,
-                    "troubles": [{"cluster": one.cluster, "text": one.text} for one in troubles],
-                    "judged_until": {
-                        cluster: None if until is None else until.isoformat()
-                        for cluster, until in signs.judged_until.items()
-                    },
-                    "waiting_count": signs.waiting_count,
-                    "failed_count": signs.failed_count,
-                }
-            )
-        )
-    else:
-        for trouble in troubles:
-            click.echo(trouble.text)
-        if not troubles:
-            click.echo("Every cluster is judged, and the outbox drains.")
+    document = {
+        "healthy": not troubles,
+        "troubles": [{"cluster": one.cluster, "text": one.text} for one in troubles],
+        "judged_until": signs.judged_until,
+        "waiting_count": signs.waiting_count,
+        "failed_count": signs.failed_count,
+    }
+    well = "Every cluster is judged, and the outbox drains."
+    show([document], (one.text for one in troubles), as_json=as_json, nothing=well)
     if troubles:
         raise SystemExit(1)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from difflib import get_close_matches
 from typing import Any
 
 import click
 
 from offsetguard.catalogue.text import format_moment
-from offsetguard.cli.parameters import Duration, format_option
+from offsetguard.cli.output import show
+from offsetguard.cli.parameters import DURATION, Read, format_option, refuse_unknown
 from offsetguard.config.workspace import Workspace
-from offsetguard.deliver.messages.wording import harmless
 from offsetguard.lake.reading import FactReader
 from offsetguard.store.database import open_database
 from offsetguard.tables import GROUP_FACTS
 
-_TEXT_LIMIT = 1_000
 _ALWAYS = ("interval_start", "topic")
 FIGURES = (
     *("lag", "effective_lag", "inflight", "available", "lost", "lag_ms", "produce_tps", "consume_tps"),
@@ -26,28 +23,21 @@ FIGURES = (
 )
 
 
-class _Columns(click.ParamType["tuple[str, ...]"]):
-    """Names of columns of `group_facts`, with commas between them."""
-
-    name = "columns"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
-        names = tuple(name.strip() for name in str(value).split(","))
-        known = [column.name for column in GROUP_FACTS.columns]
-        for name in names:
-            if name not in known:
-                similar = ", ".join(get_close_matches(name, known, n=3)) or "see docs/tables.md"
-                self.fail(f"group_facts has no column {name!r}; {similar}", param, ctx)
-        return names
+def _columns(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    refuse_unknown(names, {one.name for one in GROUP_FACTS.columns}, "group_facts has no column", "docs/tables.md")
+    return names
 
 
 @click.command(short_help="Show the published past of a consumer group.")
 @click.option("--cluster", required=True, help="Name of the cluster in the configuration.")
 @click.option("--group", "consumer_group", required=True, help="The consumer group; case matters.")
-@click.option("--since", type=Duration(), default="7d", show_default=True, help="How far to look back, e.g. 6h or 7d.")
+@click.option("--since", type=DURATION, default="7d", show_default=True, help="How far to look back, e.g. 6h or 7d.")
 @click.option("--until", type=click.DateTime(["%Y-%m-%dT%H:%M:%SZ"]), help="UTC; from there it is looked back.")
 @click.option("--topic", help="Only this topic.")
-@click.option("--columns", type=_Columns(), default=",".join(FIGURES), help="Other columns of group_facts, a,b,c.")
+@click.option(
+    "--columns", type=Read("columns", _columns), default=",".join(FIGURES), help="Other columns of group_facts, a,b,c."
+)
 @format_option("interval")
 def history(
     *,
@@ -75,26 +65,14 @@ def history(
     reader = FactReader(workspace, open_database(workspace.database_url))
     rows = reader.group_history(cluster, consumer_group, end - since, end, columns=names).select(list(names))
     found = [row for row in rows.to_pylist() if topic in (None, row["topic"])]
-    if as_json:
-        for row in found:
-            click.echo(json.dumps({"cluster": cluster, "consumer_group": consumer_group} | _plain(row)))
-        return
-    for line in _as_table(found, names):
-        click.echo(harmless(line, _TEXT_LIMIT))
-    if not found:
-        of = f"{consumer_group} in {topic}" if topic else consumer_group
-        said = f"Nothing was published of {of} in cluster {cluster} since {format_moment(end - since)}."
-        click.echo(harmless(said, _TEXT_LIMIT))
-
-
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in row.items()}
+    of = f"{consumer_group} in {topic}" if topic else consumer_group
+    nothing = f"Nothing was published of {of} in cluster {cluster} since {format_moment(end - since)}."
+    about = {"cluster": cluster, "consumer_group": consumer_group}
+    show((about | row for row in found), _as_table(found, names) if found else [nothing], as_json=as_json)
 
 
 def _as_table(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> Iterator[str]:
     """Yield a head and a line per row, every column as wide as its widest text."""
-    if not rows:
-        return
     shown = [[_shown(row[name]) for name in names] for row in rows]
     widths = [max(len(name), *(len(line[position]) for line in shown)) for position, name in enumerate(names)]
     for line in (list(names), *shown):

@@ -3,38 +3,44 @@
 from __future__ import annotations
 
 import difflib
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 import click
 from sqlalchemy.orm import Session
 
 from offsetguard.catalogue.text import format_duration, format_moment
-from offsetguard.cli.output import plain, queue_documents, shown
+from offsetguard.cli.output import queue_documents, show, shown
 from offsetguard.cli.parameters import author_option, format_option
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.model.errors import SilenceError
 from offsetguard.model.incident import Incident, IncidentEvent
 from offsetguard.model.silence import Acknowledgement, Silence
-from offsetguard.model.verdicts import Figure
 from offsetguard.store import incidents as store
 from offsetguard.store import notifications, silences
 from offsetguard.store.database import our_database, reading, writing
 from offsetguard.store.notifications import Recipient
 
-_LINE_TEXT_LIMIT = 1_000
+_OTHERS_SEARCHED, _OTHERS_SHOWN = 2_000, 3
+_TEXT_LIMIT = 200
 
 
-def incident_as_json(
-    incident: Incident,
-    acknowledgement: Acknowledgement | None,
-    muting: Sequence[Silence],
-    history: Sequence[IncidentEvent] | None = None,
-    recipients: Sequence[Recipient] = (),
-) -> dict[str, Any]:
-    """Return one incident; times are ISO 8601 in UTC. `muting`: silences. `history`: None where nobody asked for it."""
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """All that is known of an incident; `history` and `recipients` only where one alone is shown."""
+
+    incident: Incident
+    acknowledgement: Acknowledgement | None
+    muting: Sequence[Silence]
+    history: Sequence[IncidentEvent] | None = None
+    recipients: Sequence[Recipient] = ()
+
+
+def _document(known: _Known) -> dict[str, Any]:
+    incident, given = known.incident, known.acknowledgement
     subject, evidence = incident.subject, incident.evidence
     document: dict[str, Any] = {
         "id": incident.incident_id,
@@ -42,97 +48,78 @@ def incident_as_json(
         "consumer_group": subject.consumer_group,
         "topic": subject.topic,
         "rule": subject.rule_id,
-        "severity": evidence.severity.value,
+        "severity": evidence.severity,
         "state": incident.state,
         "summary": evidence.summary,
         "cause": evidence.cause,
         "do_next": evidence.do_next,
-        "opened_at": incident.opened_at.isoformat(),
-        "last_seen_at": incident.last_seen_at.isoformat(),
+        "opened_at": incident.opened_at,
+        "last_seen_at": incident.last_seen_at,
         "seen_count": incident.seen_count,
         "peak": {incident.peak_figure: incident.peak} if incident.peak_figure else {},
-        "unknown_since": _iso(incident.unknown_since),
+        "unknown_since": incident.unknown_since,
         "unknown_because": incident.unknown_because,
-        "resolved_at": _iso(incident.resolved_at),
+        "resolved_at": incident.resolved_at,
         "resolution": incident.resolution,
         "escalation_level": incident.escalation_level,
-        "acknowledged": acknowledgement
-        and {
-            "author": acknowledgement.author,
-            "comment": acknowledgement.comment,
-            "at": acknowledgement.at.isoformat(),
-        },
-        "silenced_by": [silence.id for silence in muting],
-        "evidence": {name: plain(figure) for name, figure in evidence.figures.items()},
+        "acknowledged": given and {"author": given.author, "comment": given.comment, "at": given.at},
+        "silenced_by": [silence.id for silence in known.muting],
+        "evidence": dict(evidence.figures),
     }
-    if history is not None:
+    if known.history is not None:
         document["queues"] = queue_documents(evidence.queues)
         document["queue_count"] = evidence.queue_count
         document["told"] = [
             {
                 "team": one.team,
-                "channel": one.channel.value,
+                "channel": one.channel,
                 "receiver": one.receiver,
-                "first_told_at": one.notified.first_notified_at.isoformat() if one.notified else None,
-                "severity": one.notified.severity.value if one.notified else None,
+                "first_told_at": one.notified.first_notified_at if one.notified else None,
+                "severity": one.notified.severity if one.notified else None,
                 "repeats": one.notified.repeats if one.notified else 0,
-                "muted": one.muted.value if one.muted else None,
+                "muted": one.muted,
             }
-            for one in recipients
+            for one in known.recipients
         ]
         document["history"] = [
-            {"at": event.at.isoformat(), "kind": event.kind.value, "by": event.by, "text": event.text}
-            for event in history
+            {"at": event.at, "kind": event.kind, "by": event.by, "text": event.text} for event in known.history
         ]
     return document
 
 
-def incident_as_text(
-    incident: Incident, acknowledgement: Acknowledgement | None, muting: Sequence[Silence], *, now: datetime
-) -> str:
-    """Return two lines: what is wrong, and since when, who looks after it and what mutes it."""
-    evidence, subject = incident.evidence, incident.subject
-    head = f"{incident.incident_id}  {evidence.severity.value.upper()}  {evidence.summary}"
-    told = f"    {', '.join(_facts(incident, acknowledgement, muting, now))}"
-    return f"{_safe(f'{head}  [{subject.rule_id}, {subject.cluster}]')}\n{_safe(told)}"
-
-
-def incident_in_full(
-    incident: Incident,
-    acknowledgement: Acknowledgement | None,
-    muting: Sequence[Silence],
-    history: Sequence[IncidentEvent],
-    recipients: Sequence[Recipient],
-    *,
-    now: datetime,
-) -> Iterator[str]:
-    """Yield all that is known of an incident, for people."""
-    evidence = incident.evidence
-    yield incident_as_text(incident, acknowledgement, muting, now=now)
-    yield _safe(f"  {evidence.cause}")
-    yield _safe(f"  Do next: {evidence.do_next}")
-    if acknowledgement is not None and acknowledgement.comment:
-        yield _safe(f"  {acknowledgement.author}: {acknowledgement.comment}")
-    for silence in muting:
-        yield _safe(f"  silence {silence.id} by {silence.author}: {silence.comment}")
-    yield from (_safe(f"    {name}: {shown(figure)}") for name, figure in evidence.figures.items())
+def _texts(known: _Known, now: datetime) -> Iterator[str]:
+    """Yield what is wrong; since when, who looks after it and what mutes it; and what is known of one alone."""
+    incident, given = known.incident, known.acknowledgement
+    subject, evidence = incident.subject, incident.evidence
+    head = f"{incident.incident_id}  {evidence.severity.upper()}  {evidence.summary}"
+    yield f"{head}  [{subject.rule_id}, {subject.cluster}]"
+    yield f"    {', '.join(_facts(known, now))}"
+    if known.history is None:
+        return
+    yield f"  {evidence.cause}"
+    yield f"  Do next: {evidence.do_next}"
+    if given is not None and given.comment:
+        yield f"  {given.author}: {given.comment}"
+    for silence in known.muting:
+        yield f"  silence {silence.id} by {silence.author}: {silence.comment}"
+    yield from (f"    {name}: {shown(figure)}" for name, figure in evidence.figures.items())
     for queue in evidence.queues:
-        where, figures = queue.message_queue, _listed(queue.figures)
-        yield _safe(f"    {where.topic} {where.broker_name}/{where.queue_id}: {figures}")
+        figures = ", ".join(f"{name} {shown(figure)}" for name, figure in queue.figures.items())
+        where = queue.message_queue
+        yield f"    {where.topic} {where.broker_name}/{where.queue_id}: {figures}"
     if evidence.queue_count > len(evidence.queues):
         yield f"    and {evidence.queue_count - len(evidence.queues)} more queues"
-    for one in recipients:
+    for one in known.recipients:
         told = f"told since {format_moment(one.notified.first_notified_at)}" if one.notified else "not told"
-        muted = f", now {one.muted.value.replace('_', ' ')}" if one.muted else ""
-        yield _safe(f"  {one.channel.value} to {one.receiver} (team {one.team}): {told}{muted}")
-    for event in history:
+        muted = f", now {one.muted.replace('_', ' ')}" if one.muted else ""
+        yield f"  {one.channel} to {one.receiver} (team {one.team}): {told}{muted}"
+    for event in known.history:
         by = f" by {event.by}" if event.by else ""
-        yield _safe(f"  {format_moment(event.at)}  {event.kind.value.replace('_', ' ')}{by}: {event.text}".rstrip(": "))
+        yield f"  {format_moment(event.at)}  {event.kind.replace('_', ' ')}{by}: {event.text}".rstrip(": ")
 
 
-def _facts(
-    incident: Incident, acknowledgement: Acknowledgement | None, muting: Sequence[Silence], now: datetime
-) -> Iterator[str]:
+def _facts(known: _Known, now: datetime) -> Iterator[str]:
+    incident = known.incident
     lasted = format_duration(incident.lasted_ms(now))
     if incident.resolved_at is not None:
         yield f"resolved {format_moment(incident.resolved_at)} after {lasted}: {incident.resolution}"
@@ -143,26 +130,10 @@ def _facts(
         yield f"worst {incident.peak_figure} {incident.peak:,}"
     if incident.unknown_since is not None:
         yield f"UNKNOWN since {format_moment(incident.unknown_since)}: {incident.unknown_because}"
-    if acknowledgement is not None:
-        yield f"acknowledged by {acknowledgement.author}"
-    if muting:
-        yield f"silenced until {format_moment(max(silence.over_at for silence in muting))}"
-
-
-def _listed(figures: Mapping[str, Figure]) -> str:
-    return ", ".join(f"{name} {shown(figure)}" for name, figure in figures.items())
-
-
-def _iso(moment: datetime | None) -> str | None:
-    return None if moment is None else moment.isoformat()
-
-
-def _safe(text: str) -> str:
-    return harmless(text, _LINE_TEXT_LIMIT)
-
-
-_OTHERS_SEARCHED, _OTHERS_SHOWN = 2_000, 3
-_TEXT_LIMIT = 200
+    if known.acknowledgement is not None:
+        yield f"acknowledged by {known.acknowledgement.author}"
+    if known.muting:
+        yield f"silenced until {format_moment(max(silence.over_at for silence in known.muting))}"
 
 
 @click.group(short_help="Show what is wrong and since when, and say that you look after it.")
@@ -194,37 +165,35 @@ def list_incidents(*, cluster: str | None, resolved: bool, limit: int, as_json: 
     with reading(our_database()) as session:
         chosen = store.newest_resolved if resolved else store.worst_open
         found = chosen(session, cluster=cluster, limit=limit + 1)
-        shown = found[:limit]
-        acknowledged = silences.acknowledgements_of(session, [one.incident_id for one in shown])
-        active = silences.active(session, now)
-    for one in shown:
-        told = (acknowledged.get(one.incident_id), [silence for silence in active if silence.matches(one)])
-        click.echo(json.dumps(incident_as_json(one, *told)) if as_json else incident_as_text(one, *told, now=now))
-    if as_json:
-        return
-    if not found:
-        click.echo("No incident is over." if resolved else "Nothing is wrong.")
-    elif len(found) > limit:
+        ids = [one.incident_id for one in found]
+        acknowledged, active = silences.acknowledgements_of(session, ids), silences.active(session, now)
+    known = [
+        _Known(one, acknowledged.get(one.incident_id), [silence for silence in active if silence.matches(one)])
+        for one in found[:limit]
+    ]
+    nothing = "No incident is over." if resolved else "Nothing is wrong."
+    texts = chain.from_iterable(_texts(one, now) for one in known)
+    show(map(_document, known), texts, as_json=as_json, nothing=nothing)
+    if len(found) > limit and not as_json:
         click.echo(f"and more: --limit {2 * limit}")
 
 
-@incidents.command()
+@incidents.command("show")
 @click.argument("incident_id", metavar="ID")
 @format_option("incident", "text")
-def show(*, incident_id: str, as_json: bool) -> None:
+def show_incident(*, incident_id: str, as_json: bool) -> None:
     """Show one incident: texts, figures, queues, history, who was told, who acknowledged it and what mutes it."""
     now = datetime.now(UTC)
     with reading(our_database()) as session:
         one = find_incident(session, incident_id)
-        history = store.events_of(session, one.incident_id)
-        acknowledged = silences.acknowledgements_of(session, [one.incident_id]).get(one.incident_id)
-        muting = [silence for silence in silences.active(session, now) if silence.matches(one)]
-        concerned = notifications.recipients_of(session, one)
-    if as_json:
-        click.echo(json.dumps(incident_as_json(one, acknowledged, muting, history, concerned)))
-    else:
-        for line in incident_in_full(one, acknowledged, muting, history, concerned, now=now):
-            click.echo(line)
+        known = _Known(
+            one,
+            silences.acknowledgements_of(session, [one.incident_id]).get(one.incident_id),
+            [silence for silence in silences.active(session, now) if silence.matches(one)],
+            store.events_of(session, one.incident_id),
+            notifications.recipients_of(session, one),
+        )
+    show([_document(known)], _texts(known, now), as_json=as_json)
 
 
 @incidents.command()
@@ -241,12 +210,12 @@ def acknowledge(*, incident_ids: tuple[str, ...], comment: str, author: str, as_
     with writing(our_database()) as session:
         chosen = [find_incident(session, one) for one in incident_ids]
         given = [silences.acknowledge(session, one, author=author, comment=comment, now=now) for one in chosen]
-    for incident, one in zip(chosen, given, strict=True):
-        if as_json:
-            click.echo(json.dumps({"incident_id": one.incident_id, "author": one.author, "at": one.at.isoformat()}))
-        else:
-            summary = harmless(incident.evidence.summary, _TEXT_LIMIT)
-            click.echo(f"{one.incident_id}  {summary}: acknowledged by {harmless(one.author, _TEXT_LIMIT)}")
+    texts = (
+        f"{one.incident_id}  {harmless(incident.evidence.summary, _TEXT_LIMIT)}: acknowledged by {one.author}"
+        for incident, one in zip(chosen, given, strict=True)
+    )
+    documents = ({"incident_id": one.incident_id, "author": one.author, "at": one.at} for one in given)
+    show(documents, texts, as_json=as_json)
 
 
 def find_incident(session: Session, wanted: str) -> Incident:

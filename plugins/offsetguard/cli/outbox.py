@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from itertools import chain
 
 import click
 
 from offsetguard.catalogue.text import format_moment
+from offsetguard.cli.output import show
 from offsetguard.cli.parameters import format_option
-from offsetguard.deliver.messages.wording import harmless
 from offsetguard.store import outbox as store
 from offsetguard.store.database import our_database
 from offsetguard.store.models import OutboxRow, Status
-
-_TEXT_LIMIT = 500
 
 
 @click.group(short_help="Show what waits to be sent, and send it again.")
@@ -44,11 +44,10 @@ def list_messages(*, status: str | None, limit: int, as_json: bool) -> None:
     """Show messages, newest first, with the reason of each that was not accepted."""
     wanted = [Status(status)] if status else [Status.PENDING, Status.FAILED]
     engine = our_database()
-    rows = [row for one in wanted for row in store.messages(engine, status=one, limit=limit)]
-    for row in sorted(rows, key=lambda row: -row.id)[:limit]:
-        click.echo(_as_json(row) if as_json else _as_text(row))
-    if not rows and not as_json:
-        click.echo("Nothing waits." if status is None else f"No message is {status}.")
+    found = [row for one in wanted for row in store.messages(engine, status=one, limit=limit)]
+    rows = sorted(found, key=lambda row: -row.id)[:limit]
+    nothing = "Nothing waits." if status is None else f"No message is {status}."
+    show(map(_document, rows), chain.from_iterable(map(_texts, rows)), as_json=as_json, nothing=nothing, limit=500)
 
 
 @outbox.command()
@@ -76,30 +75,28 @@ def _check_which(ids: tuple[int, ...], *, every: bool) -> None:
         raise click.UsageError("say which: numbers of `offsetguard outbox list --status failed`, or --all")
 
 
-def _as_json(row: OutboxRow) -> str:
-    return json.dumps(
-        {
-            "id": row.id,
-            "status": row.status.value,
-            "channel": row.channel.value,
-            "receiver": row.receiver,
-            "team": row.team,
-            "cluster": row.cluster,
-            "rule": row.rule_id,
-            "title": _title(row),
-            "created_at": row.created_at.isoformat(),
-            "attempts": row.attempts,
-            "next_attempt_at": row.next_attempt_at.isoformat(),
-            "last_error": row.last_error,
-        }
-    )
+def _document(row: OutboxRow) -> dict[str, object]:
+    return {
+        "id": row.id,
+        "status": row.status,
+        "channel": row.channel,
+        "receiver": row.receiver,
+        "team": row.team,
+        "cluster": row.cluster,
+        "rule": row.rule_id,
+        "title": _title(row),
+        "created_at": row.created_at,
+        "attempts": row.attempts,
+        "next_attempt_at": row.next_attempt_at,
+        "last_error": row.last_error,
+    }
 
 
-def _as_text(row: OutboxRow) -> str:
-    head = f"{row.id}  {row.status.value}  {row.channel.value} to {row.receiver}: {_title(row)}"
-    told = f"    {row.cluster}, {row.rule_id}, written {format_moment(row.created_at)}, {row.attempts} attempts"
-    error = f"\n    {harmless(row.last_error, _TEXT_LIMIT)}" if row.last_error else ""
-    return f"{harmless(head, _TEXT_LIMIT)}\n{harmless(told, _TEXT_LIMIT)}{error}"
+def _texts(row: OutboxRow) -> Iterator[str]:
+    yield f"{row.id}  {row.status}  {row.channel} to {row.receiver}: {_title(row)}"
+    yield f"    {row.cluster}, {row.rule_id}, written {format_moment(row.created_at)}, {row.attempts} attempts"
+    if row.last_error:
+        yield f"    {row.last_error}"
 
 
 def _title(row: OutboxRow) -> str:

@@ -23,9 +23,32 @@ _TEXT_LIMIT = 4_000
 _COLOURS = {Severity.CRITICAL: "red", Severity.WARNING: "yellow", Severity.INFO: "blue"}
 
 
-def plain(figure: Figure) -> str | float | bool | None:
-    """Return what JSON can hold; moments in ISO 8601."""
-    return figure.isoformat() if isinstance(figure, datetime) else figure
+def show(
+    documents: Iterable[Mapping[str, Any]],
+    texts: Iterable[str],
+    *,
+    as_json: bool,
+    nothing: str | None = None,
+    limit: int = 1_000,
+) -> None:
+    """Print documents as lines of JSON, or for people texts, or `nothing` where there are none.
+
+    A text has at most `limit` characters, and none that steers the terminal.
+    """
+    if as_json:
+        for document in documents:
+            click.echo(json_line(document))
+        return
+    for text in texts:
+        click.echo(harmless(text, limit))
+        nothing = None
+    if nothing is not None:
+        click.echo(nothing)
+
+
+def json_line(document: Mapping[str, Any]) -> str:
+    """Return one line of JSON; moments are ISO 8601 in UTC."""
+    return json.dumps(document, default=datetime.isoformat)
 
 
 def shown(figure: Figure) -> str:
@@ -44,25 +67,25 @@ def queue_documents(queues: Iterable[QueueEvidence]) -> list[dict[str, Any]]:
             "topic": queue.message_queue.topic,
             "broker_name": queue.message_queue.broker_name,
             "queue_id": queue.message_queue.queue_id,
-            **{name: plain(figure) for name, figure in queue.figures.items()},
+            **queue.figures,
         }
         for queue in queues
     ]
 
 
-def finding_as_json(finding: Finding, more: Mapping[str, Figure] | None = None) -> str:
-    """Return one line of JSON; times are ISO 8601 in UTC. `more`: fields that only some commands add."""
-    document: dict[str, Any] = {
+def finding_document(finding: Finding) -> dict[str, Any]:
+    """Return a finding for JSON."""
+    return {
         "cluster": finding.cluster,
         "consumer_group": finding.consumer_group,
         "topic": finding.topic,
         "rule": finding.rule.id,
-        "severity": finding.severity.value,
+        "severity": finding.severity,
         "state": finding.state,
         "summary": finding.summary,
         "cause": finding.cause,
         "do_next": finding.do_next,
-        "evidence": {name: plain(figure) for name, figure in finding.figures.items()},
+        "evidence": dict(finding.figures),
         "queues": queue_documents(finding.queues),
         "broker_names": sorted(finding.all_broker_names),
         "explains": [
@@ -75,8 +98,25 @@ def finding_as_json(finding: Finding, more: Mapping[str, Figure] | None = None) 
             for one in finding.explains
         ],
     }
-    document |= {name: plain(figure) for name, figure in (more or {}).items()}
-    return json.dumps(document)
+
+
+def show_findings(
+    documents: Sequence[Mapping[str, Any]],
+    texts: Iterable[str],
+    untold: Iterable[CannotTell],
+    *,
+    looked_at: Iterable[str],
+    as_json: bool,
+) -> None:
+    """Print what was looked at, what was found and what cannot be told; with JSON only findings are on stdout."""
+    for text in looked_at:
+        click.echo(harmless(text, 1_000), err=as_json)
+    for line in map(json_line, documents) if as_json else texts:
+        click.echo(line)
+    if not as_json and not documents:
+        click.echo("Nothing found.")
+    for line in _cannot_tell_as_text(untold):
+        click.echo(line, err=as_json)
 
 
 def progress(*, shown: bool) -> Callable[[str], None]:
@@ -87,6 +127,12 @@ def progress(*, shown: bool) -> Callable[[str], None]:
 def was_unseen(manifest: Manifest) -> bool:
     """Whether nothing can be said: no name server answered, or no master gave its offsets."""
     return manifest.cluster_unseen or set(manifest.master_broker_names) <= set(manifest.unseen_broker_names)
+
+
+def masters_seen(manifest: Manifest) -> str:
+    """Return how many masters gave their offsets, of how many."""
+    count = len(manifest.master_broker_names)
+    return f"{count - len(manifest.unseen_broker_names)} of {count} masters"
 
 
 def findings_as_text(findings: Sequence[Finding]) -> Iterator[str]:
@@ -107,7 +153,7 @@ def findings_as_text(findings: Sequence[Finding]) -> Iterator[str]:
         yield ""
 
 
-def cannot_tell_as_text(untold: Iterable[CannotTell]) -> Iterator[str]:
+def _cannot_tell_as_text(untold: Iterable[CannotTell]) -> Iterator[str]:
     """Yield which rules could not look, and why: one line for all that have the same reason."""
     rules: dict[tuple[str | None, str], list[str]] = {}
     for one in untold:

@@ -5,12 +5,14 @@ A cluster is named by `--namesrv`, or by `--config` with `--cluster`; spans of t
 
 from __future__ import annotations
 
+import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import click
 from pydantic import TypeAdapter, ValidationError
@@ -24,11 +26,12 @@ from offsetguard.sources.rocketmq.header import Credentials
 from offsetguard.sources.rocketmq.requests import GetBrokerClusterInfo
 
 Command = TypeVar("Command", bound="Callable[..., Any] | click.Command")  # as click has it
+T = TypeVar("T")
 ACCESS_KEY, SECRET_KEY = "OFFSETGUARD_ACCESS_KEY", "OFFSETGUARD_SECRET_KEY"
 ALL = "all"
 _ADDRESS: TypeAdapter[str] = TypeAdapter(Address)
 _NO_NAME = re.compile(r"[^A-Za-z0-9_.-]")
-_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(ms|s|min|m|h|d)")
+_DURATION_FORM = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(ms|s|min|m|h|d)")
 _UNIT_S = {"ms": 0.001, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
@@ -63,67 +66,78 @@ def details_option() -> Callable[[Command], Command]:
     )
 
 
-class Duration(click.ParamType["timedelta"]):
-    """Takes a text, gives a timedelta."""
+class Read(click.ParamType[T], Generic[T]):
+    """A text that a function reads; what its ValueError says is told."""
 
-    name = "duration"
+    def __init__(self, name: str, read: Callable[[str], T]) -> None:
+        self.name = name
+        self._read = read
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        """Fail with an example for everything that is no duration."""
-        match = _DURATION.fullmatch(str(value).strip())
-        if match is None:
-            self.fail(f"{value!r} is no duration; write for example 500ms, 10s, 1min or 7d", param, ctx)
-        return timedelta(seconds=float(match[1]) * _UNIT_S[match[2]])
-
-
-class Moment(click.ParamType["datetime"]):
-    """A moment with its time zone, as ISO 8601 has it."""
-
-    name = "ISO 8601 moment"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """Fail with an example for everything else, a moment without a zone too."""
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> T:
+        """Fail with an example for everything else."""
         try:
-            moment = datetime.fromisoformat(str(value))
-        except ValueError:
-            self.fail(f"{value!r} is no moment; write for example 2026-11-22T18:00Z", param, ctx)
-        if moment.tzinfo is None:
-            self.fail(f"{value!r} has no time zone; write {value}Z for UTC", param, ctx)
-        return moment.astimezone(UTC)
+            return self._read(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
-class Pattern(click.ParamType["re.Pattern[str]"]):
-    """A regular expression."""
-
-    name = "regular expression"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> re.Pattern[str]:
-        """Fail with the reason for everything that is none."""
-        try:
-            return re.compile(str(value))
-        except re.error as error:
-            self.fail(f"{value!r} is no regular expression: {error}", param, ctx)
+def _duration(text: str) -> timedelta:
+    match = _DURATION_FORM.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is no duration; write for example 500ms, 10s, 1min or 7d")
+    return timedelta(seconds=float(match[1]) * _UNIT_S[match[2]])
 
 
-class LogFolderOption(click.ParamType["tuple[str | None, Path]"]):
-    """`DIR`, or `NAME=DIR` where the path does not tell whose logs they are."""
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no moment; write for example 2026-11-22T18:00Z") from None
+    if moment.tzinfo is None:
+        raise ValueError(f"{text!r} has no time zone; write {text}Z for UTC")
+    return moment.astimezone(UTC)
 
-    name = "[NAME=]DIR"
 
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str | None, Path]:
-        """Return (name or None, folder); fail for a folder that is not there."""
-        name, equals, folder = str(value).rpartition("=")
-        path = Path(folder)
-        if not path.is_dir():
-            self.fail(f"{folder}: is not a folder; write DIR, or NAME=DIR such as broker-a-0=/srv/logs", param, ctx)
-        return (name or None) if equals else None, path
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise ValueError(f"{text!r} is no regular expression: {error}") from error
+
+
+def _log_folder(text: str) -> tuple[str | None, Path]:
+    """Return (name or None, folder)."""
+    name, _, folder = text.rpartition("=")
+    if not Path(folder).is_dir():
+        raise ValueError(f"{folder}: is not a folder; write DIR, or NAME=DIR such as broker-a-0=/srv/logs")
+    return name or None, Path(folder)
+
+
+DURATION = Read("duration", _duration)
+MOMENT = Read("ISO 8601 moment", _moment)  # with its time zone
+PATTERN = Read("regular expression", _pattern)
+LOG_FOLDER = Read("[NAME=]DIR", _log_folder)  # NAME where the path does not tell whose logs they are
+
+
+def refuse_unknown(names: Iterable[str], known: Collection[str], there_is_no: str, page: str) -> None:
+    """Raise ValueError for the first name that is not known, with those that come close or the page that has all."""
+    for name in names:
+        if name not in known:
+            similar = ", ".join(get_close_matches(name, known, n=3)) or f"see {page}"
+            raise ValueError(f"{there_is_no} {name!r}; {similar}")
 
 
 def concerns(consumer_group: str | None, pattern: re.Pattern[str] | None) -> bool:
     """Whether something about a group is wanted; what is about the whole cluster always is."""
     return pattern is None or consumer_group is None or pattern.search(consumer_group) is not None
+
+
+def chosen_cluster(namesrv: str | None, config_file: Path | None, cluster: str | None) -> tuple[str, Config]:
+    """Return the name of the one cluster that is meant and the configuration that describes it; raises UsageError."""
+    names, config = chosen_clusters(namesrv, config_file, () if cluster is None else (cluster,))
+    if len(names) > 1:
+        raise click.UsageError(f"--cluster: say which one of {', '.join(names)}")
+    return names[0], config
 
 
 def chosen_clusters(
@@ -133,14 +147,13 @@ def chosen_clusters(
 
     A file with one cluster needs no `--cluster`; `all` means every cluster of the file.
     """
-    if (namesrv is None) == (config_file is None):
-        raise click.UsageError("say which cluster: either --namesrv HOST:PORT, or --config FILE with --cluster NAME")
-    if namesrv is not None:
+    if namesrv is not None and config_file is None:
         if clusters:
             raise click.UsageError("--cluster names a cluster of --config; leave it out with --namesrv")
-        name, config = config_for(namesrv)
+        name, config = _config_for(namesrv)
         return (name,), config
-    assert config_file is not None  # noqa: S101 one of the two is given
+    if config_file is None or namesrv is not None:
+        raise click.UsageError("say which cluster: either --namesrv HOST:PORT, or --config FILE with --cluster NAME")
     config = load_config(config_file)
     known = ", ".join(config.clusters)
     if not clusters and len(config.clusters) > 1:
@@ -152,7 +165,7 @@ def chosen_clusters(
     return names, config
 
 
-def config_for(namesrv: str) -> tuple[str, Config]:
+def _config_for(namesrv: str) -> tuple[str, Config]:
     """Return a cluster's name, made of its first name server, and a configuration with the default limits."""
     addresses = [address.strip() for address in namesrv.split(";") if address.strip()]
     for address in addresses:
@@ -186,7 +199,7 @@ def safe_name(text: str) -> str:
     return _NO_NAME.sub("-", text).lstrip("._-")[:100] or "cluster"
 
 
-def credentials_from(environment: Mapping[str, str]) -> Credentials | None:
+def credentials_from(environment: Mapping[str, str] = os.environ) -> Credentials | None:
     """Read the login; raises ConfigError when half of it is there."""
     access_key, secret_key = environment.get(ACCESS_KEY), environment.get(SECRET_KEY)
     if not access_key and not secret_key:

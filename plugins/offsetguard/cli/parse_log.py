@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -11,6 +10,7 @@ from datetime import tzinfo
 import click
 
 from offsetguard.catalogue.text import format_moment
+from offsetguard.cli.output import json_line
 from offsetguard.cli.parameters import format_option
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.model.intervals import zone_of
@@ -109,16 +109,17 @@ def _pieces(file: str) -> Iterator[bytes]:
 
 
 def _as_json(file: str, event: LogEvent) -> str:
-    document = {
-        "kind": event.kind,
-        "at": event.at.isoformat(),
-        "source_line": event.line,
-        "file": file,
-        "level": event.level,
-        "thread": event.thread,
-        **event.fields,
-    }
-    return json.dumps(document)
+    return json_line(
+        {
+            "kind": event.kind,
+            "at": event.at,
+            "source_line": event.line,
+            "file": file,
+            "level": event.level,
+            "thread": event.thread,
+            **event.fields,
+        }
+    )
 
 
 def _as_text(file: str, event: LogEvent) -> str:

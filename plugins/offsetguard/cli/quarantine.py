@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Any
 
 import click
 
 from offsetguard.catalogue.text import format_moment
-from offsetguard.cli.parameters import Moment, format_option
+from offsetguard.cli.output import show
+from offsetguard.cli.parameters import MOMENT, format_option
 from offsetguard.config.workspace import Workspace
-from offsetguard.deliver.messages.wording import harmless
 from offsetguard.lake.reading import FactReader, QuarantinedRow, Wanted, intervals_to_redrive, quarantined_rows
 from offsetguard.store.database import open_database
 
-_TEXT_LIMIT = 1_000
 _DEFAULT_SPAN = timedelta(days=1)
 _JOB = "offsetguard_spark.jobs"
 
@@ -40,8 +40,8 @@ def _choosing(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that say which rows."""
     options = (
         click.option("--cluster", required=True, help="Name of the cluster in the configuration."),
-        click.option("--since", type=Moment(), metavar="ISO", help="First moment; default: a day ago."),
-        click.option("--until", type=Moment(), metavar="ISO", help="Before this moment; default: now."),
+        click.option("--since", type=MOMENT, metavar="ISO", help="First moment; default: a day ago."),
+        click.option("--until", type=MOMENT, metavar="ISO", help="Before this moment; default: now."),
         click.option("--table", "table_name", help="Only rows that were meant for this table."),
         click.option("--invariant", "invariant_id", help="Only rows that break this invariant, e.g. OG-Q13."),
     )
@@ -59,13 +59,9 @@ def _choosing(command: Callable[..., None]) -> Callable[..., None]:
 def list_rows(*, limit: int, as_json: bool, **choice: str | datetime | None) -> None:
     """Show rows in quarantine, newest interval first, with the reason of each."""
     rows = quarantined_rows(_reader(), _wanted(choice))
-    for row in rows[:limit]:
-        click.echo(_as_json(row) if as_json else _as_text(row))
-    if as_json:
-        return
-    if not rows:
-        click.echo("Nothing is in quarantine.")
-    elif len(rows) > limit:
+    texts = chain.from_iterable(map(_texts, rows[:limit]))
+    show(map(_document, rows[:limit]), texts, as_json=as_json, nothing="Nothing is in quarantine.")
+    if len(rows) > limit and not as_json:
         click.echo(f"and {len(rows) - limit} more: --limit {len(rows)}")
 
 
@@ -112,23 +108,21 @@ def _identity(row: QuarantinedRow) -> tuple[str, str, str, str]:
     return row.interval.name, row.table_name, row.row_key, row.invariant_id
 
 
-def _as_json(row: QuarantinedRow) -> str:
-    return json.dumps(
-        {
-            "cluster": row.cluster,
-            "interval_start": row.interval.start.isoformat(),
-            "table": row.table_name,
-            "invariant": row.invariant_id,
-            "row_key": row.row_key,
-            "reason": row.reason,
-            "rule_version": row.rule_version,
-            "run_id": row.run_id,
-            "row": json.loads(row.row_json),
-        }
-    )
+def _document(row: QuarantinedRow) -> dict[str, object]:
+    return {
+        "cluster": row.cluster,
+        "interval_start": row.interval.start,
+        "table": row.table_name,
+        "invariant": row.invariant_id,
+        "row_key": row.row_key,
+        "reason": row.reason,
+        "rule_version": row.rule_version,
+        "run_id": row.run_id,
+        "row": json.loads(row.row_json),
+    }
 
 
-def _as_text(row: QuarantinedRow) -> str:
-    head = f"{format_moment(row.interval.start)}  {row.table_name}  {row.invariant_id}: {row.reason or row.row_key}"
-    told = f"    rule {row.rule_version or 'unknown'}, run {row.run_id or 'unknown'}"
-    return f"{harmless(head, _TEXT_LIMIT)}\n{harmless(told, _TEXT_LIMIT)}"
+def _texts(row: QuarantinedRow) -> Iterator[str]:
+    at = format_moment(row.interval.start)
+    yield f"{at}  {row.table_name}  {row.invariant_id}: {row.reason or row.row_key}"
+    yield f"    rule {row.rule_version or 'unknown'}, run {row.run_id or 'unknown'}"

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import click
 
 from offsetguard.cli.check import SamplingPlan, take_samples
-from offsetguard.cli.output import progress, shown
-from offsetguard.cli.parameters import Duration, chosen_clusters, client_of, credentials_from, format_option
-from offsetguard.config import Config
+from offsetguard.cli.output import finding_document, progress, show, shown
+from offsetguard.cli.parameters import DURATION, chosen_cluster, client_of, credentials_from, format_option
+from offsetguard.config import Cluster
 from offsetguard.config.configuration import asking_everything
-from offsetguard.deliver.messages.wording import harmless
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.facts.rounds import facts_of_rounds, rows_of
 from offsetguard.judge.registry import judge
@@ -28,7 +27,6 @@ from offsetguard.judge.windows.windows import judge_queues
 from offsetguard.model.errors import RocketMQError
 from offsetguard.model.offsets import MessageQueue, QueueOffsets, offsets_of
 from offsetguard.sources.rocketmq.client import RocketMQClient
-from offsetguard.sources.rocketmq.header import Credentials
 from offsetguard.sources.rocketmq.requests import GetRouteInfoByTopic, GetTopicStatsInfo
 from offsetguard.sources.rocketmq.routes import (
     TopicRoute,
@@ -41,7 +39,6 @@ from offsetguard.tables import QUEUE_SNAPSHOTS
 
 STANDARD_INPUT = "-"
 EXIT_WRONG_INPUT = 1
-_TEXT_LIMIT = 2_000
 _MOST_QUEUES = 100_000
 Line = dict[str, Any]
 
@@ -66,7 +63,7 @@ class Asked:
 @click.option("--brokers", metavar="NAME,NAME", help="With --queues: the brokers that have the topic, in any order.")
 @click.option("--group", "consumer_group", help="Say how this consumer group stands in the key's queue, and why.")
 @click.option("--samples", type=click.IntRange(1, 100), default=3, show_default=True, help="With --group: looks.")
-@click.option("--every", type=Duration(), default="10s", show_default=True, help="With --group: time between looks.")
+@click.option("--every", type=DURATION, default="10s", show_default=True, help="With --group: time between looks.")
 @format_option("key", "text")
 def queue_of(
     *,
@@ -103,21 +100,18 @@ def queue_of(
     asked = list(_read_keys(key, topic))
     live = namesrv is not None or config_file is not None
     _check(live=live, queues=queues, brokers=brokers, consumer_group=consumer_group)
+    topics = sorted({one.topic for one in asked if one.error is None})
     if live:
-        (name,), config = chosen_clusters(namesrv, config_file, [cluster] if cluster is not None else [])
-        source = LiveQueues(name, config, credentials_from(os.environ), consumer_group, samples, every)
-        topics = sorted({one.topic for one in asked if one.error is None})
-        lookups = asyncio.run(source.look_up(topics))
+        name, config = chosen_cluster(namesrv, config_file, cluster)
+        plan = SamplingPlan(name, config, samples, every, credentials_from())
+        lookups = asyncio.run(_look_up(plan, consumer_group, topics))
     else:
         names = {one.strip() for one in (brokers or "").split(",")} - {""}
         lookups = {
-            one.topic: KeyLookup(queues_of_brokers(one.topic, ((name, queues or 0) for name in names)))
-            for one in asked
-            if one.error is None
+            topic: KeyLookup(queues_of_brokers(topic, ((name, queues or 0) for name in names))) for topic in topics
         }
     lines = [_line(one, lookups) for one in asked]
-    for line in map(json.dumps, lines) if as_json else _as_text(lines):
-        click.echo(line)
+    show(lines, chain.from_iterable(map(_texts_of, lines)), as_json=as_json, limit=2_000)
     sys.exit(EXIT_WRONG_INPUT if any("error" in line for line in lines) else 0)
 
 
@@ -175,12 +169,6 @@ def _line(asked: Asked, lookups: dict[str, KeyLookup]) -> Line:
     return head | found | {"position": position, "queue_count": len(lookup.queues)} | lookup.standing(queue)
 
 
-def _as_text(lines: Iterable[Line]) -> Iterator[str]:
-    for line in lines:
-        for text in _texts_of(line):
-            yield harmless(text, _TEXT_LIMIT)
-
-
 def _texts_of(line: Line) -> Iterator[str]:
     if "error" in line:
         yield f"{line.get('key', line.get('id'))}: {line['error']}"
@@ -206,6 +194,7 @@ def _texts_of(line: Line) -> Iterator[str]:
 
 
 _HEALTHY = "everything was consumed"
+_OF_FINDING = ("rule", "severity", "state", "summary", "cause", "do_next")
 _NEVER_SEEN = "the group has no offset here: it never committed, its clients keep the offsets, or its name is another"
 
 
@@ -239,21 +228,11 @@ class GroupStanding:
 
     def standing(self, queue: MessageQueue) -> dict[str, Any]:
         """Return how the group stands in a queue, and what was found that concerns it."""
-        suspect = next(
-            (
-                one
-                for one in self.facts.queues
-                if (one.consumer_group, one.message_queue) == (self.consumer_group, queue)
-            ),
-            None,
-        )
-        pair = next(
-            (one for one in self.facts.groups if (one.consumer_group, one.topic) == (self.consumer_group, queue.topic)),
-            None,
-        )
-        offsets = self.offsets.get(queue)
+        suspects = {one.message_queue: one for one in self.facts.queues if one.consumer_group == self.consumer_group}
+        pairs = {one.topic: one for one in self.facts.groups if one.consumer_group == self.consumer_group}
+        suspect, pair, offsets = suspects.get(queue), pairs.get(queue.topic), self.offsets.get(queue)
         verdict = suspect.verdict if suspect else None
-        state = verdict.state.value if verdict else None if offsets is None else "OK"
+        state = verdict.state if verdict else None if offsets is None else "OK"
         return {
             "consumer_group": self.consumer_group,
             "state": state,
@@ -268,81 +247,71 @@ class GroupStanding:
             "online_client_count": pair.online_client_count if pair else None,
             "group_lag": pair.lag if pair else None,
             "group_lag_ms": pair.lag_ms if pair else None,
-            "findings": [_finding(one) for one in self.findings if _concerns(one, self.consumer_group, queue)],
+            "findings": [
+                {name: finding_document(one)[name] for name in _OF_FINDING}
+                for one in self.findings
+                if _concerns(one, self.consumer_group, queue)
+            ],
         }
 
 
-@dataclass(frozen=True, slots=True)
-class LiveQueues:
-    """A cluster to ask, and a group that is of interest."""
+async def _look_up(plan: SamplingPlan, consumer_group: str | None, topics: Sequence[str]) -> dict[str, KeyLookup]:
+    """Return the queues of topics and how they stand; a topic that cannot be looked up has an error."""
+    cluster = plan.config.clusters[plan.cluster]
+    async with client_of(cluster, plan.credentials) as client:
+        found = {topic: await _look_up_topic(client, cluster, topic) for topic in topics}
+    if consumer_group is None or all(one.error is not None for one in found.values()):
+        return found
+    group = await _look_at_group(plan, consumer_group)
+    return {topic: replace(one, group=group) for topic, one in found.items()}
 
-    cluster: str
-    config: Config
-    credentials: Credentials | None
-    consumer_group: str | None
-    samples: int
-    every: timedelta
 
-    async def look_up(self, topics: Sequence[str]) -> dict[str, KeyLookup]:
-        """Return the queues of topics and how they stand; a topic that cannot be looked up has an error."""
-        async with client_of(self.config.clusters[self.cluster], self.credentials) as client:
-            found = {topic: await self._look_up(client, topic) for topic in topics}
-        if self.consumer_group is None or all(one.error is not None for one in found.values()):
-            return found
-        group = await self._group(self.consumer_group)
-        return {topic: replace(one, group=group) for topic, one in found.items()}
-
-    async def _look_up(self, client: RocketMQClient, topic: str) -> KeyLookup:
+async def _look_up_topic(client: RocketMQClient, cluster: Cluster, topic: str) -> KeyLookup:
+    try:
+        route = await _route(client, cluster, topic)
+        queues = queues_to_write(topic, route)
+    except (RocketMQError, ValueError) as error:
+        return KeyLookup(error=f"field topic: {error}")
+    if not queues:
+        return KeyLookup(error=f"field topic: {topic} has no queue that may be written to and whose master is there")
+    brokers: dict[str, dict[str, Any]] = {}
+    ends: dict[MessageQueue, tuple[int, int]] = {}
+    for one in route.brokers:
+        address = one.master_address
+        brokers[one.broker_name] = {"broker_answered": True, "broker_failure": None}
+        if address is None:
+            continue
         try:
-            route = await self._route(client, topic)
-            queues = queues_to_write(topic, route)
-        except (RocketMQError, ValueError) as error:
-            return KeyLookup(error=f"field topic: {error}")
-        if not queues:
-            return KeyLookup(
-                error=f"field topic: {topic} has no queue that may be written to and whose master is there"
-            )
-        brokers: dict[str, dict[str, Any]] = {}
-        ends: dict[MessageQueue, tuple[int, int]] = {}
-        for one in route.brokers:
-            address = one.master_address
-            brokers[one.broker_name] = {"broker_answered": True, "broker_failure": None}
-            if address is None:
-                continue
-            reached_at = self.config.clusters[self.cluster].address_map.get(address, address)
-            try:
-                stats = await client.call(reached_at, GetTopicStatsInfo(topic))
-            except RocketMQError as error:
-                brokers[one.broker_name] = {"broker_answered": False, "broker_failure": str(error)}
-                continue
-            ends |= {queue: (end.min_offset, end.max_offset) for queue, end in stats.queues.items()}
-        return KeyLookup(queues, broker=brokers, ends=ends)
+            stats = await client.call(cluster.address_map.get(address, address), GetTopicStatsInfo(topic))
+        except RocketMQError as error:
+            brokers[one.broker_name] = {"broker_answered": False, "broker_failure": str(error)}
+            continue
+        ends |= {queue: (end.min_offset, end.max_offset) for queue, end in stats.queues.items()}
+    return KeyLookup(queues, broker=brokers, ends=ends)
 
-    async def _route(self, client: RocketMQClient, topic: str) -> TopicRoute:
-        failure: RocketMQError | None = None
-        for address in self.config.clusters[self.cluster].name_servers:
-            try:
-                return await client.call(address, GetRouteInfoByTopic(topic))
-            except RocketMQError as error:
-                failure = error
-        raise failure or ValueError("no name server is configured")
 
-    async def _group(self, consumer_group: str) -> GroupStanding:
-        asked = asking_everything(self.config, self.cluster)
-        plan = SamplingPlan(self.cluster, asked, self.samples, self.every, self.credentials)
-        rounds = await take_samples(plan, progress(shown=sys.stderr.isatty()))
-        facts = facts_of_rounds(rounds, self.config)
-        rows = rows_of(rounds[-1].tables[QUEUE_SNAPSHOTS.name])
-        return GroupStanding(
-            consumer_group,
-            judge_queues(facts, self.config),
-            judge(facts, self.config).findings,
-            {
-                MessageQueue(row["topic"], row["broker_name"], row["queue_id"]): offsets_of(row)
-                for row in rows
-                if row["consumer_group"] == consumer_group
-            },
-        )
+async def _route(client: RocketMQClient, cluster: Cluster, topic: str) -> TopicRoute:
+    failure: RocketMQError | None = None
+    for address in cluster.name_servers:
+        try:
+            return await client.call(address, GetRouteInfoByTopic(topic))
+        except RocketMQError as error:
+            failure = error
+    raise failure or ValueError("no name server is configured")
+
+
+async def _look_at_group(plan: SamplingPlan, consumer_group: str) -> GroupStanding:
+    config = plan.config
+    asked = replace(plan, config=asking_everything(config, plan.cluster))
+    rounds = await take_samples(asked, progress(shown=sys.stderr.isatty()))
+    facts = facts_of_rounds(rounds, config)
+    rows = rows_of(rounds[-1].tables[QUEUE_SNAPSHOTS.name])
+    offsets = {
+        MessageQueue(row["topic"], row["broker_name"], row["queue_id"]): offsets_of(row)
+        for row in rows
+        if row["consumer_group"] == consumer_group
+    }
+    return GroupStanding(consumer_group, judge_queues(facts, config), judge(facts, config).findings, offsets)
 
 
 def _concerns(finding: Finding, consumer_group: str, queue: MessageQueue) -> bool:
@@ -353,14 +322,3 @@ def _concerns(finding: Finding, consumer_group: str, queue: MessageQueue) -> boo
         return False
     of_topic = [one.message_queue for one in finding.queues if one.message_queue.topic == queue.topic]
     return not of_topic or queue in of_topic
-
-
-def _finding(finding: Finding) -> dict[str, str]:
-    return {
-        "rule": finding.rule.id,
-        "severity": finding.severity.value,
-        "state": finding.state,
-        "summary": finding.summary,
-        "cause": finding.cause,
-        "do_next": finding.do_next,
-    }

@@ -6,10 +6,10 @@ Normal collection rounds go through a recorder, and the logs are copied between 
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
@@ -20,9 +20,9 @@ from pydantic import ValidationError
 
 from offsetguard.cli.output import progress
 from offsetguard.cli.parameters import (
-    Duration,
-    LogFolderOption,
-    chosen_clusters,
+    DURATION,
+    LOG_FOLDER,
+    chosen_cluster,
     client_of,
     credentials_from,
     details_option,
@@ -49,13 +49,13 @@ EXIT_NOT_SEEN = 2
 @click.option("--cluster", help="With --config: which cluster of the file (needless when it has only one).")
 @click.option(
     "--logs",
-    type=LogFolderOption(),
+    type=LOG_FOLDER,
     multiple=True,
     help="A folder with logs of a broker or client; repeatable. NAME (broker-a-0, or any name for a client) is needed "
     "only where the folder's path does not tell whose they are.  [default: the log sources of --config]",
 )
-@click.option("--for", "length", type=Duration(), default="5m", show_default=True, help="How long.")
-@click.option("--every", type=Duration(), default="10s", show_default=True, help="Time between two rounds.")
+@click.option("--for", "length", type=DURATION, default="5m", show_default=True, help="How long.")
+@click.option("--every", type=DURATION, default="10s", show_default=True, help="Time between two rounds.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The bundle: a folder that does not exist.")
 @details_option()
 @click.option("--log-time-zone", help="Of the brokers' logs.  [default: as --config says, else +08:00]")
@@ -92,13 +92,13 @@ def record(
     \b
     Exit code: 0 = recorded, 2 = the cluster could not be seen in any round.
     """
-    (name, *_), config = chosen_clusters(namesrv, config_file, (cluster,) if cluster else ())
+    name, config = chosen_cluster(namesrv, config_file, cluster)
     if details == "all":
         config = asking_everything(config, name)
     recording = Recording(
         cluster=name,
         config=config,
-        credentials=credentials_from(os.environ),
+        credentials=credentials_from(),
         logs=logs,
         length=length,
         every=every,
@@ -203,7 +203,9 @@ class Recording:
             next_at = begun + self._round_count * self.every.total_seconds()
             if next_at >= ends_at:
                 return
-            await self._wait(next_at - loop.time())
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(next_at - loop.time(), 0)):
+                    await self._stop.wait()
 
     async def _record_round(
         self, transport: RecordingTransport, bundle: BundleWriter, before: Snapshot | None
@@ -232,13 +234,6 @@ class Recording:
         snapshot = collecting.result()
         bundle.end_round()
         return snapshot
-
-    async def _wait(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(max(seconds, 0)):
-                await self._stop.wait()
-        except TimeoutError:
-            pass
 
     def _tell_round(self, snapshot: Snapshot, bundle: BundleWriter) -> None:
         manifest = snapshot.manifest

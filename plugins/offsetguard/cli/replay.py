@@ -6,13 +6,12 @@ messages live in a scratch database that is thrown away.
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +19,14 @@ import click
 from sqlalchemy import Engine
 
 from offsetguard.catalogue.text import format_moment
-from offsetguard.cli.output import finding_as_json
-from offsetguard.cli.parameters import format_option
+from offsetguard.cli.output import finding_document, show
+from offsetguard.cli.parameters import Read, format_option, refuse_unknown
 from offsetguard.collect.manifest import Manifest
-from offsetguard.config import Config
 from offsetguard.config.file import load_config
 from offsetguard.config.workspace import Workspace
 from offsetguard.decide.incidents.lifecycle import subject_of
 from offsetguard.decide.judge import JudgeReport, judge_interval
 from offsetguard.decide.planning import PlannedMessage
-from offsetguard.deliver.messages.wording import harmless
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.facts.published import read_interval_facts
 from offsetguard.judge.registry import RULES
@@ -40,29 +37,24 @@ from offsetguard.store import published_intervals
 from offsetguard.store.database import connect, open_database
 
 EXIT_FINDINGS, EXIT_NOTHING_PUBLISHED = 1, 2
-_TEXT_LIMIT = 2_000
 _FORMATS = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%S"]
 
 
-class _Rules(click.ParamType["frozenset[str]"]):
-    """Rule ids with commas between them."""
-
-    name = "rule,rule"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> frozenset[str]:
-        known = RULES
-        ids = frozenset(name.strip() for name in str(value).split(",") if name.strip())
-        for rule_id in sorted(ids - known.keys()):
-            similar = ", ".join(get_close_matches(rule_id, known, n=3)) or "see docs/rules.md"
-            self.fail(f"there is no rule {rule_id!r}; {similar}", param, ctx)
-        return ids or frozenset(known)
+def _rules(text: str) -> frozenset[str] | None:
+    ids = frozenset(name.strip() for name in text.split(",")) - {""}
+    refuse_unknown(sorted(ids), RULES, "there is no rule", "docs/rules.md")
+    return ids or None
 
 
 @click.command(short_help="Say what would have been found and sent in the published past.")
 @click.option("--from", "since", type=click.DateTime(_FORMATS), required=True, help="First interval, UTC.")
 @click.option("--to", "until", type=click.DateTime(_FORMATS), required=True, help="Up to, and without, this; UTC.")
 @click.option("--cluster", help="Name of the cluster in the configuration.  [default: all of them]")
-@click.option("--rules", type=_Rules(), help="Show only what these rules find and send, a,b,c.  [default: all rules]")
+@click.option(
+    "--rules",
+    type=Read("rule,rule", _rules),
+    help="Show only what these rules find and send, a,b,c.  [default: all rules]",
+)
 @click.option(
     "--config",
     "config_file",
@@ -106,10 +98,17 @@ def replay(
     with tempfile.TemporaryDirectory(prefix="offsetguard-replay-") as folder:
         scratch = open_database(f"sqlite:///{folder}/scratch.db")
         for name in names:
-            for report in replayed(_published(workspace, engine, name, *span), config, scratch):
-                counts["intervals"] += 1
-                for line in _as_json(report, rules, counts) if as_json else _as_text(report, rules, counts):
-                    click.echo(line)
+            for facts in _published(workspace, engine, name, *span):
+                report = judge_interval(scratch, facts, config, now=facts.interval.end)
+                shown = report if rules is None else _only(report, rules)
+                counts.update(
+                    intervals=1,
+                    finding=len(shown.findings),
+                    opened=len(shown.opened),
+                    resolved=len(shown.resolved),
+                    message=len(shown.messages),
+                )
+                show(_documents(shown), _texts(shown), as_json=as_json, limit=2_000)
         scratch.dispose()
     click.echo(
         f"{counts['intervals']:,} intervals: {counts['finding']:,} findings, {counts['opened']:,} incidents opened,"
@@ -117,12 +116,6 @@ def replay(
         err=as_json,
     )
     sys.exit(EXIT_NOTHING_PUBLISHED if not counts["intervals"] else EXIT_FINDINGS if counts["finding"] else 0)
-
-
-def replayed(facts: Iterable[IntervalFacts], config: Config, scratch: Engine) -> Iterator[JudgeReport]:
-    """Judge intervals, oldest first, each at its own end; `scratch`: a database of ours that nobody else reads."""
-    for one in facts:
-        yield judge_interval(scratch, one, config, now=one.interval.end)
 
 
 def _published(
@@ -134,57 +127,56 @@ def _published(
             yield read_interval_facts(workspace, published, Manifest.from_json(published.manifest_json))
 
 
-def _as_json(report: JudgeReport, rules: frozenset[str] | None, counts: Counter[str]) -> Iterator[str]:
+def _only(report: JudgeReport, rules: frozenset[str]) -> JudgeReport:
+    """Return what is about these rules."""
+
+    def about(incidents: Iterable[Incident]) -> tuple[Incident, ...]:
+        return tuple(one for one in incidents if one.subject.rule_id in rules)
+
+    messages = tuple(one for one in report.messages if not rules.isdisjoint(_rules_of(one.view)))
+    return replace(
+        report,
+        findings=tuple(one for one in report.findings if one.rule.id in rules),
+        changes=replace(report.changes, opened=about(report.opened), resolved=about(report.resolved)),
+        planned=replace(report.planned, messages=messages),
+    )
+
+
+def _rules_of(view: MessageView | DigestView) -> list[str]:
+    return [one.rule_id for one in view.sections] if isinstance(view, DigestView) else [view.rule_id]
+
+
+def _documents(report: JudgeReport) -> Iterator[dict[str, Any]]:
     start = report.interval.start
     opened = {incident.subject for incident in report.opened}
     for finding in report.findings:
-        if _wanted(finding.rule.id, rules):
-            is_new = subject_of(finding) in opened
-            counts.update(finding=1, opened=int(is_new))
-            yield finding_as_json(finding, {"what": "finding", "interval_start": start, "opened": is_new})
+        is_new = subject_of(finding) in opened
+        yield finding_document(finding) | {"what": "finding", "interval_start": start, "opened": is_new}
     for incident in report.resolved:
-        if _wanted(incident.subject.rule_id, rules):
-            counts["resolved"] += 1
-            yield json.dumps({"what": "resolved", "interval_start": start.isoformat(), **_subject(incident)})
+        yield {"what": "resolved", "interval_start": start, **_subject(incident)}
     for message in report.messages:
-        if _any_wanted(message.view, rules):
-            counts["message"] += 1
-            yield json.dumps({"what": "message", "interval_start": start.isoformat(), **_message(message)})
+        yield {"what": "message", "interval_start": start, **_message(message)}
 
 
-def _as_text(report: JudgeReport, rules: frozenset[str] | None, counts: Counter[str]) -> Iterator[str]:
+def _texts(report: JudgeReport) -> Iterator[str]:
     """Yield what changes: an incident that goes on is not told again."""
     at = format_moment(report.interval.end)
-    counts["finding"] += sum(_wanted(finding.rule.id, rules) for finding in report.findings)
     for what, incidents in (("opened", report.opened), ("resolved", report.resolved)):
         for incident in incidents:
-            if _wanted(incident.subject.rule_id, rules):
-                counts[what] += 1
-                evidence = incident.evidence
-                line = f"{at}  {what:<8}  {evidence.severity.value.upper()}  {evidence.summary}"
-                yield harmless(f"{line}  [{incident.subject.rule_id}, {incident.subject.cluster}]", _TEXT_LIMIT)
+            evidence = incident.evidence
+            line = f"{at}  {what:<8}  {evidence.severity.upper()}  {evidence.summary}"
+            yield f"{line}  [{incident.subject.rule_id}, {incident.subject.cluster}]"
     for message in report.messages:
-        if _any_wanted(message.view, rules):
-            counts["message"] += 1
-            view = message.view
-            reason, title = _reason_and_title(view)
-            whom = f"{message.channel.value} to {message.receiver} (team {view.team}): {title}"
-            yield harmless(f"{at}  message   {reason}: {whom}  [{view.rule_id}]", _TEXT_LIMIT)
-
-
-def _wanted(rule_id: str, rules: frozenset[str] | None) -> bool:
-    return rules is None or rule_id in rules
-
-
-def _any_wanted(view: MessageView | DigestView, rules: frozenset[str] | None) -> bool:
-    causes = [one.rule_id for one in view.sections] if isinstance(view, DigestView) else [view.rule_id]
-    return any(_wanted(rule_id, rules) for rule_id in causes)
+        view = message.view
+        reason, title = _reason_and_title(view)
+        whom = f"{message.channel} to {message.receiver} (team {view.team}): {title}"
+        yield f"{at}  message   {reason}: {whom}  [{view.rule_id}]"
 
 
 def _reason_and_title(view: MessageView | DigestView) -> tuple[str, str]:
     if isinstance(view, DigestView):
-        return "digest", "; ".join(f"{one.title} ({one.reason.value})" for one in view.sections)
-    return view.reason.value, view.title
+        return "digest", "; ".join(f"{one.title} ({one.reason})" for one in view.sections)
+    return view.reason, view.title
 
 
 def _subject(incident: Incident) -> dict[str, Any]:
@@ -194,9 +186,9 @@ def _subject(incident: Incident) -> dict[str, Any]:
         "consumer_group": subject.consumer_group,
         "topic": subject.topic,
         "rule": subject.rule_id,
-        "severity": incident.evidence.severity.value,
+        "severity": incident.evidence.severity,
         "summary": incident.evidence.summary,
-        "opened_at": incident.opened_at.isoformat(),
+        "opened_at": incident.opened_at,
         "resolution": incident.resolution,
     }
 
@@ -209,7 +201,7 @@ def _message(message: PlannedMessage) -> dict[str, Any]:
         "rule": view.rule_id,
         "severity": view.severity,
         "team": view.team,
-        "channel": message.channel.value,
+        "channel": message.channel,
         "receiver": message.receiver,
         "reason": reason,
         "title": title,

@@ -19,8 +19,8 @@ from sqlalchemy import make_url
 
 from offsetguard.catalogue import catalogue
 from offsetguard.catalogue.text import Locale, format_duration, format_moment
-from offsetguard.cli.parameters import Moment, format_option
-from offsetguard.config import yaml_lines
+from offsetguard.cli.output import show
+from offsetguard.cli.parameters import MOMENT, format_option
 from offsetguard.config.file import ConfigFile, did_you_mean, read_config_file
 from offsetguard.config.routes import RECEIVER_LISTS, Route
 from offsetguard.config.workspace import Workspace
@@ -36,7 +36,6 @@ from offsetguard.model.verdicts import Severity
 from offsetguard.store import silences as silence_store
 from offsetguard.store.database import open_database, reading
 
-_TEXT_LIMIT = 1_000
 _RULES_SHOWN = 5
 
 
@@ -53,7 +52,7 @@ def routes() -> None:
 @click.option(
     "--severity", type=click.Choice([one.value for one in Severity]), help="Without it: warning and critical."
 )
-@click.option("--at", type=Moment(), help="When: quiet hours, maintenance and silences count. Without it: now.")
+@click.option("--at", type=MOMENT, help="When: quiet hours, maintenance and silences count. Without it: now.")
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="Without it: OFFSETGUARD_CONFIG.")
 @format_option("answer", shown="text")
 def test(
@@ -92,12 +91,7 @@ def test(
         [Severity(severity)] if severity else [Severity.CRITICAL, Severity.WARNING],
         _silences(workspace.database_url, trouble.at),
     )
-    if as_json:
-        for answer in found:
-            click.echo(json.dumps(answer))
-    else:
-        for line in _text(found, trouble, every_rule=rule_id is None):
-            click.echo(line)
+    show(found, _text(found, trouble, every_rule=rule_id is None), as_json=as_json)
 
 
 def _known(option: str, name: str, names: Iterable[str]) -> None:
@@ -112,24 +106,20 @@ def _silences(database_url: str, at: datetime) -> list[Silence]:
     url = make_url(database_url)
     if url.get_backend_name() == "sqlite" and url.database and not Path(url.database).exists():
         return []
-    engine = open_database(database_url)
-    try:
-        with reading(engine) as session:
-            return silence_store.active(session, at)
-    finally:
-        engine.dispose()
+    with reading(open_database(database_url)) as session:
+        return silence_store.active(session, at)
 
 
 def _text(found: list[dict[str, Any]], trouble: Trouble, *, every_rule: bool) -> Iterator[str]:
     about = f"consumer group {trouble.consumer_group}" if trouble.consumer_group else "brokers and the cluster itself"
     topic = f", topic {trouble.topic}" if trouble.topic else ""
-    yield harmless(f"{about} of {trouble.cluster}{topic}, at {format_moment(trouble.at)}", _TEXT_LIMIT)
+    yield f"{about} of {trouble.cluster}{topic}, at {format_moment(trouble.at)}"
     for answer in found:
         which = _which(answer["rules"]) if every_rule else f"rule {answer['rules'][0]}"
         yield ""
         yield f"{' and '.join(answer['severities'])}, {which}:"
         for name, value in _rows(answer):
-            yield f"  {name:<12} {harmless(value, _TEXT_LIMIT)}"
+            yield f"  {name:<12} {value}"
 
 
 def _which(rules: list[str]) -> str:
@@ -212,15 +202,15 @@ def answers(
 ) -> list[dict[str, Any]]:
     """Return each distinct answer with the `rules` and `severities` that it holds for; the most common one first."""
     known = Circumstances(Interval(trouble.at), trouble.at, silences, {}, {})
-    respondent = _Respondent(file, Audience(file.config, known, ()))
+    audience = Audience(file.config, known, ())
     rules_of: defaultdict[tuple[Severity, str], list[str]] = defaultdict(list)  # by severity and answer
     for severity in severities:
         for rule_id in rule_ids:
-            answer = respondent.answer(_made_up(trouble, rule_id, severity))
+            answer = _answer(file, audience, _made_up(trouble, rule_id, severity))
             rules_of[severity, json.dumps(answer)].append(rule_id)
     severities_of: defaultdict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)  # by answer and rules
     for (severity, text), rules in rules_of.items():
-        severities_of[text, tuple(rules)].append(severity.value)
+        severities_of[text, tuple(rules)].append(severity)
     merged = [
         {"rules": list(rules), "severities": same, **json.loads(text)} for (text, rules), same in severities_of.items()
     ]
@@ -238,70 +228,60 @@ def _made_up(trouble: Trouble, rule_id: str, severity: Severity) -> Incident:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Respondent:
-    file: ConfigFile
-    audience: Audience
+def _answer(file: ConfigFile, audience: Audience, incident: Incident) -> dict[str, Any]:
+    """Return what holds for an incident, as JSON has it."""
+    subject, severity, config = incident.subject, incident.evidence.severity, file.config
+    team = audience.team_of(incident)
+    choice = config.route_choice(
+        team,
+        subject.cluster,
+        rule_id=subject.rule_id,
+        severity=severity,
+        consumer_group=subject.consumer_group,
+    )
+    route = choice.route
+    mute = audience.mute_of(incident, route) if severity.is_sent else None
+    deciders = config.policy_deciders(subject.cluster, subject.consumer_group) if subject.consumer_group else {}
 
-    def answer(self, incident: Incident) -> dict[str, Any]:
-        """Return what holds for an incident, as JSON has it."""
-        subject, config = incident.subject, self.file.config
-        team = self.audience.team_of(incident)
-        choice = config.route_choice(
-            team,
-            subject.cluster,
-            rule_id=subject.rule_id,
-            severity=incident.evidence.severity,
-            consumer_group=subject.consumer_group,
-        )
-        route = choice.route
-        owner = self._owner(subject)
-        mute = self.audience.mute_of(incident, route) if incident.evidence.severity.is_sent else None
-        return {
-            "cluster": subject.cluster,
-            "consumer_group": subject.consumer_group,
-            "topic": subject.topic,
-            "at": incident.opened_at.isoformat(),
-            "told": incident.evidence.severity.is_sent and mute is None,
-            "team": team,
-            "owner": owner,  # the line that gives the group to the team; null: nobody owns it, so the default team
-            "heard_by": route.heard_by,
-            "receivers": _receivers_of(route),
-            "language": route.language.value,
-            "time_zone": route.time_zone,
-            **{name: getattr(route, name) for name in _SPANS},
-            "muted": None if mute is None else _muted(mute, route),
-            "escalation": [
-                {
-                    "team": step.team,
-                    "after_repeats": step.after_repeats,
-                    "after_ms": step.after_ms,
-                    "receivers": _receivers_of(self.audience.route_of(step.team, incident)),
-                }
-                for step in steps(team, lambda name: self.audience.route_of(name, incident))
-            ],
-            "decided_by": dict(self._lines({**choice.decided_by, **choice.receivers_by})),
-        }
+    def line_of(*where: str | int) -> str:
+        return f"{file.path}:{file.document.line(where)}"
 
-    def _owner(self, subject: Subject) -> str | None:
-        if subject.consumer_group is None:
-            return None
-        position = self.file.config.policy_deciders(subject.cluster, subject.consumer_group).get("team")
-        return None if position is None else self._place(("groups", position, "team"))
-
-    def _lines(self, decided_by: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-        for name, position in decided_by.items():
-            yield name, self._place(("routes", position, name))
-
-    def _place(self, where: yaml_lines.Path) -> str:
-        return f"{self.file.path}:{self.file.document.line(where)}"
+    return {
+        "cluster": subject.cluster,
+        "consumer_group": subject.consumer_group,
+        "topic": subject.topic,
+        "at": incident.opened_at.isoformat(),
+        "told": severity.is_sent and mute is None,
+        "team": team,
+        # the line that gives the group to the team; null: nobody owns it, so the default team
+        "owner": line_of("groups", deciders["team"], "team") if "team" in deciders else None,
+        "heard_by": route.heard_by,
+        "receivers": _receivers_of(route),
+        "language": route.language,
+        "time_zone": route.time_zone,
+        **{name: getattr(route, name) for name in _SPANS},
+        "muted": None if mute is None else _muted(mute, route),
+        "escalation": [
+            {
+                "team": step.team,
+                "after_repeats": step.after_repeats,
+                "after_ms": step.after_ms,
+                "receivers": _receivers_of(audience.route_of(step.team, incident)),
+            }
+            for step in steps(team, lambda name: audience.route_of(name, incident))
+        ],
+        "decided_by": {
+            name: line_of("routes", position, name)
+            for name, position in {**choice.decided_by, **choice.receivers_by}.items()
+        },
+    }
 
 
 def _muted(mute: Mute, route: Route) -> dict[str, str]:
     """Return the mute in English, by the clock of the route."""
     words = catalogue(Locale(zone=zone_of(route.time_zone)))
-    return {"reason": mute.reason.value, "by": mute.by, "text": words.read(mute.text)}
+    return {"reason": mute.reason, "by": mute.by, "text": words.read(mute.text)}
 
 
 def _receivers_of(route: Route) -> list[dict[str, str]]:
-    return [{"channel": channel.value, "receiver": name} for channel, name in route.receivers]
+    return [{"channel": channel, "receiver": name} for channel, name in route.receivers]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Any
 
 import click
 
 from offsetguard.catalogue.text import format_duration, format_moment
 from offsetguard.cli.incidents import find_incident
-from offsetguard.cli.parameters import Duration, Moment, author_option, format_option
-from offsetguard.deliver.messages.wording import harmless
+from offsetguard.cli.output import show
+from offsetguard.cli.parameters import DURATION, MOMENT, author_option, format_option
 from offsetguard.model.errors import SilenceError
 from offsetguard.model.silence import Matchers, Silence
 from offsetguard.model.verdicts import Severity
@@ -49,10 +50,8 @@ def list_silences(*, every: bool, limit: int, as_json: bool) -> None:
     now = datetime.now(UTC)
     with reading(our_database()) as session:
         found = store.newest(session, limit=limit) if every else store.not_over(session, now)[:limit]
-    for one in found:
-        click.echo(json.dumps(silence_as_json(one, now)) if as_json else _as_text(one, now))
-    if not found and not as_json:
-        click.echo("There never was a silence." if every else "Nothing is silenced.")
+    nothing = "There never was a silence." if every else "Nothing is silenced."
+    _show(found, now, as_json=as_json, nothing=nothing)
 
 
 @silences.command()
@@ -66,9 +65,9 @@ def list_silences(*, every: bool, limit: int, as_json: bool) -> None:
     help="Only incidents up to this severity: with warning, critical ones are heard.",
 )
 @click.option("--incident", "incident_id", metavar="ID", help="Exactly what this incident is about, and its return.")
-@click.option("--for", "lasting", type=Duration(), help="How long, e.g. 30m, 2h, 7d.")
-@click.option("--until", type=Moment(), help="When it ends, e.g. 2026-11-23T08:00Z; instead of --for.")
-@click.option("--from", "since", type=Moment(), help="When it starts; without it, now.")
+@click.option("--for", "lasting", type=DURATION, help="How long, e.g. 30m, 2h, 7d.")
+@click.option("--until", type=MOMENT, help="When it ends, e.g. 2026-11-23T08:00Z; instead of --for.")
+@click.option("--from", "since", type=MOMENT, help="When it starts; without it, now.")
 @click.option("--comment", required=True, help="Why: others will ask.")
 @author_option()
 @format_option("silence")
@@ -81,6 +80,7 @@ def add(
     comment: str,
     author: str,
     as_json: bool,
+    severity: str | None,
     **globs: str | None,
 ) -> None:
     """Hear nothing of incidents that match, for a while."""
@@ -88,21 +88,22 @@ def add(
     starts_at = since or now
     if (lasting is None) == (until is None):
         raise click.UsageError("say how long: --for 2h, or --until 2026-11-23T08:00Z")
-    if incident_id is not None and any(globs.values()):
+    if incident_id is not None and any((severity, *globs.values())):
         raise click.UsageError("--incident says all: leave --cluster, --group, --topic, --rule and --severity out")
     ends_at = until or starts_at + (lasting or timedelta())
     if ends_at <= now:
         raise click.UsageError("a silence that is over already mutes nothing: see --for and --until")
     with writing(our_database()) as session:
-        matchers = _matchers(globs) if incident_id is None else Matchers.of(find_incident(session, incident_id).subject)
+        if incident_id is None:
+            matchers = Matchers(**globs, severity=Severity(severity) if severity else None)
+        else:
+            matchers = Matchers.of(find_incident(session, incident_id).subject)
         silence = store.add(session, Silence(matchers, author.strip(), comment.strip(), starts_at, ends_at, now))
         open_ones = incident_store.worst_open(session, limit=_COUNTED_INCIDENTS)
     muted = sum(silence.matches(one) for one in open_ones)
-    if as_json:
-        click.echo(json.dumps({**silence_as_json(silence, now), "open_incidents": muted}))
-        return
-    click.echo(_as_text(silence, now))
-    click.echo(f"    matches {muted} of {len(open_ones)} open incidents")
+    document = {**_document(silence, now), "open_incidents": muted}
+    texts = (*_texts(silence, now), f"    matches {muted} of {len(open_ones)} open incidents")
+    show([document], texts, as_json=as_json, limit=_TEXT_LIMIT)
 
 
 @silences.command()
@@ -112,7 +113,6 @@ def expire(*, silence_ids: tuple[int, ...], as_json: bool) -> None:
     """End silences before their time: what still fires is heard of again at once."""
     now = datetime.now(UTC)
     with writing(our_database()) as session:
-        ended = []
         for silence_id in silence_ids:
             if not store.expire(session, silence_id, now=now):
                 known = store.by_id(session, silence_id)
@@ -121,48 +121,38 @@ def expire(*, silence_ids: tuple[int, ...], as_json: bool) -> None:
                 raise SilenceError(
                     f"silence {silence_id} {why}; those that are not over: {others}; nothing was changed"
                 )
-            ended.append(store.by_id(session, silence_id))
-    for one in ended:
-        if one is not None:
-            click.echo(json.dumps(silence_as_json(one, now)) if as_json else _as_text(one, now))
+        found = [store.by_id(session, silence_id) for silence_id in silence_ids]
+    _show([one for one in found if one is not None], now, as_json=as_json)
 
 
-def silence_as_json(silence: Silence, now: datetime) -> dict[str, Any]:
-    """Return one silence; times are ISO 8601 in UTC."""
+def _show(found: Sequence[Silence], now: datetime, *, as_json: bool, nothing: str | None = None) -> None:
+    texts = chain.from_iterable(_texts(one, now) for one in found)
+    show((_document(one, now) for one in found), texts, as_json=as_json, nothing=nothing, limit=_TEXT_LIMIT)
+
+
+def _document(silence: Silence, now: datetime) -> dict[str, Any]:
     return {
         "id": silence.id,
         "state": _state(silence, now),
         "matchers": silence.matchers.named,
         "author": silence.author,
         "comment": silence.comment,
-        "starts_at": silence.starts_at.isoformat(),
-        "ends_at": silence.over_at.isoformat(),
-        "created_at": silence.created_at.isoformat(),
-        "expired_at": None if silence.expired_at is None else silence.expired_at.isoformat(),
+        "starts_at": silence.starts_at,
+        "ends_at": silence.over_at,
+        "created_at": silence.created_at,
+        "expired_at": silence.expired_at,
     }
 
 
-def _as_text(silence: Silence, now: datetime) -> str:
+def _texts(silence: Silence, now: datetime) -> Iterator[str]:
     matchers = ", ".join(f"{name} {value}" for name, value in silence.matchers.named.items())
     left = round((silence.over_at - now).total_seconds() * 1000)
     ends = f"until {format_moment(silence.over_at)}" + (f", {format_duration(left)} left" if left > 0 else "")
-    head = f"{silence.id}  {_state(silence, now)}  {matchers}"
-    told = f"    from {format_moment(silence.starts_at)} {ends}, by {silence.author}: {silence.comment}"
-    return f"{harmless(head, _TEXT_LIMIT)}\n{harmless(told, _TEXT_LIMIT)}"
+    yield f"{silence.id}  {_state(silence, now)}  {matchers}"
+    yield f"    from {format_moment(silence.starts_at)} {ends}, by {silence.author}: {silence.comment}"
 
 
 def _state(silence: Silence, now: datetime) -> str:
     if silence.active_at(now):
         return "active"
     return "waiting" if now < silence.starts_at and now < silence.over_at else "over"
-
-
-def _matchers(globs: dict[str, str | None]) -> Matchers:
-    severity = globs["severity"]
-    return Matchers(
-        cluster=globs["cluster"],
-        consumer_group=globs["consumer_group"],
-        topic=globs["topic"],
-        rule=globs["rule"],
-        severity=None if severity is None else Severity(severity),
-    )
