@@ -60,7 +60,7 @@ def _section(file: RuleFile) -> Iterator[str]:
 
 def _facts_of(file: RuleFile) -> Iterator[str]:
     rule = file.RULE
-    says_so = "; says when it cannot tell" if hasattr(file, "cannot_tell") else ""
+    says_so = "; says when it cannot tell" if hasattr(file, "cannot_tell") or rule.unseen else ""
     yield f"- **Severity**: {rule.severity}"
     yield f"- **Needs**: {', '.join(f'`{name}`' for name in rule.needs)}{says_so}"
     if explains := [_pair(how, other) for how in rule.explains for other in how.rules]:

@@ -95,6 +95,7 @@ class Rule(_Bilingual):
     severity: Severity
     place: int  # its own: rules with small ones are told first among findings of one severity, and mute those below
     needs: tuple[str, ...]  # fields of IntervalFacts that the rule reads
+    unseen: str | None = None  # sentence of the catalogue: what it cannot tell of brokers that gave no offsets
     means: str  # one sentence for docs/rules.md
     texts: Mapping[str, Texts]
     title: str  # a few words that fit every variant: the headline of a message about several groups

@@ -178,12 +178,6 @@ def tiered_brokers(rule_id: str, facts: IntervalFacts) -> Iterator[CannotTell]:
         yield CannotTell(rule_id, None, tiered, Sentence("tiered_storage", brokers=names(sorted(tiered))))
 
 
-def unseen_brokers(rule_id: str, facts: IntervalFacts) -> Iterator[CannotTell]:
-    """Say that nothing is known of the queues on brokers that gave no offsets."""
-    if facts.unseen_broker_names:
-        yield CannotTell(rule_id, None, facts.unseen_broker_names, Sentence("offsets_not_seen"))
-
-
 @dataclass(frozen=True, slots=True)
 class LagTrend:
     """How the lag of several queues changed between an earlier and the newest sample of each."""

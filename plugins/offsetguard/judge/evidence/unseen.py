@@ -126,7 +126,9 @@ def unseen_facts(rules: Iterable[Rule], facts: IntervalFacts, told: Iterable[Can
         Sentence("no_name_server_answered") if unseen else Sentence("gave_no_offsets", brokers=names(sorted(hidden)))
     )
     for rule in rules:
-        if not OF_THE_ROUND.intersection(rule.needs) and rule.id not in said:
+        if hidden and rule.unseen is not None:
+            yield CannotTell(rule.id, None, hidden, Sentence(rule.unseen))
+        elif not OF_THE_ROUND.intersection(rule.needs) and rule.id not in said:
             yield CannotTell(rule.id, None, hidden, because)
 
 

@@ -23,10 +23,9 @@ from offsetguard.judge.evidence.judged_groups import (
     judged_groups,
     longest_ms,
     longest_silence,
-    unseen_brokers,
 )
 from offsetguard.judge.evidence.lookups import lag_evidence
-from offsetguard.judge.rule import CannotTell, Finding, Rule, Severity, State, Texts
+from offsetguard.judge.rule import Finding, Rule, Severity, State, Texts
 from offsetguard.judge.windows.rules import POP
 from offsetguard.tables.group_facts import GroupFacts
 
@@ -55,6 +54,7 @@ RULE = Rule(
     severity=Severity.WARNING,
     place=240,
     needs=("groups", "queues"),
+    unseen="offsets_not_seen",
     means="A consumer group is behind by more messages, or for longer, than its policy allows, or gets there.",
     texts={
         "default": Texts(
@@ -184,8 +184,3 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 def _variant(group: GroupFacts, variant: str) -> str:
     popped = group.consumption == POP and variant != "clients_unknown"
     return "waiting_to_be_popped" if popped else variant
-
-
-def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
-    """Say which brokers' queues are not known."""
-    yield from unseen_brokers(RULE.id, facts)

@@ -27,15 +27,16 @@ from offsetguard.judge.evidence.judged_groups import (
     judged_groups,
     longest_ms,
     longest_silence,
-    unseen_brokers,
 )
 from offsetguard.judge.evidence.lookups import lag_evidence, master_boots
 from offsetguard.judge.evidence.move_causes import HANDOVER
 from offsetguard.judge.evidence.unseen import GRACE
-from offsetguard.judge.rule import CannotTell, Explains, Finding, Mutes, Rule, Scope, Severity, State, Texts
+from offsetguard.judge.rule import Explains, Finding, Mutes, Rule, Scope, Severity, State, Texts
 from offsetguard.judge.windows.figures import EVENLY
 from offsetguard.model.fact_records import Absences
 
+_SUMMARY = "{consumer_group} is offline and {effective_lag:messages} message{effective_lag:plural} behind on {topic}"
+_SUMMARY_ZH = "{consumer_group} 不在线，{topic} 堆积 {effective_lag:messages} 条消息"
 _WAITING = (
     "{effective_lag:messages} message{effective_lag:plural} of topic {topic} wait (age of the oldest: "
     "{lag_ms:duration}; allowed: {max_lag_messages:messages} messages, {max_lag_ms:duration})"
@@ -63,12 +64,12 @@ RULE = Rule(
     severity=Severity.CRITICAL,
     place=230,
     needs=("groups", "queues"),
+    unseen="offsets_not_seen",
     means="No client of a consumer group is online while its messages wait.",
     texts={
         "default": Texts(
-            summary="{consumer_group} is offline and {effective_lag:messages} message{effective_lag:plural} behind "
-            "on {topic}",
-            summary_zh="{consumer_group} 不在线，{topic} 堆积 {effective_lag:messages} 条消息",
+            summary=_SUMMARY,
+            summary_zh=_SUMMARY_ZH,
             cause="No client of consumer group {consumer_group} is online and nothing was committed for "
             "{silence}: " + _WAITING + ".",
             cause_zh="消费组 {consumer_group} 没有客户端在线，{silence} 内没有提交过位点：" + _WAITING_ZH,
@@ -76,9 +77,8 @@ RULE = Rule(
             do_next_zh=_DO_NEXT_ZH,
         ),
         "one_look": Texts(
-            summary="{consumer_group} is offline and {effective_lag:messages} message{effective_lag:plural} behind "
-            "on {topic}",
-            summary_zh="{consumer_group} 不在线，{topic} 堆积 {effective_lag:messages} 条消息",
+            summary=_SUMMARY,
+            summary_zh=_SUMMARY_ZH,
             cause="No client of consumer group {consumer_group} is online: " + _WAITING + ". One look does not show "
             "since when.",
             cause_zh="消费组 {consumer_group} 没有客户端在线：" + _WAITING_ZH + "仅凭一次观测无法得知从何时开始。",
@@ -99,9 +99,8 @@ RULE = Rule(
             do_next_zh="如果是会自行重新启动的批处理任务，则无需处理；离开时间超过以往时会发出警告。",
         ),
         "came_and_went": Texts(
-            summary="{consumer_group} is offline and {effective_lag:messages} message{effective_lag:plural} behind "
-            "on {topic}",
-            summary_zh="{consumer_group} 不在线，{topic} 堆积 {effective_lag:messages} 条消息",
+            summary=_SUMMARY,
+            summary_zh=_SUMMARY_ZH,
             cause="No client of consumer group {consumer_group} is online since {away_since:moment}: " + _WAITING + ". "
             "It has been seen to come and go: away {absence_count} time{absence_count:plural} in the last days, for up "
             "to {longest_absence_ms:duration}; whether that is its rhythm is not known yet.",
@@ -213,8 +212,3 @@ def _variant(known: Absences | None, facts: IntervalFacts, *, one_look: bool) ->
     if known is not None and 0 < len(known.began_at) < RHYTHM:
         return "came_and_went"
     return "one_look" if one_look else "default"
-
-
-def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
-    """Say which brokers' queues are not known."""
-    yield from unseen_brokers(RULE.id, facts)

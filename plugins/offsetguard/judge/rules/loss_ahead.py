@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, tiered_brokers, unseen_brokers
+from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, tiered_brokers
 from offsetguard.judge.evidence.lookups import queue_name
 from offsetguard.judge.forecasts import forecasts
 from offsetguard.judge.rule import (
@@ -35,6 +35,8 @@ from offsetguard.judge.rule import (
 )
 from offsetguard.model.forecast import Basis, Forecast
 
+_SUMMARY = "{consumer_group} will lose messages of {topic} in {loss_low_ms:duration} to {loss_high_ms:duration}"
+_SUMMARY_ZH = "{consumer_group} 将在 {loss_low_ms:duration} 至 {loss_high_ms:duration} 后丢失 {topic} 的消息"
 _WHAT = (
     "Consumer group {consumer_group} ({online_client_count} clients online) will lose messages of topic {topic} on "
     "{risk_queue_count} of {queue_count} queues, the first in {loss_low_ms:duration} to {loss_high_ms:duration}, "
@@ -59,12 +61,12 @@ RULE = Rule(
     place=110,
     never_muted=True,
     needs=("groups", "queues", "brokers"),
+    unseen="offsets_not_seen",
     means="Brokers will delete messages that a consumer group has not consumed, and will not have consumed by then.",
     texts={
         "default": Texts(
-            summary="{consumer_group} will lose messages of {topic} in {loss_low_ms:duration} to "
-            "{loss_high_ms:duration}",
-            summary_zh="{consumer_group} 将在 {loss_low_ms:duration} 至 {loss_high_ms:duration} 后丢失 {topic} 的消息",
+            summary=_SUMMARY,
+            summary_zh=_SUMMARY_ZH,
             cause=_WHAT + "when the commit-log file with the oldest of them has passed fileReservedTime "
             "(worst: {worst_queue}, oldest unconsumed {lag_ms:duration}).",
             cause_zh=_WHAT_ZH + "届时最早消息所在的 CommitLog 文件将超过 fileReservedTime（最严重：{worst_queue}，最早"
@@ -74,10 +76,8 @@ RULE = Rule(
             "{name_servers:shell} 可立即修改）。",
         ),
         "disk": Texts(
-            summary="{consumer_group} will lose messages of {topic} in {loss_low_ms:duration} to "
-            "{loss_high_ms:duration}: the disk fills up",
-            summary_zh="{consumer_group} 将在 {loss_low_ms:duration} 至 {loss_high_ms:duration} 后丢失 {topic} 的消"
-            "息：磁盘将满",
+            summary=_SUMMARY + ": the disk fills up",
+            summary_zh=_SUMMARY_ZH + "：磁盘将满",
             cause=_WHAT + "because the disk fills up and the oldest commit-log files go whatever their age "
             "(worst: {worst_queue}, oldest unconsumed {lag_ms:duration}).",
             cause_zh=_WHAT_ZH + "因为磁盘将满，最早的 CommitLog 文件不论保留时间都会被删除（最严重：{worst_queue}，最"
@@ -86,9 +86,8 @@ RULE = Rule(
             do_next_zh=_DO_ZH + "在 {brokers} 上清理磁盘以延长消息保留时间；写入最多的主题会挤掉其他主题的消息。",
         ),
         "observed": Texts(
-            summary="{consumer_group} will lose messages of {topic} in {loss_low_ms:duration} to "
-            "{loss_high_ms:duration}",
-            summary_zh="{consumer_group} 将在 {loss_low_ms:duration} 至 {loss_high_ms:duration} 后丢失 {topic} 的消息",
+            summary=_SUMMARY,
+            summary_zh=_SUMMARY_ZH,
             cause=_WHAT + "if the broker goes on deleting as it last did, earlier than its settings say "
             "(worst: {worst_queue}, oldest unconsumed {lag_ms:duration}).",
             cause_zh=_WHAT_ZH + "前提是 Broker 继续像最近一次那样删除，即早于其配置（最严重：{worst_queue}，最早未消费"
@@ -144,8 +143,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
-    """Give the brokers that could not be seen, and masters that did not tell of their commit log."""
-    yield from unseen_brokers(RULE.id, facts)
+    """Give the brokers that keep messages elsewhere, and masters that did not tell of their commit log."""
     yield from tiered_brokers(RULE.id, facts)
     for broker in facts.brokers:
         if broker.broker_id == 0 and broker.answered and broker.commit_log_max_offset is None:

@@ -24,7 +24,7 @@ from offsetguard.judge.evidence.rebalance_spells import (
     lasted,
     line_figures,
 )
-from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
+from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.model.rocketmq import NOT_IN_MEMBERS
 from offsetguard.tables.group_facts import GroupFacts
 
@@ -32,7 +32,12 @@ _STABLE = "although no client came or went since {changed_at:moment}"
 _STABLE_ZH = "而自 {changed_at:moment} 起没有客户端加入或退出"
 _CHECK = (
     "See which clients each broker lists (mqadmin consumerConnection asks one broker only), and whether the host of "
-    "the client reaches that broker's port and knows its route; look for two clients with one id (same ip@instanceName)"
+    "the client reaches that broker's port and knows its route; look for two clients with one id "
+    "(same ip@instanceName)."
+)
+_CHECK_ZH = (
+    "请查看每个 Broker 各自列出的客户端（mqadmin consumerConnection 只询问一个 Broker），以及该客户端的主机能否连通该 "
+    "Broker 的端口、是否有其路由；并检查是否有两个客户端使用同一个客户端 ID（相同的 ip@instanceName）。"
 )
 
 RULE = Rule(
@@ -40,6 +45,7 @@ RULE = Rule(
     severity=Severity.WARNING,
     place=150,
     needs=("groups", "log_lines", "brokers"),
+    unseen="members_not_seen",
     means="Brokers disagree about the members of a consumer group for longer than two rebalance rounds.",
     texts={
         "default": Texts(
@@ -51,10 +57,8 @@ RULE = Rule(
             cause_zh="各 Broker 上消费组 {consumer_group} 的成员不一致已持续 {lasted_ms:duration}，" + _STABLE_ZH + "；"
             "缺失的成员（客户端，Broker）：{missing_members}：其心跳没有到达该 Broker，因此有的队列有两个消费者，有的"
             "没有。",
-            do_next=_CHECK + ".",
-            do_next_zh="请查看每个 Broker 各自列出的客户端（mqadmin consumerConnection 只询问一个 Broker），以及该客户"
-            "端的主机能否连通该 Broker 的端口、是否有其路由；并检查是否有两个客户端使用同一个客户端 ID（相同的 "
-            "ip@instanceName）。",
+            do_next=_CHECK,
+            do_next_zh=_CHECK_ZH,
         ),
         "not_in_members": Texts(
             summary="{clients} is not among the members of {consumer_group}",
@@ -65,10 +69,8 @@ RULE = Rule(
             cause_zh="消费组 {consumer_group} 的客户端 {clients} 在成员列表中找不到自己，已持续 {lasted_ms:duration}"
             "（{line_count:messages} 行 'not in cidAll'），" + _STABLE_ZH + "：其心跳没有到达它所询问的 Broker，因此分"
             "配不到队列。",
-            do_next=_CHECK + ".",
-            do_next_zh="请查看每个 Broker 各自列出的客户端（mqadmin consumerConnection 只询问一个 Broker），以及该客户"
-            "端的主机能否连通该 Broker 的端口、是否有其路由；并检查是否有两个客户端使用同一个客户端 ID（相同的 "
-            "ip@instanceName）。",
+            do_next=_CHECK,
+            do_next_zh=_CHECK_ZH,
         ),
         "pulls_refused": Texts(
             summary="pulls of {consumer_group} have been refused with code 25 for {lasted_ms:duration}",
@@ -79,10 +81,8 @@ RULE = Rule(
             cause_zh="消费组 {consumer_group} 的拉取被拒绝（code 25，subscription not latest）已持续 "
             "{lasted_ms:duration}（{line_count:messages} 行；Broker：{brokers}），" + _STABLE_ZH + "：Broker 上的订阅"
             "关系较旧，因为客户端的心跳没有到达它。",
-            do_next=_CHECK + ".",
-            do_next_zh="请查看每个 Broker 各自列出的客户端（mqadmin consumerConnection 只询问一个 Broker），以及该客户"
-            "端的主机能否连通该 Broker 的端口、是否有其路由；并检查是否有两个客户端使用同一个客户端 ID（相同的 "
-            "ip@instanceName）。",
+            do_next=_CHECK,
+            do_next_zh=_CHECK_ZH,
         ),
     },
     title="brokers disagree about a group's members",
@@ -154,9 +154,3 @@ def _logged(facts: IntervalFacts, consumer_group: str, noise: GroupNoise) -> Fin
         },
         broker_names=frozenset(brokers),
     )
-
-
-def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
-    """Say of which masters the lists of members are not known."""
-    if facts.unseen_broker_names:
-        yield RULE.cannot_tell(Sentence("members_not_seen"), brokers=facts.unseen_broker_names)

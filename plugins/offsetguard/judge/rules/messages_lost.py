@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, tiered_brokers, unseen_brokers
+from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, tiered_brokers
 from offsetguard.judge.evidence.lookups import queue_name
 from offsetguard.judge.evidence.move_causes import REGAINED_WITHIN
 from offsetguard.judge.forecasts.broker_retentions import tiered_broker_names
@@ -44,6 +44,7 @@ RULE = Rule(
     place=100,
     never_muted=True,
     needs=("groups", "queues"),
+    unseen="offsets_not_seen",
     means="Brokers deleted messages that a consumer group had not consumed.",
     texts={
         "default": Texts(
@@ -190,6 +191,5 @@ def _evidence(queue: QueueFacts, lost: int) -> QueueEvidence:
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
-    """Say which brokers' queues are not known, and which ones' messages may be kept elsewhere."""
-    yield from unseen_brokers(RULE.id, facts)
+    """Say which brokers' messages may be kept elsewhere."""
     yield from tiered_brokers(RULE.id, facts)

@@ -17,8 +17,8 @@ from datetime import timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, longest_ms, unseen_brokers
-from offsetguard.judge.rule import CannotTell, Finding, QueueEvidence, Rule, Severity, State, Texts
+from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, longest_ms
+from offsetguard.judge.rule import Finding, QueueEvidence, Rule, Severity, State, Texts
 from offsetguard.judge.windows.windows import is_subscribed
 
 _KEPT = "{kept:messages} message{kept:plural}"
@@ -28,6 +28,7 @@ RULE = Rule(
     severity=Severity.WARNING,
     place=260,
     needs=("groups", "queues"),
+    unseen="offsets_not_seen",
     means="A consumer group with clients online never committed an offset in queues that have messages.",
     texts={
         "default": Texts(
@@ -100,8 +101,3 @@ def _lasts(judged: JudgedGroup, queues: Sequence[QueueFacts], facts: IntervalFac
     seen_ms = longest_ms(queues, "silence_ms") or 0
     running = started_at is not None and facts.now - started_at > allowed
     return running or timedelta(milliseconds=seen_ms) > allowed
-
-
-def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
-    """Say which brokers' queues are not known."""
-    yield from unseen_brokers(RULE.id, facts)

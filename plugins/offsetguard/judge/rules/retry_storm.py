@@ -26,6 +26,14 @@ LEAST_RETRY_TPS = 5.0
 LEAST_SHARE = 0.1  # of what is consumed
 # Where consumption is not known, so many are a storm in any group: a broker serves a few thousand per second.
 LEAST_TPS_ALONE = 50.0
+_LOOK = (
+    "Look in the clients' log for what the listener throws, and at the service that it calls. While that is down, stop "
+    "the group rather than let it fail: after retryMaxTimes ({retry_max_times}) the messages become dead letters."
+)
+_LOOK_ZH = (
+    "请在客户端日志中查看监听器抛出的异常，并检查它调用的服务。服务故障期间，请停止消费组，不要任其失败：超过 "
+    "retryMaxTimes（{retry_max_times}）后消息会成为死信。"
+)
 
 RULE = Rule(
     id="retry_storm",
@@ -43,13 +51,10 @@ RULE = Rule(
             cause_zh="自上一轮以来，消费组 {consumer_group} 有 {retry_growth:messages} 条消息被打回重试"
             "（{retry_tps:.1f}/s），同期消费 {consume_tps:.1f}/s：监听器对其中 {failed_percent:.0f}% 消费失败；重试主"
             "题中现有 {retry_message_count:messages} 条。",
-            do_next="Look in the clients' log for what the listener throws, and at the service that it calls. While "
-            "that is down, stop the group rather than let it fail: after retryMaxTimes ({retry_max_times}) the "
-            "messages become dead letters. mqadmin consumerStatus -n {name_servers:shell} -g {consumer_group:shell} "
+            do_next=_LOOK + " mqadmin consumerStatus -n {name_servers:shell} -g {consumer_group:shell} "
             "shows failures per second of each client.",
-            do_next_zh="请在客户端日志中查看监听器抛出的异常，并检查它调用的服务。服务故障期间，请停止消费组，不要任其"
-            "失败：超过 retryMaxTimes（{retry_max_times}）后消息会成为死信。mqadmin consumerStatus -n "
-            "{name_servers:shell} -g {consumer_group:shell} 可查看每个客户端每秒的失败数。",
+            do_next_zh=_LOOK_ZH + "mqadmin consumerStatus -n {name_servers:shell} -g {consumer_group:shell} 可查看每个"
+            "客户端每秒的失败数。",
         ),
         "consumption_unknown": Texts(
             summary="{consumer_group} sends {retry_tps:.0f} messages/s back",
@@ -60,11 +65,8 @@ RULE = Rule(
             cause_zh="自上一轮以来，消费组 {consumer_group} 有 {retry_growth:messages} 条消息被打回重试"
             "（{retry_tps:.1f}/s）：监听器消费失败；同期消费了多少未知，重试主题中现有 {retry_message_count:messages} "
             "条。",
-            do_next="Look in the clients' log for what the listener throws, and at the service that it calls. While "
-            "that is down, stop the group rather than let it fail: after retryMaxTimes ({retry_max_times}) the "
-            "messages become dead letters.",
-            do_next_zh="请在客户端日志中查看监听器抛出的异常，并检查它调用的服务。服务故障期间，请停止消费组，不要任其"
-            "失败：超过 retryMaxTimes（{retry_max_times}）后消息会成为死信。",
+            do_next=_LOOK,
+            do_next_zh=_LOOK_ZH,
         ),
     },
     title="many messages are tried again",
