@@ -52,3 +52,4 @@ class Absences:
     began_at: tuple[datetime, ...]  # starts of those that ended, oldest first
     longest: timedelta  # of these
     away_since: datetime | None = None  # start of the one that goes on
+    back_since: datetime | None = None  # end of the newest one, where none goes on

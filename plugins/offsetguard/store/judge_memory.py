@@ -67,11 +67,13 @@ def record_absences(
 
 
 def _absences(rows: list[AbsenceRow]) -> Absences:
-    ended = {one.began_at: one.ended_at - one.began_at for one in rows if one.ended_at is not None}
+    ended = {one.began_at: one.ended_at for one in rows if one.ended_at is not None}
+    away_since = min((one.began_at for one in rows if one.ended_at is None), default=None)
     return Absences(
         began_at=tuple(sorted(ended)),
-        longest=max(ended.values(), default=timedelta(0)),
-        away_since=min((one.began_at for one in rows if one.ended_at is None), default=None),
+        longest=max((end - began for began, end in ended.items()), default=timedelta(0)),
+        away_since=away_since,
+        back_since=max(ended.values(), default=None) if away_since is None else None,
     )
 
 

@@ -122,6 +122,7 @@ def test_absences_of_minutes_are_kept_with_their_lengths_and_restarts_are_not(en
     after = known(engine, 16)
     assert after is not None
     assert (after.began_at, after.longest, after.away_since) == ((START + 2 * MINUTE,), 7 * MINUTE, None)
+    assert after.back_since == START + 9 * MINUTE
 
 
 def test_what_is_not_known_is_neither_a_going_nor_a_coming(engine: Engine) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import pairwise
+from statistics import median
 
 from offsetguard.catalogue import Sentence
 from offsetguard.config import Config, EffectivePolicy
@@ -19,6 +21,7 @@ from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.forecasts import forecasts
 from offsetguard.judge.forecasts.broker_retentions import tiered_broker_names
 from offsetguard.judge.windows.windows import above_limit
+from offsetguard.model.fact_records import Absences
 from offsetguard.model.verdicts import CannotTell, Figure, State
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.queue_state import POINT_COUNT, WINDOW, QueueState
@@ -30,6 +33,10 @@ _FIRST_SEEN_WITHIN = timedelta(minutes=3)  # a rebalance, a first commit, and a 
 RECENTLY = timedelta(seconds=60)
 """What brokers' rates cover, and what RocketMQ's own check calls "can't consume for a while" beyond."""
 
+RHYTHM = 3
+"""Absences that ended: so many show a rhythm, if they are regular."""
+
+_REGULAR, _NEARLY = 0.6, 0.25  # so many of them begin as far apart as the median, but for such a part of it
 _TROUBLE = (State.STALLED, State.FALLING_BEHIND, State.AT_RISK)
 _PASSING = ("end_reached_recently", "within_rhythm", "quiet_topic", "nothing_waits", "lag_allowed")
 _PARTS = 6  # of the window: a lag that does not grow over less than one of them says little, ...
@@ -44,6 +51,7 @@ class JudgedGroup:
     group: GroupFacts
     policy: EffectivePolicy
     queues: tuple[QueueFacts, ...]
+    absences: Absences | None = None
 
     def in_state(self, *states: State) -> list[QueueFacts]:
         """Return the queues in one of some states."""
@@ -81,6 +89,13 @@ class JudgedGroup:
         """Whether its holder took it, or finished a message of it, since it could commit; orderly ones only try."""
         at = queue.last_consume_at
         return not self.group.orderly and at is not None and now - at <= _COMMITTED_WITHIN
+
+    def is_back_by_plan(self, now: datetime) -> bool:
+        """Whether it comes and goes by a rhythm, and has been back for no longer than it was ever away, and moves."""
+        known = self.absences
+        if known is None or not has_rhythm(known) or self.stands_still(now):
+            return False
+        return known.back_since is None or now - known.back_since <= known.longest  # None: it was away until this round
 
     @property
     def is_newcomer(self) -> bool:
@@ -147,7 +162,18 @@ def judged_groups(facts: IntervalFacts, config: Config) -> Iterator[JudgedGroup]
         if group.topic_kind == "system" or group.system_group or group.message_model == "BROADCASTING":
             continue
         policy = config.policy(facts.cluster, group.consumer_group)
-        yield JudgedGroup(group, policy, tuple(queues.get((group.consumer_group, group.topic), ())))
+        of_group = tuple(queues.get((group.consumer_group, group.topic), ()))
+        yield JudgedGroup(group, policy, of_group, facts.absences.get(group.consumer_group))
+
+
+def has_rhythm(known: Absences) -> bool:
+    """Whether a group goes at regular times: each hour, each night, but for a weekend."""
+    if len(known.began_at) < RHYTHM:
+        return False
+    began = (*known.began_at, *filter(None, [known.away_since]))
+    apart = [(later - one).total_seconds() for one, later in pairwise(began)]
+    usual = median(apart)
+    return sum(abs(one - usual) <= _NEARLY * usual for one in apart) >= _REGULAR * len(apart)
 
 
 def longest_ms(queues: Iterable[QueueFacts], figure: str) -> int | None:

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from itertools import pairwise
-from statistics import median
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.judged_groups import (
+    RHYTHM,
     JudgedGroup,
+    has_rhythm,
     judged_groups,
     longest_ms,
     longest_silence,
@@ -54,8 +54,6 @@ _DO_NEXT_ZH = (
     "{name_servers:shell} -c {rocketmq_cluster:shell} -g {consumer_group:shell} -r true"
 )
 
-RHYTHM = 3  # absences that ended: so many show a rhythm, ...
-_REGULAR, _NEARLY = 0.6, 0.25  # ... if so many of them begin as far apart as the median, but for such a part of it
 _LONGER = 1.25
 _AT_MOST = {"comes_and_goes": Severity.INFO, "came_and_went": Severity.WARNING}  # by variant
 
@@ -194,16 +192,7 @@ def _severity(judged: JudgedGroup, silence_ms: int | None, now: datetime) -> Sev
 def _is_usual(known: Absences, facts: IntervalFacts) -> bool:
     """Whether it is not away for longer than ever; a batch does not take equally long each time."""
     away = facts.now - (known.away_since or facts.interval.start)
-    return len(known.began_at) >= RHYTHM and _is_regular(known) and away <= _LONGER * known.longest
-
-
-def _is_regular(known: Absences) -> bool:
-    """Whether it goes at regular times: each hour, each night, but for a weekend."""
-    apart = [
-        (later - one).total_seconds() for one, later in pairwise((*known.began_at, *filter(None, [known.away_since])))
-    ]
-    usual = median(apart)
-    return sum(abs(one - usual) <= _NEARLY * usual for one in apart) >= _REGULAR * len(apart)
+    return has_rhythm(known) and away <= _LONGER * known.longest
 
 
 def _variant(known: Absences | None, facts: IntervalFacts, *, one_look: bool) -> str:

@@ -92,10 +92,13 @@ def _field(name: str, value: Any) -> tuple[str, Any]:
 
 
 def _absences(entry: dict[str, Any]) -> Absences:
-    """Build absences: `began_h_ago` and `longest_min` of those that ended, `away_min` of the one that goes on."""
+    """Build absences: `began_h_ago` and `longest_min` of those that ended, `away_min` of the one that goes on.
+
+    Or `back_min`: since when the group is back.
+    """
     began = sorted(END - timedelta(hours=hours) for hours in entry["began_h_ago"])
-    away = END - timedelta(minutes=entry["away_min"]) if "away_min" in entry else None
-    return Absences(tuple(began), timedelta(minutes=entry["longest_min"]), away)
+    away, back = (END - timedelta(minutes=entry[key]) if key in entry else None for key in ("away_min", "back_min"))
+    return Absences(tuple(began), timedelta(minutes=entry["longest_min"]), away, back)
 
 
 def log_line(entry: dict[str, Any]) -> LogLineFacts:
