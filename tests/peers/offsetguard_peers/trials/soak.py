@@ -33,7 +33,7 @@ from pathlib import Path
 
 from offsetguard.judge.rule import Finding
 from offsetguard.model.verdicts import Severity
-from offsetguard_peers.rocketmq.admin import Admin, mqadmin
+from offsetguard_peers.rocketmq.admin import Admin, CommandFailed, mqadmin
 from offsetguard_peers.rocketmq.clients import (
     ConsumerSpec,
     ProducerRefused,
@@ -273,7 +273,13 @@ class Soak:
         with self._no_restart:
             self._removed[subject.group] = float("inf")
             subject.end()
-            mqadmin(self._cluster, "deleteSubGroup", "-c", self._cluster.name, "-g", subject.group, "-r", "true")
+            deletion = ("deleteSubGroup", "-c", self._cluster.name, "-g", subject.group, "-r", "true")
+            try:
+                mqadmin(self._cluster, *deletion)
+            except CommandFailed as failed:  # it gives each request three seconds, its own start included
+                if "RemotingTimeoutException" not in str(failed):
+                    raise
+                mqadmin(self._cluster, *deletion)
         self._removed[subject.group] = time.time()
         self._tell(f"{self._now_s()} s: {subject.group} is deleted")
 
