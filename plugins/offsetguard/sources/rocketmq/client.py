@@ -18,7 +18,7 @@ from typing import Self
 from offsetguard.config import Tls
 from offsetguard.model.errors import RocketMQError
 from offsetguard.sources.rocketmq.header import Credentials, RemotingCommand, signed_ext_fields
-from offsetguard.sources.rocketmq.peer import Pacing, Peer, PeerCounts
+from offsetguard.sources.rocketmq.peer import Pacing, Peer
 from offsetguard.sources.rocketmq.requests import AnswerT, Request
 from offsetguard.sources.rocketmq.tls import tls_context
 from offsetguard.sources.rocketmq.transport import answer_of
@@ -69,10 +69,6 @@ class RocketMQClient:
     def now(self, address: str | None = None) -> datetime:
         """Return the present: a live answer is as old as its arrival."""
         return datetime.now(UTC)
-
-    def counts(self) -> dict[str, PeerCounts]:
-        """Return for each address how often it was asked, how often it said that it is busy, and how long we paused."""
-        return {address: pacing.counts for address, pacing in self._pacing.items()}
 
     async def call(self, address: str, request: Request[AnswerT]) -> AnswerT:
         """Ask the peer at `host:port` and return the decoded answer.

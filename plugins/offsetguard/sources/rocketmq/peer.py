@@ -21,7 +21,6 @@ import socket
 import ssl
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 
 from offsetguard.model.errors import ConnectionLost, PeerUnreachable, RequestTimedOut, RocketMQError
 from offsetguard.sources.rocketmq.codes import ResponseCode
@@ -40,15 +39,6 @@ _BUSY_CODES = frozenset({ResponseCode.SYSTEM_BUSY, ResponseCode.FLOW_CONTROL})
 _BUSY_REMARKS = ("[REJECTREQUEST]", "[OVERLOAD]", "[TIMEOUT_CLEAN_QUEUE]", "start flow control")
 
 
-@dataclass(frozen=True, slots=True)
-class PeerCounts:
-    """What asking one peer has cost it so far, for the round's report."""
-
-    requests: int = 0  # sent, repeats too
-    busy_answers: int = 0
-    paused_s: float = 0.0
-
-
 class Pacing:
     """The limits of one peer and what is used of them."""
 
@@ -61,7 +51,6 @@ class Pacing:
         self._sent: deque[tuple[float, int]] = deque()  # (until when it counts, how many)
         self._sent_count = 0
         self._paused_until = float("-inf")
-        self.counts = PeerCounts()  # so far
 
     @property
     def is_hopeless(self) -> bool:
@@ -90,7 +79,6 @@ class Pacing:
         """Count requests that were sent."""
         self._sent.append((now + SECOND, count))
         self._sent_count += count
-        self.counts = replace(self.counts, requests=self.counts.requests + count)
 
     def answered(self) -> None:
         """Take note of an answer that says nothing of being busy."""
@@ -105,10 +93,7 @@ class Pacing:
         """Take note that a request was refused as busy for the n-th time; return whether to repeat it."""
         if now >= self._paused_until:  # refusals of requests that were in flight together are one event
             self._places = max(1, self._places // 2)
-        until = max(self._paused_until, now + BUSY_PAUSES_S[min(times, len(BUSY_PAUSES_S)) - 1])
-        paused_s = self.counts.paused_s + until - max(self._paused_until, now)
-        self.counts = replace(self.counts, busy_answers=self.counts.busy_answers + 1, paused_s=paused_s)
-        self._paused_until = until
+        self._paused_until = max(self._paused_until, now + BUSY_PAUSES_S[min(times, len(BUSY_PAUSES_S)) - 1])
         self._good_answers = 0
         if times <= BUSY_REPEATS:
             return True
