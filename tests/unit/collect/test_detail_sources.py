@@ -133,7 +133,7 @@ def test_clients_that_cannot_answer_are_never_asked() -> None:
     languages = {"java": "JAVA", "go": "GO", "rust": "RUST", "h@12@0@3jc5x8": "JAVA"}
     clients = tuple(Connection(client_id, "h:1", language, 479) for client_id, language in languages.items())
     reading = replica()
-    reading.connections["billing"] = ConsumerConnections(clients, "CONSUME_PASSIVELY", "CLUSTERING", None, {})
+    reading.connections["billing"] = ConsumerConnections(clients, "CONSUME_PASSIVELY", "CLUSTERING", {})
     unlisted = ("192.0.2.2@27907#1888406890671", "ip@1@unit@STREAM", "unlisted")
     ask(answer, read_clients(*languages, *unlisted), reading=reading)
     assert sorted(asked) == sorted(["java", "go", *unlisted])

@@ -29,7 +29,7 @@ NOW = datetime(2026, 11, 21, 9, 12, tzinfo=UTC)
 
 def connections(*client_ids: str) -> ConsumerConnections:
     clients = tuple(Connection(client_id, "127.0.0.1:1", "JAVA", 513) for client_id in client_ids)
-    return ConsumerConnections(clients, "CONSUME_ACTIVELY", "CLUSTERING", None, {})
+    return ConsumerConnections(clients, "CONSUME_ACTIVELY", "CLUSTERING", {})
 
 
 class Proxies:

@@ -105,7 +105,7 @@ def moments(bundle: Bundle) -> list[Moment]:
         starts = [one for one in starts if _is_read_together(bundle, one)] or starts
     if not starts:
         return []
-    ends = [*(one.line for one in starts[1:]), _line_after(bundle.exchanges)]
+    ends = [*(one.line for one in starts[1:]), bundle.exchanges[-1].line + 1]
     return [Moment(one.line, one.t_ms, end) for one, end in zip(starts, ends, strict=True)]
 
 
@@ -158,10 +158,6 @@ def _is_read_together(bundle: Bundle, start: Exchange) -> bool:
     )
     first = next(behind, None)
     return first is not None and first.t_ms - start.t_ms <= READ_TOGETHER_MS
-
-
-def _line_after(exchanges: Sequence[Exchange]) -> int:
-    return exchanges[-1].line + 1
 
 
 def _read_index(bundle: Bundle) -> Iterator[Exchange]:

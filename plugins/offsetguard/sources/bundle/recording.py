@@ -31,12 +31,13 @@ from offsetguard.sources.bundle.layout import (
     other_peer,
     safe_name,
 )
+from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
 from offsetguard.sources.rocketmq.requests import AnswerT, Request
 from offsetguard.sources.rocketmq.routes import cluster_info
-from offsetguard.sources.rocketmq.transport import Exchanger, ExchangeTransport
+from offsetguard.sources.rocketmq.transport import ExchangeTransport
 
 LEFT_OUT = "***"
 _LOGIN_FIELDS = frozenset({"AccessKey", "Signature", "SecurityToken"})
@@ -186,7 +187,7 @@ class RecordingTransport(ExchangeTransport):
 
     def __init__(
         self,
-        client: Exchanger,
+        client: RocketMQClient,
         bundle: BundleWriter,
         name_servers: Collection[str],
         address_map: Mapping[str, str] | None = None,

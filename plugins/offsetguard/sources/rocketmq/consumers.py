@@ -64,7 +64,6 @@ class ConsumerConnections:
     connections: tuple[Connection, ...]
     consume_type: str | None  # CONSUME_PASSIVELY, CONSUME_ACTIVELY, CONSUME_POP
     message_model: str | None  # CLUSTERING, BROADCASTING
-    consume_from_where: str | None
     subscriptions: Mapping[str, Subscription]  # by topic; of the client with the highest sub_version
 
 
@@ -164,7 +163,6 @@ def consumer_connections(body: bytes) -> ConsumerConnections:
         ),
         consume_type=optional_text_field(document, "consumeType"),
         message_model=optional_text_field(document, "messageModel"),
-        consume_from_where=optional_text_field(document, "consumeFromWhere"),
         subscriptions={topic: _subscription(topic, as_object(value, topic)) for topic, value in subscriptions.items()},
     )
 

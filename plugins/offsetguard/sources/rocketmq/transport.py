@@ -38,18 +38,6 @@ class Transport(Protocol):
         ...
 
 
-class Exchanger(Protocol):
-    """Whoever gives whole responses, whatever their code; `RocketMQClient` does."""
-
-    async def exchange(self, address: str, request: Request[AnswerT]) -> RemotingCommand:
-        """Ask once; raises a RocketMQError when no response came."""
-        ...
-
-    def now(self, address: str | None = None) -> datetime:
-        """As `Transport.now`."""
-        ...
-
-
 def answer_of(address: str, request: Request[AnswerT], response: RemotingCommand) -> AnswerT:
     """Return the record that a response carries; raises BrokerRefused or UndecodableResponse."""
     if response.code not in request.success_codes:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from offsetguard.sources.logs.events import LogEvent, Skipped, read_records
 from offsetguard.sources.logs.log_stream import blocks_of
 from offsetguard.sources.logs.matching import PATTERNS, SOUND_HEAD, beginnings, wanted_head
-from offsetguard.sources.logs.pattern import END, Pattern
+from offsetguard.sources.logs.pattern import END
 from offsetguard.sources.logs.records import LAYOUTS, RECORD_START, RecordReader
 from offsetguard_peers.cases.running import examples, for_each
 
@@ -26,9 +26,7 @@ SOUND = re.compile(SOUND_HEAD)
 @for_each("pattern", PATTERNS, name_of=lambda pattern: f"{pattern.kind} {pattern.regex[:40]}")
 @settings(max_examples=examples(0.1))
 @given(data=st.data())
-def test_a_message_of_a_pattern_is_wanted_and_its_groups_have_no_line_feed(
-    pattern: Pattern, data: st.DataObject
-) -> None:
+def test_a_message_of_a_pattern_is_wanted_and_its_groups_have_no_line_feed(pattern, data):
     """The second: Spark reads all groups with one replacement and separates them by line feeds."""
     ends_lines = pattern.regex.replace(END + r"\n", r"\n").replace(END, r"\n")
     message = data.draw(st.from_regex(ends_lines))
@@ -98,9 +96,7 @@ LINES = st.lists(
 
 
 @given(lines=LINES, torn=st.booleans(), block_bytes=st.integers(1, 90))
-def test_blocks_tell_where_their_lines_begin_and_what_follows(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], torn: bool, block_bytes: int
-) -> None:
+def test_blocks_tell_where_their_lines_begin_and_what_follows(tmp_path_factory, lines, torn, block_bytes):
     content = b"\n".join(lines) if torn else b"".join(line + b"\n" for line in lines)
     path = tmp_path_factory.mktemp("blocks") / "broker.log"
     path.write_bytes(content)

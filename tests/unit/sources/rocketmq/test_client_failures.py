@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import Any
 
 import pytest
 
@@ -41,9 +40,7 @@ NO_LOGIN = "org.apache.rocketmq.acl.common.AclException: No accessKey is configu
         pytest.param({"code": 1, "remark": NO_LOGIN}, False, AccessDenied, "access key and secret key", id="no login"),
     ],
 )
-def test_each_failure_has_its_class_and_names_the_address(
-    sent: Frame | bytes | dict[str, Any] | None, closes: bool | int, error_type: type[RocketMQError], says: str
-) -> None:
+def test_each_failure_has_its_class_and_names_the_address(sent, closes, error_type, says):
     """`sent`: the fields of an answer, a frame, or any bytes; `closes`: at once, or in the middle of the answer."""
 
     async def fails(conversation: Conversation) -> None:

@@ -87,9 +87,7 @@ def test_a_certificate_for_another_host_names_the_setting_which_then_helps(files
 
 
 @pytest.mark.parametrize("script", [closes_at_once, speaks_http])
-def test_a_peer_that_speaks_no_tls_is_recognised(
-    files: TlsFiles, script: Callable[[Conversation], Awaitable[None]]
-) -> None:
+def test_a_peer_that_speaks_no_tls_is_recognised(files, script):
     error = failure_of(Tls(ca_file=str(files.ca_file)), None, script)
     assert type(error) is PeerUnreachable
     assert "does it speak TLS at all" in str(error)

@@ -68,9 +68,7 @@ def test_after_a_wrong_size_the_rest_is_kept(total: int) -> None:
     st.data(),
     st.booleans(),
 )
-def test_no_byte_of_a_pull_body_is_lost_and_nothing_is_raised(
-    data: bytes, draw: st.DataObject, is_damaged: bool
-) -> None:
+def test_no_byte_of_a_pull_body_is_lost_and_nothing_is_raised(data, draw, is_damaged):
     if is_damaged:
         position = draw.draw(st.integers(0, len(data)))
         data = data[:position] + draw.draw(st.binary(max_size=20)) + data[position + draw.draw(st.integers(0, 5)) :]

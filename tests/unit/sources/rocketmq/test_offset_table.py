@@ -73,9 +73,7 @@ def edited(text: str, edits: list[tuple[float, int, str]]) -> bytes:
 @example(rows=[("t@g", [(1, 1), (0, 2)]), ("t@g", [])], around=("", ""), edits=[])
 @example(rows=[("t@g", [(2, 7), (0, 5)])], around=("", ""), edits=[])
 @example(rows=[(":{0:1}", [(2, 7)]), ("t@g", [(0, 5)])], around=("", ""), edits=[])
-def test_offsets_that_are_read_quickly_are_the_same_as_read_generally(
-    rows: list[tuple[str, list[tuple[int, int]]]], around: tuple[str, str], edits: list[tuple[float, int, str]]
-) -> None:
+def test_offsets_that_are_read_quickly_are_the_same_as_read_generally(rows, around, edits):
     entries = (f"{written(key)}:{{{','.join(f'{a}:{b}' for a, b in numbers)}}}" for key, numbers in rows)
     body = edited(f'{{{around[0]}"offsetTable":{{{",".join(entries)}}}{around[1]}}}', edits)
     with suppress(MalformedBytes):
@@ -112,9 +110,7 @@ def keyed(table: dict[str, dict[int, int]]) -> KeyedOffsets:
 
 
 @given(TABLES, TABLES)
-def test_a_table_equals_the_dictionary_of_its_offsets(
-    committed: dict[tuple[str, str], dict[int, int]], broadcast: dict[tuple[str, str], dict[int, int]]
-) -> None:
+def test_a_table_equals_the_dictionary_of_its_offsets(committed, broadcast):
     keys = {f"{topic}@{group}": row for (topic, group), row in committed.items()}
     keys["%RETRY%nobody"] = {0: 1}
     keys |= {f"{topic}@{group}@broadcast": row for (topic, group), row in broadcast.items()}

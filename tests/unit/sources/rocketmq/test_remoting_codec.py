@@ -11,14 +11,11 @@ from hypothesis import strategies as st
 from offsetguard.sources.rocketmq.codes import SerializeType, version_name
 from offsetguard.sources.rocketmq.connection import (
     MAX_FRAME_BYTES,
-    Answered,
-    Asked,
     Broken,
     Closed,
     Connection,
     Frame,
     FrameReader,
-    Late,
     encode_frame,
 )
 from offsetguard.sources.rocketmq.header import RemotingCommand, decode_header, encode_header
@@ -143,9 +140,7 @@ def test_a_frame_comes_with_its_last_byte_and_not_before(wire: bytes, frame: Fra
 
 
 @given(sent=st.lists(frames, max_size=5), trailing=st.binary(max_size=3), cuts=st.lists(st.integers(1, 60), min_size=1))
-def test_frames_come_whole_and_in_order_however_they_are_cut(
-    sent: list[Frame], trailing: bytes, cuts: list[int]
-) -> None:
+def test_frames_come_whole_and_in_order_however_they_are_cut(sent, trailing, cuts):
     wire = b"".join(map(encode_frame, sent)) + trailing
     reader = FrameReader()
     received: list[Frame] = []
@@ -187,10 +182,6 @@ def test_the_largest_frame_passes() -> None:
         encode_frame(Frame(0, b"{}", bytes(MAX_FRAME_BYTES - 9)))
 
 
-def answer(opaque: int, body: bytes = b"") -> bytes:
-    return encode_frame(Frame(0, encode_header(RemotingCommand(0, opaque, flag=1)), body))
-
-
 def test_requests_with_fields_have_compact_headers_and_others_tell_that_they_have_none() -> None:
     connection = Connection()
     for fields, form in (({"consumerGroup": "billing"}, SerializeType.ROCKETMQ), ({}, SerializeType.JSON)):
@@ -201,43 +192,6 @@ def test_requests_with_fields_have_compact_headers_and_others_tell_that_they_hav
         assert frame is not None
         assert frame.serialize_type == form
         assert decode_header(frame.serialize_type, frame.header) == RemotingCommand(203, opaque, ext_fields=fields)
-
-
-def test_answers_belong_to_their_requests_in_any_order() -> None:
-    connection = Connection()
-    (first, _), (second, _) = connection.request(28, {}), connection.request(26, {})
-    assert first != second
-    events = connection.receive(answer(second, b"b") + answer(first, b"a"))
-    assert [(event.opaque, event.answer.body) for event in events if isinstance(event, Answered)] == [
-        (second, b"b"),
-        (first, b"a"),
-    ]
-
-
-def test_an_answer_to_a_forgotten_request_or_a_second_answer_is_late() -> None:
-    connection = Connection()
-    opaque, _ = connection.request(28, {})
-    connection.forget(opaque)
-    other, _ = connection.request(28, {})
-    events = connection.receive(answer(opaque) + answer(other) + answer(other))
-    assert [type(event) for event in events] == [Late, Answered, Late]
-
-
-def test_a_request_of_the_peer_with_our_opaque_is_no_answer() -> None:
-    connection = Connection()
-    opaque, _ = connection.request(28, {})
-    header = encode_header(RemotingCommand(40, opaque, flag=2, ext_fields={"consumerGroup": "G"}))
-    (event,) = connection.receive(encode_frame(Frame(0, header, b"")))
-    assert isinstance(event, Asked)
-    assert event.reply == b""
-
-
-@pytest.mark.parametrize(("received", "missing_bytes"), [(0, None), (1, 3), (10, len(answer(1)) - 10)])
-def test_a_close_says_how_much_of_a_begun_frame_is_missing(received: int, missing_bytes: int | None) -> None:
-    connection = Connection()
-    connection.receive(answer(1)[:received] or answer(1))
-    assert connection.receive(b"") == [Closed(missing_bytes)]
-    assert connection.receive(b"more") == []
 
 
 @given(st.lists(st.binary(max_size=100), max_size=10))

@@ -118,11 +118,7 @@ def test_requests_have_the_fields_of_rocketmqs_headers(request_: Request[Any], f
         (4711, "?", BrokerRefused),
     ],
 )
-def test_a_refusal_has_the_class_of_its_code(
-    code: int,
-    remark: str | None,
-    error_type: type[BrokerRefused],
-) -> None:
+def test_a_refusal_has_the_class_of_its_code(code, remark, error_type):
     error = refusals.refusal("broker:10911", code, remark)
     assert type(error) is error_type
     assert (error.address, error.code, error.remark) == ("broker:10911", code, remark)

@@ -46,9 +46,7 @@ def test_an_empty_newest_file_ends_where_it_begins(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("commit_log_min", "min_offset"), [(0, 1000), (100_700, 1007), (105_000, 1050), (10**9, 1060)])
-def test_messages_that_the_commit_log_has_lost_are_below_the_min_offset(
-    tmp_path: Path, commit_log_min: int, min_offset: int
-) -> None:
+def test_messages_that_the_commit_log_has_lost_are_below_the_min_offset(tmp_path, commit_log_min, min_offset):
     write_commit_log(tmp_path, commit_log_min)
     write_queue(tmp_path, "orders", 0, range(100_000, 106_000, 100), first=1000)
     (end,) = read_topic(tmp_path, "orders")

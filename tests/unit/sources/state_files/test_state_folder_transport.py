@@ -47,9 +47,7 @@ def test_the_name_server_lists_one_broker_for_each_folder(transport: StateFolder
     assert info.broker_names_by_cluster.keys() == {"pay", "DefaultCluster"}
 
 
-def test_offsets_topics_and_groups_come_from_the_files_with_their_time(
-    transport: StateFolderTransport, folder: Path
-) -> None:
+def test_offsets_topics_and_groups_come_from_the_files_with_their_time(transport, folder):
     async def ask() -> None:
         address = str(folder / "broker-b-0")
         topics = await transport.call(address, GetAllTopicConfig())
