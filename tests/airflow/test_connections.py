@@ -13,7 +13,7 @@ from offsetguard.deliver.channels.slack import SlackChannel
 from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
 from offsetguard.model.errors import ConfigError
 from offsetguard.model.notification import Channel
-from offsetguard_airflow.hooks.connections import rocketmq_credentials, way_of
+from offsetguard_airflow.hooks.connections import rocketmq_credentials, transport_of
 from offsetguard_airflow.operators.spark_job import (
     LocalByDefaultSparkSubmitHook,
     spark_connect_server,
@@ -32,14 +32,14 @@ MAIL = {
 @pytest.mark.parametrize("uri", MAIL)
 def test_a_mail_connection_means_what_the_smtp_provider_says(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_MAIL", uri)
-    channel = way_of(Channel.MAIL, "mail", Delivery())
+    channel = transport_of(Channel.MAIL, "mail", Delivery())
     assert isinstance(channel, MailChannel)
     assert (channel.host, channel.port, channel.user, channel.tls_mode) == MAIL[uri]
 
 
 def test_a_slack_connection_gives_token_and_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SLACK", "slack://:xoxb-1@/?base_url=http%3A%2F%2F127.0.0.1%3A1%2Fapi%2F&timeout=3")
-    channel = way_of(Channel.SLACK, "slack", Delivery())
+    channel = transport_of(Channel.SLACK, "slack", Delivery())
     assert isinstance(channel, SlackChannel)
     assert (channel.client.token, channel.client.base_url, channel.client.timeout) == (
         "xoxb-1",
@@ -69,7 +69,7 @@ def test_a_webhook_connection_means_what_the_slack_provider_says(
     connection: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_HOOK", connection)
-    channel = way_of(Channel.SLACK_WEBHOOK, "hook", Delivery())
+    channel = transport_of(Channel.SLACK_WEBHOOK, "hook", Delivery())
     assert isinstance(channel, SlackWebhookChannel)
     assert (channel.name, channel.url, channel.timeout_s) == ("hook", *WEBHOOKS[connection])
     assert "T/B/x" not in repr(channel)
@@ -77,7 +77,7 @@ def test_a_webhook_connection_means_what_the_slack_provider_says(
 
 def test_a_webhook_connection_without_an_address_says_what_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_HOOK", '{"conn_type": "slackwebhook"}')
-    channel = way_of(Channel.SLACK_WEBHOOK, "hook", Delivery())
+    channel = transport_of(Channel.SLACK_WEBHOOK, "hook", Delivery())
     assert isinstance(channel, Unavailable)
     assert "has not got a password; create one of type slackwebhook" in channel.reason
 
@@ -85,7 +85,7 @@ def test_a_webhook_connection_without_an_address_says_what_lacks(monkeypatch: py
 @pytest.mark.parametrize("uri", ["slack://", "smtp://"])
 def test_an_incomplete_connection_stops_only_its_own_channel(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_HALF", uri)
-    channel = way_of(Channel.SLACK if uri.startswith("slack") else Channel.MAIL, "half", Delivery())
+    channel = transport_of(Channel.SLACK if uri.startswith("slack") else Channel.MAIL, "half", Delivery())
     assert isinstance(channel, Unavailable)
     assert "'half'" in channel.reason
     assert "create one of type" in channel.reason
@@ -111,7 +111,7 @@ def test_a_malformed_connection_stops_only_its_own_channel_and_shows_no_secret(
     kind: Channel, connection: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_HALF", connection)
-    channel = way_of(kind, "half", Delivery())
+    channel = transport_of(kind, "half", Delivery())
     assert isinstance(channel, Unavailable)
     assert "Airflow connection 'half'" in channel.reason
     assert said in channel.reason

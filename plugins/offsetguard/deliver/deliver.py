@@ -22,7 +22,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from offsetguard.deliver import channels
-from offsetguard.deliver.channels.channel import Unavailable, Way
+from offsetguard.deliver.channels.channel import Transport, Unavailable
 from offsetguard.deliver.in_doubt import InDoubt
 from offsetguard.deliver.lane_service import Clock, Delivery, DeliveryReport, LaneService, Result
 from offsetguard.model.notification import Channel
@@ -35,24 +35,29 @@ POLL_EVERY_S = 0.5
 _PAUSE_S = 0.05
 
 
-def _found() -> Iterator[type[Way]]:
+def _found() -> Iterator[type[Transport]]:
     """Give the channels: one class of the shape of `channels/channel.py` in each file of that folder."""
     for one in iter_modules(channels.__path__, f"{channels.__name__}."):
         module = import_module(one.name)
         for name in vars(module).values():
-            if isinstance(name, type) and issubclass(name, Way) and name.__module__ == one.name and name is not Way:
+            if (
+                isinstance(name, type)
+                and issubclass(name, Transport)
+                and name.__module__ == one.name
+                and name is not Transport
+            ):
                 yield name
 
 
 CHANNELS = {channel.CHANNEL: channel for channel in _found()}
-OpenWay = Callable[[Lane], Way | Unavailable]
+OpenTransport = Callable[[Lane], Transport | Unavailable]
 
 _log = logging.getLogger(__name__)
 
 
 def deliver_due(
     engine: Engine,
-    open_way: OpenWay,
+    open_transport: OpenTransport,
     *,
     now: datetime | None = None,
     claim_ms: int = outbox.CLAIM_MS,
@@ -60,7 +65,7 @@ def deliver_due(
 ) -> DeliveryReport:
     """Claim and send everything that is due from now on; several deliverers may run at once, on several hosts.
 
-    `open_way`: opens the way to a receiver; called in this thread, each time that there is something for the receiver.
+    `open_transport`: opens what leads to a receiver; called in this thread, each time that there is something for it.
     What is due, and which claims have ended, is told by the database's clock, unless a replay says what time it is.
     Never raises for a failure of a receiver or of the database: that is in the report, the log and the outbox.
     """
@@ -74,15 +79,17 @@ def deliver_due(
             channel: stack.enter_context(ThreadPoolExecutor(kind.LANES, f"deliver-{channel}"))
             for channel, kind in CHANNELS.items()
         }
-        return _Sweep(service, open_way, pools).run()
+        return _Sweep(service, open_transport, pools).run()
 
 
 class _Sweep:
     """Starts lanes until nothing is due and none is busy."""
 
-    def __init__(self, service: LaneService, open_way: OpenWay, pools: dict[Channel, ThreadPoolExecutor]) -> None:
+    def __init__(
+        self, service: LaneService, open_transport: OpenTransport, pools: dict[Channel, ThreadPoolExecutor]
+    ) -> None:
         self._service = service
-        self._open_way = open_way
+        self._open_transport = open_transport
         self._pools = pools
         self._busy: dict[Future[list[Delivery]], Lane] = {}
         self._deliveries: dict[int, Delivery] = {}
@@ -114,12 +121,12 @@ class _Sweep:
         for lane in lanes:
             if lane not in self._busy.values():
                 # opened here and not in the lane: connections are Airflow's, which may want its own thread
-                self._busy[self._pools[lane.channel].submit(service.serve, lane, self._way(lane))] = lane
+                self._busy[self._pools[lane.channel].submit(service.serve, lane, self._transport(lane))] = lane
 
-    def _way(self, lane: Lane) -> Way | Unavailable:
-        """Return the way to a receiver; whatever keeps it from being opened concerns that receiver alone."""
+    def _transport(self, lane: Lane) -> Transport | Unavailable:
+        """Return what leads to a receiver; whatever keeps it from being opened concerns that receiver alone."""
         try:
-            return self._open_way(lane)
+            return self._open_transport(lane)
         except Exception as error:  # noqa: BLE001 the code of others; its text may have the address
             what = lane.channel.value.rpartition("_")[2]
             reason = f"{what} {lane.receiver!r} could not be opened: {type(error).__name__}"

@@ -18,7 +18,7 @@ from typing import TypeVar
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from offsetguard.deliver.channels.channel import Handover, Receipt, Unavailable, Way
+from offsetguard.deliver.channels.channel import Handover, Receipt, Transport, Unavailable
 from offsetguard.deliver.in_doubt import InDoubt, Slot
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.model.errors import DeliveryError
@@ -158,7 +158,7 @@ class LaneService:
     sweep_s: float  # no message is begun later than this
     claim_ms: int
 
-    def serve(self, lane: Lane, way: Way | Unavailable) -> list[Delivery]:
+    def serve(self, lane: Lane, transport: Transport | Unavailable) -> list[Delivery]:
         """Send what is due to one receiver, in order.
 
         Raises SQLAlchemyError only when nothing could be claimed: then nothing was sent that is not reported.
@@ -171,7 +171,7 @@ class LaneService:
                 break
             slot = self.in_doubt.slot(lane.channel)
             try:
-                delivery, again_at = self._deliver(message, way, slot, claimed_at + self.claim_ms / 1000)
+                delivery, again_at = self._deliver(message, transport, slot, claimed_at + self.claim_ms / 1000)
             finally:
                 slot.leave()
             deliveries.append(delivery)
@@ -194,11 +194,11 @@ class LaneService:
             return None  # the sweep asks again, and tells when the database is still gone
 
     def _deliver(
-        self, message: OutboxRow, way: Way | Unavailable, slot: Slot, claim_ends_at: float
+        self, message: OutboxRow, transport: Transport | Unavailable, slot: Slot, claim_ends_at: float
     ) -> tuple[Delivery, datetime | None]:
         """Try one message; the time is when the lane may go on, None for at once."""
         try:
-            receipt = way.deliver(message, Handover(self.engine, slot, self.clock.now()))
+            receipt = transport.deliver(message, Handover(self.engine, slot, self.clock.now()))
         except DeliveryError as error:
             if error.permanent:
                 return self._keep_as_failed(message, str(error)), None

@@ -17,30 +17,30 @@ from offsetguard.model.errors import ConfigError
 
 if TYPE_CHECKING:
     from offsetguard.config import Delivery
-    from offsetguard.deliver.channels.channel import Connection, Unavailable, Way
-    from offsetguard.deliver.deliver import OpenWay
+    from offsetguard.deliver.channels.channel import Connection, Transport, Unavailable
+    from offsetguard.deliver.deliver import OpenTransport
     from offsetguard.model.notification import Channel
     from offsetguard.sources.rocketmq.header import Credentials
 
 
-def ways(delivery: Delivery) -> OpenWay:
-    """Return what opens the ways out for one sweep: each connection is read once, when there is a message for it."""
+def transports(delivery: Delivery) -> OpenTransport:
+    """Return what opens transports for one sweep: each connection is read once, when there is a message for it."""
     from offsetguard.deliver.deliver import CHANNELS
 
     @cache
-    def opened(channel: Channel, conn_id: str) -> Way | Unavailable:
-        return way_of(channel, conn_id, delivery)
+    def opened(channel: Channel, conn_id: str) -> Transport | Unavailable:
+        return transport_of(channel, conn_id, delivery)
 
     return lambda lane: opened(lane.channel, CHANNELS[lane.channel].connection_id(delivery, lane.receiver))
 
 
-def way_of(channel: Channel, conn_id: str, delivery: Delivery) -> Way | Unavailable:
+def transport_of(channel: Channel, conn_id: str, delivery: Delivery) -> Transport | Unavailable:
     """Open a channel by a connection; one that cannot be read counts as one that is not there."""
-    from offsetguard.deliver.channels.channel import Malformed, Unavailable, open_way
+    from offsetguard.deliver.channels.channel import Malformed, Unavailable, open_transport
     from offsetguard.deliver.deliver import CHANNELS
 
     try:
-        return open_way(CHANNELS[channel], conn_id, _connection(conn_id), delivery)
+        return open_transport(CHANNELS[channel], conn_id, _connection(conn_id), delivery)
     except Malformed as error:
         return Unavailable(f"Airflow connection {conn_id!r} is malformed: {error}")
     except (ValueError, TypeError, AttributeError) as error:

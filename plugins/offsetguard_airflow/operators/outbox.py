@@ -10,7 +10,7 @@ from airflow.sdk.definitions.context import Context
 from airflow.sdk.exceptions import AirflowException
 
 from offsetguard_airflow.defaults import OUTBOX, OUTBOX_CHANGES
-from offsetguard_airflow.hooks.connections import ways
+from offsetguard_airflow.hooks.connections import transports
 from offsetguard_airflow.hooks.heartbeat import tell_heartbeat
 from offsetguard_airflow.task_inputs import open_workspace
 
@@ -27,7 +27,7 @@ class DeliverOperator(BaseOperator):
 
         ours = open_workspace(self.log.error)
         config, engine = ours.config, ours.engine
-        report = deliver_due(engine, ways(config.delivery))
+        report = deliver_due(engine, transports(config.delivery))
         for remark in report.remarks:
             self.log.warning("%s", remark)
         self.log.info("%d sent, %d to be tried again, %d refused for good", report.sent, report.retried, report.failed)

@@ -106,31 +106,6 @@ def test_mail_that_is_written_while_a_webhook_hangs_does_not_wait_for_it(world: 
     assert arrived.is_set(), "the mail waited for the webhook"
 
 
-@pytest.mark.slow
-def test_sixteen_webhooks_that_hang_do_not_hold_up_the_mail(world: World) -> None:
-    """They would have had the turn for 32 s and more, in which no mail could go out."""
-    hooks = [f"hook-{number}" for number in range(16)]
-    mails = [f"{number}@example.com" for number in range(8)]
-    for receiver in (*hooks, *mails):
-        world.put(receiver, receiver)
-    all_mail_is_there, may_answer = threading.Event(), threading.Event()
-
-    def look() -> None:
-        try:
-            wait_until(lambda: len(world.smtp.mails) == len(mails), lambda: f"8 mails, not {len(world.smtp.mails)}")
-            all_mail_is_there.set()
-        finally:
-            may_answer.set()
-
-    world.slack.when("webhook", lambda: may_answer.wait(60))
-    watcher = threading.Thread(target=look)
-    watcher.start()
-    report = deliver_due(world.engine, replace(world, patience_s=120.0).channels, now=NOW)
-    watcher.join()
-    assert all_mail_is_there.is_set(), "mail waited for webhooks"
-    assert report.sent == len(hooks) + len(mails)
-
-
 def test_messages_to_a_webhook_stand_one_below_the_other(world: World) -> None:
     world.put("1", "hook")
     world.put("2", "hook", RESOLVED)

@@ -21,7 +21,6 @@ from offsetguard_peers.judging.records import MINUTE, START, a_group, facts, jud
 NOW = datetime(2026, 11, 21, 10, 40, tzinfo=UTC)
 DAY = timedelta(days=1)
 LOSS = Stated("billing", "orders", Kind.LOSS, NOW, Forecast(3_600_000, 7_200_000, Basis.RESERVED_TIME))
-DRAIN = Stated("billing", "orders", Kind.DRAIN, NOW, Forecast(0, 60_000, Basis.CONSUME_RATE))
 BROKER = BrokerFacts(
     broker_name="broker-a",
     broker_id=0,
@@ -35,21 +34,14 @@ BROKER = BrokerFacts(
 )
 
 
-def test_open_forecasts_come_back_as_they_went_in(engine: Engine) -> None:
-    with writing(engine) as session:
-        for stated in (LOSS, DRAIN):
-            judge_memory.state_forecast(session, "demo", stated)
-    with reading(engine) as session:
-        assert list(judge_memory.open_forecasts(session, "demo").values()) == [LOSS, DRAIN]
-        assert judge_memory.open_forecasts(session, "other") == {}
-
-
-def test_a_score_is_counted_once_and_voids_count_for_no_share(engine: Engine) -> None:
+def test_a_score_is_counted_once_voids_count_for_no_share_and_both_are_deleted_in_time(engine: Engine) -> None:
     with writing(engine) as session:
         for _ in range(4):
             judge_memory.state_forecast(session, "demo", LOSS)
     with writing(engine) as session:
-        rows = list(judge_memory.open_forecasts(session, "demo"))
+        assert judge_memory.open_forecasts(session, "other") == {}
+        rows = judge_memory.open_forecasts(session, "demo")
+        assert list(rows.values()) == [LOSS] * 4
         for row_id, outcome in zip(rows, (Outcome.INSIDE, Outcome.INSIDE, Outcome.LATE, Outcome.VOID), strict=True):
             judge_memory.score_forecast(session, row_id, outcome, now=NOW)
             judge_memory.score_forecast(session, row_id, Outcome.EARLY, now=NOW)
@@ -58,17 +50,9 @@ def test_a_score_is_counted_once_and_voids_count_for_no_share(engine: Engine) ->
     assert (found.inside, found.early, found.late, found.void) == (2, 0, 1, 1)
     assert found.share_inside == 2 / 3
     assert judge_memory.coverage(engine, since=NOW + DAY) == []
-
-
-def test_old_forecasts_go_before_their_scores(engine: Engine) -> None:
     with writing(engine) as session:
-        judge_memory.state_forecast(session, "demo", LOSS)
-    with writing(engine) as session:
-        (row_id,) = judge_memory.open_forecasts(session, "demo")
-        judge_memory.score_forecast(session, row_id, Outcome.INSIDE, now=NOW)
-    with writing(engine) as session:
-        assert judge_memory.delete_forecasts(session, NOW + DAY, NOW - 90 * DAY) == 1
-    assert len(judge_memory.coverage(engine, since=NOW - DAY)) == 1
+        assert judge_memory.delete_forecasts(session, NOW + DAY, NOW - 90 * DAY) == 4
+    assert judge_memory.coverage(engine, since=NOW - DAY) == [found], "forecasts go before their scores"
     with writing(engine) as session:
         assert judge_memory.delete_forecasts(session, NOW + DAY, NOW + DAY) == 0
     assert judge_memory.coverage(engine, since=NOW - DAY) == []
@@ -113,16 +97,11 @@ def test_absences_of_minutes_are_kept_with_their_lengths_and_restarts_are_not(en
     judged(engine, range(2), 1)
     assert known(engine, 2) is None
     judged(engine, range(2, 9), 0)
-    before = known(engine, 9)
-    assert before is not None
-    assert (before.began_at, before.away_since) == ((), START + 2 * MINUTE)
+    assert known(engine, 9) == Absences((), timedelta(0), START + 2 * MINUTE)
     judged(engine, range(9, 12), 2)
     judged(engine, range(12, 15), 0)  # a deployment
     judged(engine, range(15, 16), 1)
-    after = known(engine, 16)
-    assert after is not None
-    assert (after.began_at, after.longest, after.away_since) == ((START + 2 * MINUTE,), 7 * MINUTE, None)
-    assert after.back_since == START + 9 * MINUTE
+    assert known(engine, 16) == Absences((START + 2 * MINUTE,), 7 * MINUTE, None, START + 9 * MINUTE)
 
 
 def test_what_is_not_known_is_neither_a_going_nor_a_coming(engine: Engine) -> None:
@@ -130,9 +109,7 @@ def test_what_is_not_known_is_neither_a_going_nor_a_coming(engine: Engine) -> No
     assert known(engine, 3) is None
     judged(engine, range(3, 4), 0)
     judged(engine, range(4, 9), None)
-    found = known(engine, 9)
-    assert found is not None
-    assert (found.began_at, found.away_since) == ((), START + 3 * MINUTE)
+    assert known(engine, 9) == Absences((), timedelta(0), START + 3 * MINUTE)
 
 
 def test_old_absences_are_forgotten(engine: Engine) -> None:

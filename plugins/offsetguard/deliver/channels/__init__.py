@@ -1,1 +1,1 @@
-"""Ways to reach people: one small file per channel; payloads are built in `messages`."""
+"""How people are reached: one small file per channel; payloads are built in `messages`."""

@@ -8,10 +8,10 @@ drip one byte at a time for ever.
 from __future__ import annotations
 
 import math
-import queue
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, TypeVar
@@ -84,8 +84,8 @@ class Handover:
     now: datetime
 
 
-class Way(ABC):
-    """The way to receivers: a channel, opened by one connection. The names in capitals are constants of its class."""
+class Transport(ABC):
+    """A channel, opened by one connection. The names in capitals are constants of its class."""
 
     CHANNEL: ClassVar[Channel]
     LANES: ClassVar[int]  # receivers served at the same time
@@ -100,7 +100,7 @@ class Way(ABC):
 
     @classmethod
     @abstractmethod
-    def opened(cls, connection: Connection, delivery: Delivery) -> Way:
+    def opened(cls, connection: Connection, delivery: Delivery) -> Transport:
         """Open the channel by a connection that has what it needs; raises Malformed."""
 
     @abstractmethod
@@ -125,7 +125,9 @@ class Unavailable:
         raise DeliveryError(self.reason, permanent=False)
 
 
-def open_way(channel: type[Way], conn_id: str, connection: Connection | None, delivery: Delivery) -> Way | Unavailable:
+def open_transport(
+    channel: type[Transport], conn_id: str, connection: Connection | None, delivery: Delivery
+) -> Transport | Unavailable:
     """Open a channel by a connection, None where there is none of that id; raises Malformed."""
     needs = channel.CONNECTION_NEEDS
     if connection is not None and getattr(connection, needs):
@@ -149,21 +151,18 @@ def bounded(limit_s: float, call: Callable[[threading.Event], _Answer], name: st
     The call goes on in a thread that dies with the process; it is given an event that is set once nobody waits for it
     any more, and must do nothing further then.
     """
-    done: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
+    done: Future[_Answer] = Future()
     given_up = threading.Event()
 
     def run() -> None:
         try:
-            done.put((call(given_up), None))
+            done.set_result(call(given_up))
         except BaseException as error:  # noqa: BLE001 it is raised where somebody waits for it
-            done.put((None, error))
+            done.set_exception(error)
 
     threading.Thread(target=run, name=name, daemon=True).start()
-    try:
-        answer, error = done.get(timeout=limit_s)
-    except queue.Empty:
+    wait([done], limit_s)
+    if not done.done():
         given_up.set()
-        raise TookTooLong(limit_s) from None
-    if error is not None:
-        raise error
-    return answer  # type: ignore[no-any-return]
+        raise TookTooLong(limit_s)
+    return done.result()

@@ -24,7 +24,7 @@ from email.message import EmailMessage
 from typing import Any, ClassVar
 
 from offsetguard.config.routes import Delivery
-from offsetguard.deliver.channels.channel import LIMIT_S, Connection, Handover, Receipt, TookTooLong, Way, bounded
+from offsetguard.deliver.channels.channel import LIMIT_S, Connection, Handover, Receipt, TookTooLong, Transport, bounded
 from offsetguard.deliver.in_doubt import LONGEST_WAIT_S
 from offsetguard.deliver.messages.mail import render_mail
 from offsetguard.model.errors import DeliveryError
@@ -81,7 +81,7 @@ _USUAL_PORT = {TlsMode.NONE: 25, TlsMode.STARTTLS: 587, TlsMode.TLS: 465}
 
 
 @dataclass(frozen=True, slots=True)
-class MailChannel(Way):
+class MailChannel(Transport):
     """An SMTP server; `timeout_s` bounds each step of a conversation, `limit_s` the whole of it, greeting included."""
 
     host: str

@@ -40,7 +40,7 @@ from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web import SlackResponse
 
 from offsetguard.config.routes import Delivery
-from offsetguard.deliver.channels.channel import LIMIT_S, Connection, Handover, Receipt, TookTooLong, Way, bounded
+from offsetguard.deliver.channels.channel import LIMIT_S, Connection, Handover, Receipt, TookTooLong, Transport, bounded
 from offsetguard.deliver.messages.slack import EVENT_TYPE, SlackMessage, render_slack
 from offsetguard.deliver.messages.slack_blocks import Block
 from offsetguard.model.errors import DeliveryError
@@ -102,7 +102,7 @@ _CANNOT_READ = {
 
 
 @dataclass(frozen=True, slots=True)
-class SlackChannel(Way):
+class SlackChannel(Transport):
     """A Slack workspace; the client has a time-out (seconds) and no retry handlers: the outbox retries."""
 
     client: WebClient

@@ -30,7 +30,7 @@ from slack_sdk.errors import SlackClientError
 from slack_sdk.webhook import WebhookClient, WebhookResponse
 
 from offsetguard.config.routes import Delivery
-from offsetguard.deliver.channels.channel import LIMIT_S, Connection, Handover, Receipt, TookTooLong, Way, bounded
+from offsetguard.deliver.channels.channel import LIMIT_S, Connection, Handover, Receipt, TookTooLong, Transport, bounded
 from offsetguard.deliver.channels.slack import USUAL_WAIT_S, rendered_for_slack, retry_after_s
 from offsetguard.deliver.messages.slack import SlackMessage
 from offsetguard.model.errors import DeliveryError
@@ -53,7 +53,7 @@ _silent.propagate = False
 
 
 @dataclass(frozen=True, slots=True)
-class SlackWebhookChannel(Way):
+class SlackWebhookChannel(Transport):
     """An incoming webhook; `name` is what errors call it: the Airflow connection id.
 
     `timeout_s` bounds each step of a call, `limit_s` the whole of it.

@@ -11,7 +11,7 @@ from multiprocessing.process import BaseProcess
 
 from sqlalchemy import Engine
 
-from offsetguard.deliver.channels.channel import Unavailable, Way
+from offsetguard.deliver.channels.channel import Transport, Unavailable
 from offsetguard.deliver.channels.mail import MailChannel
 from offsetguard.deliver.channels.slack import SlackChannel
 from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
@@ -38,14 +38,14 @@ NOT_HERE = Unavailable("nothing here leads there")
 
 @dataclass(frozen=True)
 class Channels:
-    """The ways out: one mail server, one Slack, webhooks by name."""
+    """Transports: one mail server, one Slack, webhooks by name."""
 
-    mail: Way | Unavailable
-    slack: Way | Unavailable = NOT_HERE
-    webhook: Callable[[str], Way | Unavailable] = lambda _: NOT_HERE
+    mail: Transport | Unavailable
+    slack: Transport | Unavailable = NOT_HERE
+    webhook: Callable[[str], Transport | Unavailable] = lambda _: NOT_HERE
 
-    def __call__(self, lane: outbox.Lane) -> Way | Unavailable:
-        """Return the way to a receiver."""
+    def __call__(self, lane: outbox.Lane) -> Transport | Unavailable:
+        """Return what leads to a receiver."""
         if lane.channel is Channel.SLACK_WEBHOOK:
             return self.webhook(lane.receiver)
         return self.mail if lane.channel is Channel.MAIL else self.slack
@@ -77,7 +77,7 @@ class DeliveryWorld:
 
     @property
     def channels(self) -> Channels:
-        """Ways to these servers."""
+        """Transports to these servers."""
         return self.addresses.channels(self.patience_s)
 
     def accepted(self) -> list[str]:
@@ -119,7 +119,7 @@ class Addresses:
     webhook_url: str  # of all others
 
     def channels(self, patience_s: float = 30.0) -> Channels:
-        """Ways to the servers."""
+        """Transports to the servers."""
         return Channels(
             mail=MailChannel("127.0.0.1", self.smtp_port, timeout_s=patience_s, sender=MAIL_FROM),
             slack=SlackChannel.with_token(self.slack_token, base_url=self.slack_url, timeout=int(patience_s)),

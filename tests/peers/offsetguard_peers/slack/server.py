@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from offsetguard_peers.http_server import HttpPeer, Quiet
@@ -27,6 +27,7 @@ from offsetguard_peers.slack.limits import RateLimitedError
 from offsetguard_peers.slack.page import render_page
 from offsetguard_peers.slack.workspace import CHANNELS, Channel, PostedMessage, SlackWorkspace
 
+Done = TypeVar("Done")
 WEBHOOK_SERVICE, WEBHOOK_SECRET = "/services/T0OFFSETG/B0OFFSETG/", "kept-secret-9f2c"
 WEBHOOK_STATUS = {"ok": 200, "channel_is_archived": 410, "no_service": 404, "invalid_token": 403}
 WEBHOOK_STATUS |= {"action_prohibited": 403, "channel_not_found": 404, "rate_limited": 429, "rollup_error": 500}
@@ -162,35 +163,33 @@ class _Handler(Quiet, BaseHTTPRequestHandler):
             self._send_json({"ok": False, "error": "invalid_json"})
             return
         self.slack.requests.append(ReceivedRequest(method, arguments))
-        self.slack.act(method, done=False)
-        failure = self.slack.failure_for(method)
-        if failure is None or failure.after_posting:
-            try:
-                answer = self.slack.workspace.call(method, arguments, self._token(arguments))
-            except RateLimitedError as limited:
-                failure = Failure(error="ratelimited", status=429, retry_after_s=limited.retry_after_s)
-        self.slack.act(method, done=True)
+        token = self._token(arguments)
+        answer, failure = self._done(method, lambda: self.slack.workspace.call(method, arguments, token))
         if failure is None:
-            self._send_json(answer)
+            self._send_json(answer or {})
         else:
             self._fail(failure)
 
     def _webhook(self, path: str, body: bytes) -> None:
-        self.slack.act("webhook", done=False)
-        failure = self.slack.failure_for("webhook")
-        if failure is None or failure.after_posting:
-            try:
-                text = self._accept(path, body)
-            except RateLimitedError as limited:
-                failure = Failure(error="rate_limited", status=429, retry_after_s=limited.retry_after_s)
-        self.slack.act("webhook", done=True)
+        text, failure = self._done("webhook", lambda: self._accept(path, body))
         if failure is None:
-            self._send(WEBHOOK_STATUS.get(text, 400), text.encode(), "text/plain")
+            self._send_word(text or "")
         elif failure.error is not None or failure.status == HTTPStatus.TOO_MANY_REQUESTS:
-            word = failure.error or "rate_limited"
-            self._send(WEBHOOK_STATUS.get(word, 400), word.encode(), "text/plain", _retry_after(failure))
+            self._send_word(failure.error or "rate_limited", _retry_after(failure))
         else:
             self._fail(failure)
+
+    def _done(self, method: str, work: Callable[[], Done]) -> tuple[Done | None, Failure | None]:
+        """Do a request unless it is to fail; returns its answer, and how it fails all the same."""
+        self.slack.act(method, done=False)
+        failure, answer = self.slack.failure_for(method), None
+        if failure is None or failure.after_posting:
+            try:
+                answer = work()
+            except RateLimitedError as limited:
+                failure = Failure(status=429, retry_after_s=limited.retry_after_s)
+        self.slack.act(method, done=True)
+        return answer, failure
 
     def _accept(self, path: str, body: bytes) -> str:
         if not path.startswith(WEBHOOK_SERVICE):
@@ -243,6 +242,9 @@ class _Handler(Quiet, BaseHTTPRequestHandler):
             return token
         is_form = not (self.headers.get("Content-Type") or "").startswith("application/json")
         return str(arguments["token"]) if is_form and "token" in arguments else None
+
+    def _send_word(self, word: str, headers: Mapping[str, str] | None = None) -> None:
+        self._send(WEBHOOK_STATUS.get(word, 400), word.encode(), "text/plain", headers)
 
     def _send_json(
         self, answer: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None
