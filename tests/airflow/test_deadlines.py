@@ -14,11 +14,11 @@ from offsetguard.store import judged_intervals
 from offsetguard.store.database import open_database, writing
 from offsetguard.store.models import JudgedIntervalRow, Mode
 from offsetguard_airflow.hooks.heartbeat import look_whether_all_is_well
-from offsetguard_peers.demo.groups import ONE_TEAM
+from offsetguard_peers.configs import one_team_text
 from offsetguard_peers.http_server import HeartbeatListener
 
 DAGS_FOLDER = Path(__file__).parents[2] / "dags"
-CONFIG = f"{ONE_TEAM}delivery: {{heartbeat_connection: outside}}\n"
+CONFIG = f"{one_team_text(main='127.0.0.1:9876')}delivery: {{heartbeat_connection: outside}}\n"
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from offsetguard.store import outbox
 from offsetguard.store.database import current_time, open_database, reading, writing
 from offsetguard.store.outbox import Lane
 from offsetguard_airflow.operators import outbox as tasks
+from offsetguard_peers.configs import one_team_text
 from offsetguard_peers.databases import PostgresServer
 from offsetguard_peers.delivery.world import RESOLVED, VIEW
-from offsetguard_peers.demo.groups import ONE_TEAM
 from offsetguard_peers.smtp.server import SmtpServer
 
 OFF_BY = timedelta(minutes=10)
@@ -26,7 +26,7 @@ OPS = Lane(Channel.MAIL, "ops@example.org")
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def engine(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     """Open the database that the task finds; SQLite's clock is that of the one host that it is on."""
-    (tmp_path / "offsetguard.yml").write_text(ONE_TEAM)
+    (tmp_path / "offsetguard.yml").write_text(one_team_text(main="127.0.0.1:9876"))
     monkeypatch.setenv("OFFSETGUARD_HOME", str(tmp_path))
     monkeypatch.setenv("OFFSETGUARD_CONFIG", str(tmp_path / "offsetguard.yml"))
     with ExitStack() as stack:

@@ -23,6 +23,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database
 from offsetguard.tables import PUBLISHED
+from offsetguard_peers.configs import one_team_text
 from offsetguard_peers.processes import ReservedPort
 from offsetguard_peers.spark.standalone import StandaloneSpark
 from offsetguard_peers.waiting import wait_until
@@ -32,15 +33,7 @@ from offsetguard_spark.connect_server import ConnectServer, SparkServerFailed
 pytestmark = pytest.mark.slow
 
 JOB = Path(__file__).parents[2] / "spark" / "jobs" / "publish_interval.py"
-CONFIG = """\
-clusters:
-  demo:
-    name_servers: ["127.0.0.1:9876"]
-teams:
-  ops:
-    mail: ["ops@example.org"]
-default_team: ops
-"""
+CONFIG = one_team_text(demo="127.0.0.1:9876")
 RUN_TASK = """\
 import sys
 from offsetguard_airflow.operators.spark_jobs import PublishIntervalOperator

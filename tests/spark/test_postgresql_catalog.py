@@ -37,6 +37,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database
 from offsetguard.tables import GROUP_FACTS, PUBLISHED
+from offsetguard_peers.configs import one_team_text
 from offsetguard_peers.databases import PostgresServer
 from offsetguard_spark.connect import TOKEN_VARIABLE
 from offsetguard_spark.connect_server import ConnectServer
@@ -44,11 +45,7 @@ from offsetguard_spark.tables import create_missing_tables
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 JOB = Path(__file__).parents[2] / "spark" / "jobs" / "publish_interval.py"
-CONFIG = """\
-clusters: {demo: {name_servers: ["127.0.0.1:9876"]}}
-teams: {ops: {mail: ["ops@example.org"]}}
-default_team: ops
-"""
+CONFIG = one_team_text(demo="127.0.0.1:9876")
 
 
 @pytest.fixture(scope="module")

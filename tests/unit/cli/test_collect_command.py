@@ -11,6 +11,7 @@ from offsetguard.collect.landing import read_manifest, read_table
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.tables import LANDED, QUEUE_SNAPSHOTS
 from offsetguard_peers.command_line import json_lines, run
+from offsetguard_peers.configs import one_team_text
 from offsetguard_peers.scripted.broker import ScriptedBroker, scripted_cluster
 from offsetguard_peers.scripted.peer import Conversation
 
@@ -70,11 +71,7 @@ def test_several_clusters_are_collected_at_once_and_one_that_fails_stops_no_othe
 
     async def start() -> Result:
         async with scripted_cluster(healthy()) as (first, _), scripted_cluster(healthy("broker-z")) as (second, _):
-            file.write_text(
-                f"clusters:\n  one: {{name_servers: ['{first}']}}\n  two: {{name_servers: ['{second}']}}\n"
-                "  broken: {name_servers: ['127.0.0.1:9']}\n"
-                "teams: {ops: {mail: [ops@example.com]}}\ndefault_team: ops\n"
-            )
+            file.write_text(one_team_text(one=first, two=second, broken="127.0.0.1:9"))
             return await asyncio.to_thread(run, "collect", "--config", file, "--cluster", "all", "--out", out)
 
     result = asyncio.run(start())

@@ -12,13 +12,9 @@ import pytest
 from offsetguard import cli
 from offsetguard.model.views import NotificationReason
 from offsetguard_peers.command_line import run
+from offsetguard_peers.configs import one_team_text
 
-HERE = "127.0.0.1:9"
-TWO_CLUSTERS = """
-clusters: {one: {name_servers: ['127.0.0.1:9']}, two: {name_servers: ['127.0.0.1:9']}}
-teams: {ops: {mail: [ops@example.com]}}
-default_team: ops
-"""
+NOBODY = "127.0.0.1:9"  # no name server listens here
 LOOKED_UP = ("queue-of", "k", "--topic", "t")
 OFFLINE = ("--queues", "4", "--brokers", "broker-b,broker-a")
 
@@ -34,20 +30,20 @@ def started(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
         (["check"], "either --namesrv HOST:PORT, or --config FILE"),
         (["check", "--namesrv", "localhost"], "'localhost' is no HOST:PORT"),
         (["check", "--namesrv", ";"], "names no name server"),
-        (["check", "--namesrv", HERE, "--every", "10"], "'10' is no duration"),
-        (["check", "--namesrv", HERE, "--group", "("], "is no regular expression"),
-        (["check", "--namesrv", HERE, "--cluster", "main"], "leave it out with --namesrv"),
-        (["check", "--namesrv", HERE, "--logs", "/nowhere"], "/nowhere: is not a folder"),
+        (["check", "--namesrv", NOBODY, "--every", "10"], "'10' is no duration"),
+        (["check", "--namesrv", NOBODY, "--group", "("], "is no regular expression"),
+        (["check", "--namesrv", NOBODY, "--cluster", "main"], "leave it out with --namesrv"),
+        (["check", "--namesrv", NOBODY, "--logs", "/nowhere"], "/nowhere: is not a folder"),
         (["check", "--config", "FILE", "--cluster", "other"], "no cluster 'other'"),
         (["check", "--config", "FILE"], "--cluster: say which one of one, two"),
         (["collect", "--config", "FILE", "--cluster", "other"], "no cluster 'other'"),
         (["collect", "--bundle", "x", "--state-dir", "y"], "--bundle and --state-dir stand alone"),
-        (["collect", "--bundle", "x", "--namesrv", HERE], "--bundle and --state-dir stand alone"),
+        (["collect", "--bundle", "x", "--namesrv", NOBODY], "--bundle and --state-dir stand alone"),
         (["collect", "--state-dir", "x", "--at", "2026-11-21T07:54:30"], "--at chooses a round of --bundle"),
         ([*LOOKED_UP], "either --namesrv HOST:PORT, or --queues N"),
         ([*LOOKED_UP, "--queues", "4"], "belong together"),
         ([*LOOKED_UP, "--queues", "4", "--brokers", " , "], "belong together"),
-        ([*LOOKED_UP, *OFFLINE, "--namesrv", HERE], "either --namesrv"),
+        ([*LOOKED_UP, *OFFLINE, "--namesrv", NOBODY], "either --namesrv"),
         (["queue-of", "k", *OFFLINE], "--topic: say which topic"),
         ([*LOOKED_UP, *OFFLINE, "--group", "g"], "--group needs a cluster"),
         (["outbox", "redrive"], "--all"),
@@ -74,14 +70,14 @@ def started(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
 )
 def test_wrong_arguments_are_named(folder: Path, arguments: list[str], words: str) -> None:
     file = folder / "offsetguard.yml"
-    file.write_text(TWO_CLUSTERS)
+    file.write_text(one_team_text(one=NOBODY, two=NOBODY))
     result = run(*(argument.replace("FILE", str(file)) for argument in arguments))
     assert (result.exit_code, result.stdout) == (2, "")
     assert words in " ".join(result.stderr.split())
 
 
 def test_half_a_login_is_one_line_on_stderr_and_no_traceback() -> None:
-    result = started("check", "--namesrv", HERE, OFFSETGUARD_ACCESS_KEY="key", OFFSETGUARD_SECRET_KEY="")
+    result = started("check", "--namesrv", NOBODY, OFFSETGUARD_ACCESS_KEY="key", OFFSETGUARD_SECRET_KEY="")
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.startswith("offsetguard: environment variable OFFSETGUARD_SECRET_KEY is missing")
     assert len(result.stderr.splitlines()) == 1

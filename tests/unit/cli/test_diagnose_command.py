@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from offsetguard_peers.command_line import json_lines, run
+from offsetguard_peers.configs import one_team_text
 
 BUNDLES = Path(__file__).parents[2] / "data" / "bundles"
 
@@ -143,12 +144,7 @@ def test_bodies_that_are_gone_are_no_trouble_of_the_cluster(tmp_path: Path) -> N
 
 def test_a_configuration_gives_the_limits_and_must_know_the_cluster(tmp_path: Path) -> None:
     file = tmp_path / "offsetguard.yml"
-    file.write_text(
-        "clusters: {main: {name_servers: ['127.0.0.1:9']}}\n"
-        "groups: [{match: '*', max_lag_messages: 10}]\n"
-        "teams: {ops: {mail: [ops@example.com]}}\n"
-        "default_team: ops\n"
-    )
+    file.write_text(one_team_text(main="127.0.0.1:9") + "groups: [{match: '*', max_lag_messages: 10}]\n")
     bundle = BUNDLES / "4.9.8-orderly-lock"
     result = run("diagnose", bundle, "--config", file)
     assert result.exit_code == 2

@@ -13,13 +13,13 @@ from offsetguard.store import judged_intervals
 from offsetguard.store.database import writing
 from offsetguard.store.models import JudgedIntervalRow, Mode
 from offsetguard_peers.command_line import json_lines, run
-from offsetguard_peers.demo.groups import ONE_TEAM
+from offsetguard_peers.configs import one_team_text
 
 
 @pytest.fixture(autouse=True)
 def config(folder: Path) -> None:
     """Let one cluster be configured."""
-    (folder / "offsetguard.yml").write_text(ONE_TEAM)
+    (folder / "offsetguard.yml").write_text(one_team_text(main="127.0.0.1:9876"))
 
 
 def test_a_cluster_that_nobody_judges_is_told_with_exit_code_1() -> None:

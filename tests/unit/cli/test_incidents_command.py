@@ -12,36 +12,36 @@ import pytest
 from sqlalchemy import Engine
 
 from offsetguard.model.errors import SilenceError
-from offsetguard.model.incident import EventKind, Evidence, Incident, IncidentEvent, Subject
+from offsetguard.model.incident import EventKind, IncidentEvent, Subject
 from offsetguard.model.notification import Channel, GroupKey, MuteReason, NotificationKey, Notified, NotifiedIncident
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import QueueEvidence, Severity
 from offsetguard.store import incidents, notifications
 from offsetguard.store.database import writing
 from offsetguard_peers.command_line import json_lines, run
+from offsetguard_peers.judging.records import an_incident
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 HOSTILE = "billing\x1b[2J\u202egroup"
-BILLING = Incident(
+STOPPED = an_incident(
+    "consumer_offline",
     incident_id="3fa2b1c4d5e6f708",
-    subject=Subject("demo", "consumer_offline", "billing", "orders"),
+    severity=Severity.CRITICAL,
     opened_at=START,
     last_seen_at=START + timedelta(minutes=4),
-    seen_count=5,
-    evidence=Evidence(
-        severity=Severity.CRITICAL,
+    peak_figure="effective_lag",
+    peak=20_000,
+)
+BILLING = replace(
+    STOPPED,
+    evidence=replace(
+        STOPPED.evidence,
         state="STOPPED",
-        variant="default",
         summary="billing is offline and 20,000 messages behind on orders",
-        cause="No client of billing is online.",
-        do_next="Start the consumers.",
         figures={"effective_lag": 20_000, "since": START, "lag_ms": None},
         queues=(QueueEvidence(MessageQueue("orders", "broker-a", 3), {"effective_lag": 9_000}),),
         queue_count=4,
-        broker_names=frozenset({"broker-a"}),
     ),
-    peak_figure="effective_lag",
-    peak=20_000,
 )
 HARMLESS = replace(
     BILLING,
@@ -58,7 +58,7 @@ OVER = replace(
     resolved_at=START + timedelta(minutes=9),
     resolution="recovered: clients are online",
 )
-PENDING = replace(BILLING, incident_id="99aa000000000003", subject=Subject("demo", "x", None, None), is_pending=True)
+PENDING = an_incident("x", incident_id="99aa000000000003", consumer_group=None, topic=None, is_pending=True)
 
 
 @pytest.fixture(autouse=True)

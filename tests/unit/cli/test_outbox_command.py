@@ -8,22 +8,12 @@ import pytest
 from sqlalchemy import Engine
 
 from offsetguard.model.notification import Channel
-from offsetguard.model.views import MessageView, NotificationReason
 from offsetguard.store import outbox
 from offsetguard.store.database import writing
+from offsetguard_peers.cases.messages import VIEW
 from offsetguard_peers.command_line import json_lines, run
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
-VIEW = MessageView(
-    team="orders",
-    cluster="demo",
-    rule_id="accumulation",
-    severity="critical",
-    title="order-group is offline",
-    reason=NotificationReason.FIRST,
-    interval_start=NOW,
-    thread_key="thread 1",
-)
 
 
 @pytest.fixture
@@ -51,9 +41,9 @@ def test_what_was_not_accepted_is_listed_with_its_reason(kept: Engine) -> None:
         "channel": "mail",
         "receiver": "orders@example.org",
         "team": "orders",
-        "cluster": "demo",
+        "cluster": "orders-cluster",
         "rule": "accumulation",
-        "title": "order-group is offline",
+        "title": "messages pile up",
         "created_at": NOW.isoformat(),
         "attempts": 1,
         "next_attempt_at": NOW.isoformat(),

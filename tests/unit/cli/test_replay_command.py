@@ -14,14 +14,10 @@ from offsetguard.collect.manifest import Manifest, RequestCounts
 from offsetguard.store import published_intervals
 from offsetguard.tables import GROUP_FACTS
 from offsetguard_peers.command_line import environment_of, json_lines, run
+from offsetguard_peers.configs import one_team_text
 from offsetguard_peers.lake.warehouse import Warehouse, minute, rows_of
 
-CONFIG = """
-clusters: {demo: {name_servers: ['127.0.0.1:9']}, other: {name_servers: ['127.0.0.1:9']}}
-teams: {ops: {mail: [ops@example.com]}}
-default_team: ops
-delivery: {group_interval_ms: 60000}
-"""
+CONFIG = one_team_text(demo="127.0.0.1:9", other="127.0.0.1:9") + "delivery: {group_interval_ms: 60000}\n"
 FAR_BEHIND = {"lag": 20_000, "effective_lag": 20_000, "lag_ms": 600_000}
 CAUGHT_UP = {"lag": 0, "effective_lag": 0, "lag_ms": 0}
 
@@ -69,8 +65,8 @@ def test_findings_the_end_and_messages_are_told_in_their_order(warehouse: Wareho
     assert findings == [(minute(number).isoformat(), number == 1) for number in (1, 2, 3)]
     messages = [one for one in found if one["what"] == "message"]
     assert [(one["receiver"], one["reason"], one["interval_start"]) for one in messages] == [
-        ("ops@example.com", "first", minute(1).isoformat()),
-        ("ops@example.com", "all_resolved", minute(5).isoformat()),
+        ("ops@example.org", "first", minute(1).isoformat()),
+        ("ops@example.org", "all_resolved", minute(5).isoformat()),
     ]
     assert "nothing was sent" in result.stderr
 
@@ -90,15 +86,15 @@ def test_rules_narrow_what_is_shown(warehouse: Warehouse) -> None:
 
 def test_other_limits_can_be_tried_out(warehouse: Warehouse, tmp_path: Path) -> None:
     other = tmp_path / "other.yml"
-    other.write_text(CONFIG.replace("ops@example.com", "new@example.com"))
+    other.write_text(CONFIG.replace("ops@example.org", "new@example.org"))
     found = json_lines(replay(warehouse, "--config", other, "--cluster", "demo"))
-    assert {one["receiver"] for one in found if one["what"] == "message"} == {"new@example.com"}
+    assert {one["receiver"] for one in found if one["what"] == "message"} == {"new@example.org"}
 
 
 def test_people_read_what_changes_and_when(warehouse: Warehouse) -> None:
     shown = replay(warehouse, "--format", "table").stdout.splitlines()
     assert [line.split("  ")[1].strip() for line in shown[:-1] if "billing" in line] == ["opened", "resolved"]
-    assert sum("message" in line and "ops@example.com" in line for line in shown) == 2
+    assert sum("message" in line and "ops@example.org" in line for line in shown) == 2
     assert shown[-1].startswith("6 intervals: 3 findings, 1 incidents opened, 1 resolved, 2 messages")
 
 

@@ -65,17 +65,6 @@ def _keep_producing(cluster: RocketMQCluster) -> None:
         producer_of(cluster).order(topic, WITHOUT_END, rate_per_s=MESSAGES_PER_S, never_give_up=True)
 
 
-ONE_TEAM = """\
-clusters:
-  main:
-    name_servers: ["127.0.0.1:9876"]
-teams:
-  ops:
-    mail: ["ops@example.org"]
-default_team: ops
-"""  # the smallest configuration that tells anybody
-
-
 def demo_config(clusters: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return config/offsetguard.yml as a dictionary, without delivery. `clusters`: as they stand in it."""
     return {
