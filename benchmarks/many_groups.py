@@ -192,23 +192,13 @@ def _frame(opaque: int, code: int, ext_fields: dict[str, str], body: bytes) -> b
 def _running_info(topics: Sequence[str]) -> bytes:
     """Say what a 4.x or 5.x client says that holds all queues of its topics: keys are objects, as fastjson has them."""
     now_ms = time.time_ns() // 1_000_000
+    counts = (
+        *("cachedMsgCount", "cachedMsgMaxOffset", "cachedMsgMinOffset", "cachedMsgSizeInMiB", "commitOffset"),
+        *("transactionMsgCount", "transactionMsgMaxOffset", "transactionMsgMinOffset", "tryUnlockTimes"),
+    )
+    moments = ("lastConsumeTimestamp", "lastLockTimestamp", "lastPullTimestamp")
     held = as_fastjson(
-        {
-            "cachedMsgCount": 0,
-            "cachedMsgMaxOffset": 0,
-            "cachedMsgMinOffset": 0,
-            "cachedMsgSizeInMiB": 0,
-            "commitOffset": 0,
-            "droped": False,
-            "lastConsumeTimestamp": now_ms,
-            "lastLockTimestamp": now_ms,
-            "lastPullTimestamp": now_ms,
-            "locked": False,
-            "transactionMsgCount": 0,
-            "transactionMsgMaxOffset": 0,
-            "transactionMsgMinOffset": 0,
-            "tryUnlockTimes": 0,
-        }
+        dict.fromkeys(counts, 0) | dict.fromkeys(moments, now_ms) | dict.fromkeys(("droped", "locked"), False)
     )
     queues = ",".join(
         f"{as_fastjson({'brokerName': 'broker-a', 'queueId': queue_id, 'topic': topic})}:{held}"
@@ -223,30 +213,19 @@ def _running_info(topics: Sequence[str]) -> bytes:
         "PROP_NAMESERVER_ADDR": "192.0.2.1:9876",
         "PROP_THREADPOOL_CORE_SIZE": "20",
     }
-    rates = {
-        "consumeFailedMsgs": 0,
-        "consumeFailedTPS": 0.0,
-        "consumeOKTPS": 0.0,
-        "consumeRT": 0.0,
-        "pullRT": 0.0,
-        "pullTPS": 0.0,
-    }
+    rates: dict[str, float] = {"consumeFailedMsgs": 0}
+    rates |= dict.fromkeys(("consumeFailedTPS", "consumeOKTPS", "consumeRT", "pullRT", "pullTPS"), 0.0)
     document = {
         "properties": properties,
         "statusTable": dict.fromkeys(topics, rates),
-        "subscriptionSet": [
-            {
-                "topic": topic,
-                "subString": "*",
-                "tagsSet": [],
-                "codeSet": [],
-                "subVersion": now_ms,
-                "expressionType": "TAG",
-            }
-            for topic in topics
-        ],
+        "subscriptionSet": [_subscription(topic, now_ms) for topic in topics],
     }
     return f'{{"mqTable":{{{queues}}},{as_fastjson(document)[1:]}'.encode()
+
+
+def _subscription(topic: str, version: int) -> dict[str, object]:
+    said = {"topic": topic, "subString": "*", "subVersion": version, "classFilterMode": False, "expressionType": "TAG"}
+    return {**said, "tagsSet": [], "codeSet": []}
 
 
 def _heartbeat(groups: dict[str, list[str]]) -> bytes:
@@ -262,18 +241,7 @@ def _heartbeat(groups: dict[str, list[str]]) -> bytes:
                     "messageModel": "CLUSTERING",
                     "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
                     "unitMode": False,
-                    "subscriptionDataSet": [
-                        {
-                            "topic": topic,
-                            "subString": "*",
-                            "tagsSet": [],
-                            "codeSet": [],
-                            "subVersion": version,
-                            "classFilterMode": False,
-                            "expressionType": "TAG",
-                        }
-                        for topic in [*topics, f"%RETRY%{group}"]
-                    ],
+                    "subscriptionDataSet": [_subscription(topic, version) for topic in [*topics, f"%RETRY%{group}"]],
                 }
                 for group, topics in groups.items()
             ],

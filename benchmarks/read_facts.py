@@ -1,8 +1,7 @@
 """Reading published facts without Spark: one group's 7 days, and the newest state of 200,000 queues.
 
 The tables are written once, with as many files as the product has after housekeeping: of each past day a few packed
-files, of today a packed file per hour and the last hour's files as they were published. A second table holds one day
-as it was published, 1,440 files, to show what packing is for.
+files, of today a packed file per hour and the last hour's files as they were published.
 
     .venv/bin/python benchmarks/read_facts.py                      1,000 groups, 10 M rows, 200,000 queues: the aim
     .venv/bin/python benchmarks/read_facts.py --groups 50 --queues 5000 --days 2    a try, no aim
@@ -54,30 +53,20 @@ def main() -> int:
     """Write the tables, read them in rounds, print the figures."""
     parsed = _parser().parse_args()
     with tempfile.TemporaryDirectory(prefix="read_facts_", dir=parsed.folder) as folder:
-        workspaces = [_workspace(Path(folder) / name) for name in ("packed", "as_published")]
-        packed, as_published = workspaces
+        home = Path(folder)
+        workspace = Workspace(home, home / "offsetguard.yml", f"sqlite:///{home / 'offsetguard.db'}")
         intervals = parsed.days * DAY
         _say(f"writing {parsed.groups * intervals:,} rows of group_facts and {parsed.queues:,} of queue_state ...")
-        _write(packed, parsed.groups, _packed(parsed.groups, parsed.days), intervals, parsed.queues)
-        _write(
-            as_published,
-            parsed.groups,
-            [(range(parsed.groups), range(number, number + 1)) for number in range(DAY)],
-            DAY,
-            0,
-        )
+        _write(workspace, parsed.groups, parsed.days, parsed.queues)
         names = iter(np.random.default_rng(7).permutation(parsed.groups))
-        reader = FactReader(packed, open_database(packed.database_url))
-        small_reader = FactReader(as_published, open_database(as_published.database_url))
+        reader = FactReader(workspace, open_database(workspace.database_url))
         span = START, START + timedelta(minutes=intervals)
         newest = Interval(span[1] - timedelta(minutes=1))
-        one_day = START, START + timedelta(days=1)
         cases: dict[str, Callable[[str], pa.Table]] = {
             "week": lambda group: reader.group_history(CLUSTER, group, *span, columns=COLUMNS),
             "week, all columns": lambda group: reader.group_history(CLUSTER, group, *span),
-            "week, pyiceberg scan": lambda group: _scan(packed, group),
+            "week, pyiceberg scan": lambda group: _scan(workspace, group),
             "state": lambda _: reader.interval(QUEUE_STATE, CLUSTER, newest),
-            "one day as published": lambda group: small_reader.group_history(CLUSTER, group, *one_day, columns=COLUMNS),
         }
         seconds: dict[str, list[float]] = {name: [] for name in cases}
         for number in range(parsed.rounds + 1):
@@ -86,16 +75,17 @@ def main() -> int:
                 began = time.perf_counter()
                 rows = read(group)
                 took = (time.perf_counter() - began) * 1e3
-                expected = parsed.queues if name == "state" else DAY if "day" in name else intervals
+                expected = parsed.queues if name == "state" else intervals
                 assert rows.num_rows == expected, (name, rows.num_rows, expected)
                 if number:  # the first round warms
                     seconds[name].append(took)
-        return _report(seconds, [len(_data_files(one)) for one in workspaces])
+        files = (workspace.warehouse_folder / "facts" / "group_facts").rglob("*.parquet")
+        _say(f"data files, as after housekeeping: {sum(1 for _ in files)}")
+    return _report(seconds)
 
 
-def _report(seconds: dict[str, list[float]], files: list[int]) -> int:
+def _report(seconds: dict[str, list[float]]) -> int:
     week = statistics.median(seconds["week"])
-    _say(f"data files: {files[0]} after housekeeping; {files[1]} of the day as published")
     _say(f"{'':<24}{'median ms':>10}{'min ms':>10}{'of week':>10}")
     for name, times in seconds.items():
         median = statistics.median(times)
@@ -124,17 +114,16 @@ def _packed(groups: int, days: int) -> Iterator[Slice]:
     yield from ((every, range(number, number + 1)) for number in range(last, last + 60))
 
 
-def _write(
-    workspace: Workspace, groups: int, files: Iterator[Slice] | list[Slice], intervals: int, queues: int
-) -> None:
+def _write(workspace: Workspace, groups: int, days: int, queues: int) -> None:
     catalog = new_catalog(workspace)
     facts = create_table(catalog, GROUP_FACTS, GROUP_FACTS.row_group_rows)
-    ids = {GROUP_FACTS.name: append(facts, (_group_rows(some, minutes) for some, minutes in files))}
-    if queues:
-        state = create_table(catalog, QUEUE_STATE, QUEUE_STATE.row_group_rows)
-        ids[QUEUE_STATE.name] = append(state, [_queue_rows(queues, intervals)])
+    state = create_table(catalog, QUEUE_STATE, QUEUE_STATE.row_group_rows)
+    ids = {
+        GROUP_FACTS.name: append(facts, (_group_rows(some, minutes) for some, minutes in _packed(groups, days))),
+        QUEUE_STATE.name: append(state, [_queue_rows(queues, days * DAY)]),
+    }
     catalog.close()
-    _publish(open_database(workspace.database_url), intervals, ids)
+    _publish(open_database(workspace.database_url), days * DAY, ids)
 
 
 def _publish(engine: Engine, intervals: int, ids: dict[str, int]) -> None:
@@ -217,14 +206,6 @@ def _scan(workspace: Workspace, group: str) -> pa.Table:
     )
     table = load_table(open_catalog(workspace), GROUP_FACTS)
     return table.scan(row_filter=condition, selected_fields=tuple(COLUMNS)).to_arrow()
-
-
-def _data_files(workspace: Workspace) -> list[Path]:
-    return sorted((workspace.warehouse_folder / "facts" / "group_facts").rglob("*.parquet"))
-
-
-def _workspace(home: Path) -> Workspace:
-    return Workspace(home, home / "offsetguard.yml", f"sqlite:///{home / 'offsetguard.db'}")
 
 
 def _group_name(number: int) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from offsetguard_peers.http_server import HttpPeer, Quiet
-from offsetguard_spark.jars import jar_paths, read_set, set_names
+from offsetguard_spark.jars import jar_paths, read_set
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -47,12 +47,6 @@ def repository(content: bytes) -> Iterator[str]:
     """Serve a Maven repository in which every jar has this content."""
     with HttpPeer(type("Handler", (_Handler,), {"jar": content})) as server:
         yield f"{server.url}maven2"
-
-
-@pytest.mark.parametrize("set_name", set_names())
-def test_every_set_names_its_jars_once(set_name: str) -> None:
-    file_names = [jar.file_name for jar in read_set(set_name)]
-    assert len(file_names) == len(set(file_names)) > 0
 
 
 def test_a_second_run_needs_no_repository_and_a_damaged_jar_is_fetched_again(tmp_path: Path) -> None:
