@@ -103,7 +103,7 @@ def _see(version: str, landing: Path) -> None:
         _see_what_waits(rounds, version)
         admin.configure(full, transactionCheckInterval=3_600_000)
         full.java_properties.update(FULL)
-        full.restart(hard=False)  # it writes the offset of its check first
+        full.restart()  # it writes the offset of its check first
         cluster.wait_until_listed(full)
         _see_transactions_given_up(rounds, cluster)
         _see_the_oldest_dead_letter(rounds, cluster)

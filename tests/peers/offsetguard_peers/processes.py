@@ -131,18 +131,6 @@ class ChildProcess:
         return f"{message}. The end of {self.output}:\n{tail}"
 
 
-def stop_all(processes: Sequence[ChildProcess], *, hard: bool = False) -> None:
-    """Stop several processes at once: the soft signals go out first, so that their shutdowns run side by side."""
-    for each in processes:
-        if each.alive and not hard:
-            each._signal(signal.SIGTERM)
-    deadline = time.monotonic() + PATIENCE_S
-    while not hard and time.monotonic() < deadline and any(each.alive for each in processes):
-        time.sleep(0.05)
-    for each in processes:
-        each.stop(hard=True)
-
-
 @atexit.register
 def _kill_what_is_left() -> None:
     for each in list(_running):

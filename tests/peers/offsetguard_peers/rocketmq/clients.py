@@ -78,10 +78,6 @@ class RunningConsumers:
         """How many messages the listeners accepted so far; of one group, or of all of them."""
         return self._total("consumed", group)
 
-    def failed(self, group: str | None = None) -> int:
-        """How often a listener refused a message so far (each retry counts)."""
-        return self._total("failed", group)
-
     def wait_until_consumed(self, count: int, group: str | None = None, *, timeout_s: float = DONE_WITHIN_S) -> None:
         """Return once at least `count` messages were accepted; TimeoutError with the totals otherwise."""
         self._wait("consumed", count, group, timeout_s)
@@ -175,9 +171,9 @@ class OrderedProgram:
         self.process.write_line(json.dumps({"id": order_id, **order}))
         return order_id
 
-    def answer_to(self, order_id: int, *, timeout_s: float = DONE_WITHIN_S) -> dict[str, Any]:
+    def answer_to(self, order_id: int) -> dict[str, Any]:
         """Wait for the answer to an order; TimeoutError when the program ended, or is too slow."""
-        deadline = time.monotonic() + timeout_s
+        deadline = time.monotonic() + DONE_WITHIN_S
         while time.monotonic() < deadline and self.process.alive:
             for line in self.process.printed().splitlines():
                 if line.startswith('{"event":"answer"'):
@@ -185,7 +181,7 @@ class OrderedProgram:
                     if answer["id"] == order_id:
                         return answer
             time.sleep(0.02)
-        msg = f"{self.process.name}: no answer to order {order_id} within {timeout_s:.0f} s"
+        msg = f"{self.process.name}: no answer to order {order_id} within {DONE_WITHIN_S:.0f} s"
         raise TimeoutError(msg)
 
 
@@ -204,17 +200,13 @@ class Producer(OrderedProgram):
         """Begin to send without waiting; `answer(id)` collects the result."""
         return self.give(**{"topic": topic, "count": count, "body_bytes": 64, **options})
 
-    def answer(self, order_id: int, *, timeout_s: float = DONE_WITHIN_S) -> dict[str, int]:
-        """Wait for an order; messages sent per `broker_name/queue_id`. Raises ProducerRefused."""
-        sent: dict[str, int] = self.whole_answer(order_id, timeout_s=timeout_s)["sent"]
-        return sent
-
-    def whole_answer(self, order_id: int, *, timeout_s: float = DONE_WITHIN_S) -> dict[str, Any]:
-        """Wait for an order: `sent` counts per `broker_name/queue_id`, `ends` are the offsets behind what was sent."""
-        answer = self.answer_to(order_id, timeout_s=timeout_s)
+    def answer(self, order_id: int) -> dict[str, int]:
+        """Wait for an order; the offsets behind what was sent, by `broker_name/queue_id`. Raises ProducerRefused."""
+        answer = self.answer_to(order_id)
         if "error" in answer:
             raise ProducerRefused(answer["error"])
-        return answer
+        ends: dict[str, int] = answer["ends"]
+        return ends
 
 
 _producers: weakref.WeakKeyDictionary[RocketMQCluster, dict[bool, Producer]] = weakref.WeakKeyDictionary()
@@ -238,18 +230,16 @@ def produce(
     body_bytes: int = 64,
     queue_id: int | None = None,
     signed: bool = False,
-) -> dict[str, int]:
-    """Send `count` messages and wait until they can be read; returns how many went to each `broker_name/queue_id`.
+) -> None:
+    """Send `count` messages and wait until they can be read.
 
     `tags`: of all messages, or a list that is gone through again and again. `key`: the same for all, else `key-` and a
     running number. `queue_id`: all go to one queue. Raises ProducerRefused.
     """
     options = {"tags": tags, "key": key, "body_bytes": body_bytes, "queue_id": queue_id}
     producer = producer_of(cluster, signed=signed)
-    answer = producer.whole_answer(producer.order(topic, count, **options))
-    _wait_until_readable(cluster, topic, answer["ends"], signed=signed)
-    sent: dict[str, int] = answer["sent"]
-    return sent
+    ends = producer.answer(producer.order(topic, count, **options))
+    _wait_until_readable(cluster, topic, ends, signed=signed)
 
 
 def produce_held_back(

@@ -21,7 +21,7 @@ from typing import Self
 
 from offsetguard.sources.rocketmq.refusals import BrokerSystemError
 from offsetguard.sources.rocketmq.requests import GetBrokerClusterInfo
-from offsetguard_peers.processes import ChildProcess, ReservedPort, stop_all
+from offsetguard_peers.processes import ChildProcess, ReservedPort
 from offsetguard_peers.rocketmq import security
 from offsetguard_peers.rocketmq.jvm import class_path, java_command, write_logback_files
 from offsetguard_peers.rocketmq.requests import ask, create_account
@@ -146,12 +146,13 @@ class Broker(_Server):
         self.broker_id = broker_id
         self.java_properties = {**BROKER_PROPERTIES, **cluster.process_properties, **cluster.java_properties}
         self._knows_reader = False
-        self.listed_address = self.address
+        host = cluster.advertised_host or cluster.host
+        self.listed_address = f"{host}:{self._reserved.port}"
         self.configure(
             {
                 **BROKER_CONF,
                 **(BROKER_CONF_5 if cluster.version.startswith("5.") else {}),
-                "brokerIP1": cluster.host,
+                "brokerIP1": host,
                 "brokerIP2": cluster.host,
                 "brokerClusterName": cluster.name,
                 "brokerName": name,
@@ -199,15 +200,6 @@ class Broker(_Server):
             "storePathEpochFile": str(self.store / "epochFileCheckpoint"),
         }
 
-    def advertise(self, host: str) -> None:
-        """Register with the name servers under another host than the one where it listens, from the next start on.
-
-        Others can then use the broker through an address map only; slaves of it copy messages, but no topics, groups
-        and offsets.
-        """
-        self.configure({"brokerIP1": host})
-        self.listed_address = f"{host}:{self._reserved.port}"
-
     def start(self, *, wait: bool = True) -> None:
         """Start the process; with `wait` return when it serves. PeerNotStarted with its last output otherwise."""
         main_class, conf = "org.apache.rocketmq.broker.BrokerStartup", self.folder / "broker.conf"
@@ -234,12 +226,9 @@ class Broker(_Server):
             super().kill()
             self._cluster.wait_until_listed(self, listed=False)
 
-    def restart(self, *, hard: bool = True) -> None:
-        """Kill (or stop softly) and start again on the same port and store; returns when it serves."""
-        if hard:
-            self.kill()
-        else:
-            self.stop()
+    def restart(self) -> None:
+        """Stop and start again on the same port and store; returns when it serves."""
+        self.stop()
         self.start()
 
 
@@ -273,7 +262,8 @@ class RocketMQCluster:
         `folder`: where all files go, kept afterwards (default: a temporary one, deleted). `broker_conf` and
         `java_properties` apply to all brokers. `acl`: access control with the accounts of `security.py`. `tls`: name
         servers and brokers refuse plain connections (`ca_file` is whom to trust). `advertised_host`: what all brokers
-        tell the name servers, e.g. 192.0.2.10, an address that nobody has (see Broker.advertise). `host`: the IP
+        tell the name servers instead of `host`: others can use them through an address map only, and slaves copy
+        messages, but no topics, groups and offsets. `host`: the IP
         address of this machine where all of it is reached (it listens on all of them). `ports`: of `namesrv`,
         `broker-a-0`, `broker-a-1`, `proxy-grpc`, `proxy-remoting`, ..., where they shall not be any that are free.
         `controller` (5.x): the name server elects a master anew when one dies; brokers keep the names of their start,
@@ -285,6 +275,7 @@ class RocketMQCluster:
         self.version = version
         self.acl = acl
         self.controller = controller
+        self.advertised_host = advertised_host
         self.host = host
         self.ports = dict(ports or {})
         self.broker_conf = {**(security.broker_conf(version) if acl else {}), **(broker_conf or {})}
@@ -299,9 +290,6 @@ class RocketMQCluster:
         self.namesrvs = [NameServer(self, f"namesrv-{number}" if number else "namesrv") for number in range(namesrvs)]
         names = [f"broker-{chr(ord('a') + index)}" for index in range(masters)]
         self.brokers = [Broker(self, name, broker_id) for broker_id in range(slaves + 1) for name in names]
-        if advertised_host is not None:
-            for broker in self.brokers:
-                broker.advertise(advertised_host)
 
     @property
     def home(self) -> Path:
@@ -401,7 +389,8 @@ class RocketMQCluster:
 
     def stop(self) -> None:
         """Kill all processes, give the ports back and delete a temporary folder. Nothing is left, on any path."""
-        stop_all(self.processes, hard=True)
+        for process in self.processes:
+            process.stop(hard=True)
         self.processes.clear()
         for broker in self.brokers:
             broker.release()

@@ -49,14 +49,7 @@ def commit_beyond_end(cluster: RocketMQCluster, group: str, topic: str, *, by: i
         admin.commit(group, topic, queue_id, end + by, broker=broker)
 
 
-def stage_overtaken_by_retention(
-    cluster: RocketMQCluster,
-    group: str,
-    topic: str,
-    *,
-    queues: int = 4,
-    by: Literal["restart", "retention"] = "restart",
-) -> None:
+def stage_overtaken_by_retention(cluster: RocketMQCluster, group: str, topic: str, *, queues: int = 4) -> None:
     """Let a group commit early offsets, write on, and delete the messages that it has not read yet."""
     admin = Admin(cluster)
     admin.create_topic(topic, queues=queues)
@@ -64,7 +57,7 @@ def stage_overtaken_by_retention(
     commit_at_end(cluster, group, topic)
     for broker, queue_id in admin.queues(topic):
         wait_until_saved(broker, group, topic, queue_id, admin.max_offset(topic, queue_id, broker=broker))
-    move_min_offset_past_end(cluster, topic, by=by)
+    move_min_offset_past_end(cluster, topic)
 
 
 def move_min_offset_past_end(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Self
 
-from offsetguard_peers.processes import ChildProcess, ReservedPort, stop_all
+from offsetguard_peers.processes import ChildProcess, ReservedPort
 from offsetguard_spark.class_archive import spark_home
 
 PATIENCE_S = 300.0
@@ -50,7 +50,8 @@ class StandaloneSpark:
         return self
 
     def __exit__(self, *_: object) -> None:
-        stop_all(self._processes)
+        for process in self._processes:
+            process.stop(hard=True)
         self._port.release()
 
     def _start(self, name: str, arguments: list[str]) -> None:

@@ -393,7 +393,7 @@ OF_BROKERS = (
         "slave killed", lambda on: on.cluster.broker(broker_id=1).kill(), _named("broker_unreachable"), lasts_s=150.0
     ),
     Cause("master killed", lambda on: on.cluster.broker().kill(), _named("broker_unreachable"), lasts_s=150.0),
-    Cause("master restarted", lambda on: on.cluster.broker().restart(hard=False), lasts_s=100.0),
+    Cause("master restarted", lambda on: on.cluster.broker().restart(), lasts_s=100.0),
 )
 # a broker deletes the oldest messages of all topics: true of every group that did not read them, whatever kept it
 RETENTION = _named("retention overtakes", "offsets cannot be written")

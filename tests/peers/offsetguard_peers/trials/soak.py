@@ -347,7 +347,7 @@ class Soak:
     def restart_a_broker(self) -> None:
         """Stop the master, or its slave, softly and start it again."""
         with self._no_restart:
-            self._random.choice(self._cluster.brokers).restart(hard=False)
+            self._random.choice(self._cluster.brokers).restart()
 
     def _pods_of(self, deployment: str) -> list[str]:
         return sorted(name for name in self._pods if name.startswith(deployment))

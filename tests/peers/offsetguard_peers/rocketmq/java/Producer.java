@@ -56,22 +56,21 @@ public final class Producer {
     private static void answer(DefaultMQProducer producer, JSONObject order) {
         try {
             Map<String, Long> ends = new TreeMap<>();
-            Map<String, Integer> sent = send(producer, order, ends);
-            Consumers.print("answer", "producer", "id", order.get("id"), "sent", sent, "ends", ends);
+            send(producer, order, ends);
+            Consumers.print("answer", "producer", "id", order.get("id"), "ends", ends);
         } catch (Exception error) {
             Consumers.print("answer", "producer", "id", order.get("id"), "error", error.toString());
         }
     }
 
-    /** Send `count` messages; the answer counts them per `broker_name/queue_id`, `ends` are the offsets behind them. */
-    private static Map<String, Integer> send(DefaultMQProducer producer, JSONObject order, Map<String, Long> ends)
+    /** Send `count` messages; `ends` gets the offsets behind them, by `broker_name/queue_id`. */
+    private static void send(DefaultMQProducer producer, JSONObject order, Map<String, Long> ends)
         throws Exception {
         int count = order.getIntValue("count");
         double ratePerS = order.getDoubleValue("rate_per_s");
         byte[] body = new byte[order.getIntValue("body_bytes")];
         java.util.Arrays.fill(body, (byte) 'x');
         long started = System.nanoTime();
-        Map<String, Integer> sent = new TreeMap<>();
         for (int index = 0; index < count; index++) {
             if (ratePerS > 0) {
                 long dueMs = (long) (index * 1000 / ratePerS) - (System.nanoTime() - started) / 1_000_000;
@@ -90,10 +89,8 @@ public final class Producer {
             SendResult result = sendForSure(producer, order, message);
             MessageQueue queue = result.getMessageQueue();
             String name = queue.getBrokerName() + "/" + queue.getQueueId();
-            sent.merge(name, 1, Integer::sum);
             ends.merge(name, result.getQueueOffset() + 1, Math::max);
         }
-        return sent;
     }
 
     /**
