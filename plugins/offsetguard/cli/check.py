@@ -50,7 +50,7 @@ from offsetguard.model.errors import BundleError
 from offsetguard.model.intervals import Interval, zone_of
 from offsetguard.sources.bundle.layout import BROKERS_LOG_TIME_ZONE, LOGS, broker_of
 from offsetguard.sources.bundle.log_excerpts import LogFolder, find_log_folders
-from offsetguard.sources.bundle.log_replay import moment_of
+from offsetguard.sources.bundle.log_replay import log_source, moment_of
 from offsetguard.sources.rocketmq.header import Credentials
 from offsetguard.tables import GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS
 
@@ -207,19 +207,13 @@ def sources_of_folders(folders: Sequence[LogFolder]) -> tuple[LogSource, ...]:
 def _source(folder: LogFolder) -> LogSource:
     kind, _, name = folder.place.partition("/")
     broker = broker_of(name) if kind == LOGS else None
-    files = f"{glob.escape(str(folder.folder))}/{folder.pattern}"
-    return LogSource.model_construct(  # not a user's entry: the folder may have any path and the broker any name
-        name=name,
-        files=[files],
-        broker_name=broker[0] if broker else None,
-        broker_id=broker[1] if broker else 0,
-        time_zone=BROKERS_LOG_TIME_ZONE if broker else _zone_of_client(files),
-    )
+    zone = BROKERS_LOG_TIME_ZONE if broker else _zone_of_client(folder)
+    return log_source(name, folder.folder, folder.pattern, zone, broker)
 
 
-def _zone_of_client(pattern: str) -> str:
+def _zone_of_client(folder: LogFolder) -> str:
     """Return the offset between the last stamp of the newest file and the time at which it was written."""
-    files = sorted(map(Path, glob.glob(pattern)), key=lambda file: file.stat().st_mtime)  # noqa: PTH207 as tailing
+    files = sorted(folder.folder.glob(folder.pattern), key=lambda file: file.stat().st_mtime)
     for file in reversed(files):
         stamps = _STAMP.findall(_end_of(file, _STAMP_BYTES))
         told = moment_of(stamps[-1], UTC) if stamps else None

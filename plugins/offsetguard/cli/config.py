@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import click
 
 from offsetguard.cli.output import json_line
-from offsetguard.cli.parameters import credentials_from, format_option
+from offsetguard.cli.parameters import client_of, credentials_from, format_option
 from offsetguard.collect.name_servers import unmatched_addresses
-from offsetguard.config import RECEIVER_LISTS, Cluster, EffectivePolicy
+from offsetguard.config import RECEIVER_LISTS, EffectivePolicy
 from offsetguard.config.checks import check_file, groups_not_seen
 from offsetguard.config.file import ConfigFile, ConfigProblems, Problem, read_config_file
 from offsetguard.config.routes import MATCHED_BY
@@ -37,47 +38,41 @@ from offsetguard.sources.rocketmq.requests import (
 
 @dataclass(frozen=True, slots=True)
 class LiveGroups:
-    """The consumer groups of a cluster, as far as it could be seen."""
+    """The consumer groups of a cluster, as far as it could be seen, and what of the file it does not bear out."""
 
-    consumer_groups: frozenset[str] = frozenset()
-    silent_name_servers: Mapping[int, str] = field(default_factory=dict)  # position in the configuration -> why
-    unseen_brokers: tuple[str, ...] = ()  # those that did not answer, and why
-    name_server_answered: bool = False
-    unmatched_addresses: tuple[str, ...] = ()  # in `address_map`, and listed by no name server
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether a group that is not here does not exist."""
-        return self.name_server_answered and not self.unseen_brokers
+    consumer_groups: frozenset[str]
+    problems: Sequence[Problem]
+    is_complete: bool  # a group that is not here does not exist
 
 
-async def find_consumer_groups(cluster: Cluster, credentials: Credentials | None = None) -> LiveGroups:
+async def _look_at(file: ConfigFile, name: str, credentials: Credentials | None) -> LiveGroups:
     """Ask all name servers for the masters, and those for their configured and their committing groups."""
-    async with RocketMQClient(cluster.request_timeout_ms, credentials, tls=cluster.tls) as client:
-        asked = [client.call(address, GetBrokerClusterInfo()) for address in cluster.name_servers]
-        answers = await asyncio.gather(*asked, return_exceptions=True)
-        silent: dict[int, str] = {}
-        addresses: dict[str, str | None] = {}  # broker name -> address of its master
-        listed: set[str] = set()
-        for position, answer in enumerate(answers):
+    cluster, where = file.config.clusters[name], ("clusters", name)
+    problems: list[Problem] = []
+    addresses: dict[str, str | None] = {}  # broker name -> address of its master
+    listed: set[str] = set()
+    groups: set[str] = set()
+    async with client_of(cluster, credentials) as client:
+        asked = [client.call_many(address, [GetBrokerClusterInfo()]) for address in cluster.name_servers]
+        for position, (answer,) in enumerate(await asyncio.gather(*asked)):
             if isinstance(answer, RocketMQError):
-                silent[position] = str(answer)
-            elif isinstance(answer, BaseException):
-                raise answer
+                problems.append(file.problem((*where, "name_servers", position), f"does not answer: {answer}"))
             else:
                 addresses.update((broker.broker_name, broker.master_address) for broker in answer.brokers)
-                listed.update(*(broker.addresses.values() for broker in answer.brokers))
-        unseen = [f"{name}: no master is registered" for name, address in addresses.items() if address is None]
-        groups: set[str] = set()
+                listed.update(answer.labels())
+        answered = len(problems) < len(cluster.name_servers)
+        unseen = [f"{broker}: no master is registered" for broker, address in addresses.items() if address is None]
         masters = [cluster.address_map.get(at, at) for at in addresses.values() if at is not None]
         for found in await asyncio.gather(*(_groups_of(client, at) for at in masters)):
             if isinstance(found, RocketMQError):
                 unseen.append(str(found))
             else:
                 groups |= found
-        answered = len(silent) < len(cluster.name_servers)
-        unmatched = unmatched_addresses(cluster, listed) if answered else ()
-        return LiveGroups(frozenset(groups), silent, tuple(unseen), answered, tuple(unmatched))
+    problems += (file.problem(where, f"could not be seen whole: {reason}") for reason in unseen)
+    for address in unmatched_addresses(cluster, listed) if answered else ():
+        what = "no name server lists a broker under this address; correct or remove the entry"
+        problems.append(file.problem((*where, "address_map", address), what))
+    return LiveGroups(frozenset(groups), problems, answered and not unseen)
 
 
 async def _groups_of(client: RocketMQClient, master: str) -> set[str] | RocketMQError:
@@ -148,7 +143,8 @@ def _check(path: Path, *, live: bool) -> tuple[list[Line], int]:
     seen = asyncio.run(_look(file)) if live else {}
     checked = check_file(file, {*RULES, DAILY_REPORT}, datetime.now(UTC))
     whole = {name: groups.consumer_groups for name, groups in seen.items() if groups.is_complete}
-    problems = [*checked.problems, *_unanswered(file, seen), *groups_not_seen(file, whole)]
+    live_problems = chain.from_iterable(groups.problems for groups in seen.values())
+    problems = [*checked.problems, *live_problems, *groups_not_seen(file, whole)]
     notes = (_problem_line(note, "note") for note in checked.notes)
     lines = [*_understood(file, seen), *notes, *map(_problem_line, problems)]
     if not all(groups.is_complete for groups in seen.values()):
@@ -157,10 +153,9 @@ def _check(path: Path, *, live: bool) -> tuple[list[Line], int]:
 
 
 async def _look(file: ConfigFile) -> dict[str, LiveGroups]:
-    clusters = file.config.clusters
     credentials = credentials_from()
-    found = await asyncio.gather(*(find_consumer_groups(cluster, credentials) for cluster in clusters.values()))
-    return dict(zip(clusters, found, strict=True))
+    found = await asyncio.gather(*(_look_at(file, name, credentials) for name in file.config.clusters))
+    return dict(zip(file.config.clusters, found, strict=True))
 
 
 def _understood(file: ConfigFile, seen: Mapping[str, LiveGroups]) -> Iterator[Line]:
@@ -183,17 +178,6 @@ def _understood(file: ConfigFile, seen: Mapping[str, LiveGroups]) -> Iterator[Li
         yield {"kind": "route", "line": file.document.line(("routes", position)), **matched_by, "sets": sets}
     yield {"kind": "delivery", **config.delivery.model_dump()}
     yield {"kind": "judgement", **config.judgement.model_dump()}
-
-
-def _unanswered(file: ConfigFile, seen: Mapping[str, LiveGroups]) -> Iterator[Problem]:
-    for name, live in seen.items():
-        for position, reason in live.silent_name_servers.items():
-            yield file.problem(("clusters", name, "name_servers", position), f"does not answer: {reason}")
-        for reason in live.unseen_brokers:
-            yield file.problem(("clusters", name), f"could not be seen whole: {reason}")
-        for address in live.unmatched_addresses:
-            what = "no name server lists a broker under this address; correct or remove the entry"
-            yield file.problem(("clusters", name, "address_map", address), what)
 
 
 def _problem_line(problem: Problem, kind: str = "problem") -> Line:

@@ -23,7 +23,7 @@ from offsetguard.config.file import load_config
 from offsetguard.model.errors import ConfigError, RocketMQError
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.header import Credentials
-from offsetguard.sources.rocketmq.requests import GetBrokerClusterInfo
+from offsetguard.sources.rocketmq.requests import GetBrokerClusterInfo, Request
 
 Command = TypeVar("Command", bound="Callable[..., Any] | click.Command")  # as click has it
 T = TypeVar("T")
@@ -212,11 +212,21 @@ def credentials_from(environment: Mapping[str, str] = os.environ) -> Credentials
 
 async def replica_labels(client: RocketMQClient, name_servers: Sequence[str], tell: Callable[[str], None]) -> list[str]:
     """Return the label of every replica that a name server lists; none when no name server answers, which is told."""
-    for address in name_servers:
+    try:
+        return list((await first_answer(client, name_servers, GetBrokerClusterInfo(), tell)).labels().values())
+    except RocketMQError as error:
+        tell(str(error))
+        return []
+
+
+async def first_answer(
+    client: RocketMQClient, name_servers: Sequence[str], request: Request[T], tell: Callable[[str], None]
+) -> T:
+    """Return what the first name server answers that does; raises what the last one fails with."""
+    *others, last = name_servers
+    for address in others:
         try:
-            info = await client.call(address, GetBrokerClusterInfo())
+            return await client.call(address, request)
         except RocketMQError as error:
             tell(str(error))
-            continue
-        return [f"{one.broker_name}-{broker_id}" for one in info.brokers for broker_id in one.addresses]
-    return []
+    return await client.call(last, request)

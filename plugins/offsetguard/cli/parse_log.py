@@ -104,8 +104,7 @@ def _events(file: str, zone: tzinfo, patterns: Sequence[Pattern], counts: Counte
 
 def _pieces(file: str) -> Iterator[bytes]:
     with LogStream(file, sys.stdin.buffer if file == STANDARD_INPUT else None) as stream:
-        while piece := stream.read(_PIECE_BYTES):
-            yield piece
+        yield from iter(lambda: stream.read(_PIECE_BYTES), b"")
 
 
 def _as_json(file: str, event: LogEvent) -> str:

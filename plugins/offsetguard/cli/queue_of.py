@@ -16,7 +16,14 @@ import click
 
 from offsetguard.cli.check import SamplingPlan, take_samples
 from offsetguard.cli.output import finding_document, progress, show, shown
-from offsetguard.cli.parameters import DURATION, chosen_cluster, client_of, credentials_from, format_option
+from offsetguard.cli.parameters import (
+    DURATION,
+    chosen_cluster,
+    client_of,
+    credentials_from,
+    first_answer,
+    format_option,
+)
 from offsetguard.config import Cluster
 from offsetguard.config.configuration import asking_everything
 from offsetguard.facts.interval import IntervalFacts
@@ -29,7 +36,6 @@ from offsetguard.model.offsets import MessageQueue, QueueOffsets, offsets_of
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.requests import GetRouteInfoByTopic, GetTopicStatsInfo
 from offsetguard.sources.rocketmq.routes import (
-    TopicRoute,
     java_hash_code,
     position_of,
     queues_of_brokers,
@@ -268,7 +274,7 @@ async def _look_up(plan: SamplingPlan, consumer_group: str | None, topics: Seque
 
 async def _look_up_topic(client: RocketMQClient, cluster: Cluster, topic: str) -> KeyLookup:
     try:
-        route = await _route(client, cluster, topic)
+        route = await first_answer(client, cluster.name_servers, GetRouteInfoByTopic(topic), progress(shown=False))
         queues = queues_to_write(topic, route)
     except (RocketMQError, ValueError) as error:
         return KeyLookup(error=f"field topic: {error}")
@@ -288,16 +294,6 @@ async def _look_up_topic(client: RocketMQClient, cluster: Cluster, topic: str) -
             continue
         ends |= {queue: (end.min_offset, end.max_offset) for queue, end in stats.queues.items()}
     return KeyLookup(queues, broker=brokers, ends=ends)
-
-
-async def _route(client: RocketMQClient, cluster: Cluster, topic: str) -> TopicRoute:
-    failure: RocketMQError | None = None
-    for address in cluster.name_servers:
-        try:
-            return await client.call(address, GetRouteInfoByTopic(topic))
-        except RocketMQError as error:
-            failure = error
-    raise failure or ValueError("no name server is configured")
 
 
 async def _look_at_group(plan: SamplingPlan, consumer_group: str) -> GroupStanding:

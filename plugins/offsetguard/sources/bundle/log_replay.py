@@ -44,7 +44,7 @@ def _broker_sources(bundle: Bundle) -> Iterator[LogSource]:
         if broker is None:
             bundle.notes.append(f"{folder}: is not named <broker name>-<broker id>; its logs are left out")
             continue
-        yield _source(folder, "*.log", bundle.meta.log_time_zone, broker)
+        yield log_source(folder.name, folder, "*.log", bundle.meta.log_time_zone, broker)
 
 
 def _client_sources(bundle: Bundle) -> Iterator[LogSource]:
@@ -52,13 +52,13 @@ def _client_sources(bundle: Bundle) -> Iterator[LogSource]:
         file = folder / "rocketmq_client.log"
         if file.is_file():
             zone = bundle.meta.client_log_time_zone or time_zone_of(bundle, file)
-            yield _source(folder, file.name, zone, None)
+            yield log_source(folder.name, folder, file.name, zone, None)
 
 
-def _source(folder: Path, files: str, time_zone: str, broker: tuple[str, int] | None) -> LogSource:
+def log_source(name: str, folder: Path, files: str, time_zone: str, broker: tuple[str, int] | None) -> LogSource:
     """Make a source without checking it as a user's entry: the folder may have any path and the broker any name."""
     return LogSource.model_construct(
-        name=folder.name,
+        name=name,
         files=[f"{glob.escape(str(folder))}/{files}"],
         broker_name=broker[0] if broker else None,
         broker_id=broker[1] if broker else 0,
