@@ -14,8 +14,10 @@ from offsetguard.decide.incidents.timing import (
     NEVER_NOTIFIED,
     Candidate,
     Decision,
+    LastSent,
     Timing,
     after_silence,
+    decide,
     decide_in_time,
 )
 from offsetguard.model.intervals import Interval
@@ -25,7 +27,7 @@ from offsetguard.model.views import NotificationReason
 from offsetguard_peers.cases.running import for_each
 
 START = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 CASES = yaml.safe_load((Path(__file__).parent / "timings.yml").read_text(encoding="utf-8"))
 OF_THE_AUDIENCE = {"escalated", "receiver_removed"}  # decided before or after the spans: tests/unit/pipeline
 
@@ -56,6 +58,33 @@ def test_a_case_is_decided_as_it_says(case: dict[str, Any]) -> None:
 
 def test_every_reason_has_a_case() -> None:
     assert {case["expect"] for case in CASES} | OF_THE_AUDIENCE == {reason.value for reason in NotificationReason}
+
+
+ids = st.frozensets(st.sampled_from("abcd"))
+last_sents = st.none() | st.builds(
+    LastSent, at=st.integers(0, 200).map(lambda minutes: START - minutes * MINUTE), firing=ids, resolved=ids
+)
+
+
+@given(last=last_sents, firing=ids, resolved=ids, wanted=st.booleans())
+def test_without_spans_it_sends_exactly_when_alertmanager_would(
+    last: LastSent | None, firing: frozenset[str], resolved: frozenset[str], *, wanted: bool
+) -> None:
+    def needs_update() -> bool:
+        """Say it line by line as notify/dedup_stage.go does."""
+        if last is None:
+            return len(firing) > 0
+        if not firing.issubset(last.firing):
+            return True
+        if len(firing) == 0:
+            return len(last.firing) > 0
+        if wanted and not resolved.issubset(last.resolved):
+            return True
+        return last.at < START - HOUR
+
+    told = {"firing": firing, "resolved": resolved, "send_resolved": wanted}
+    decision = decide(now=START, last_sent=last, repeat_interval_ms=3_600_000, **told)
+    assert decision.send is needs_update()
 
 
 minutes = st.integers(0, 12)
