@@ -20,7 +20,7 @@ from offsetguard.decide.incidents.timing import LastSent, decide
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.facts.time_lag import CurvePlace, producer_curve, time_lags
 from offsetguard.judge.explained import GivenQueue, GivenSample, explain_queues
-from offsetguard.judge.windows.rules import QueueContext
+from offsetguard.judge.windows.figures import QueueContext
 
 EXIT_WRONG_INPUT = 1
 MESSAGE_MODELS = ("clustering", "broadcasting")

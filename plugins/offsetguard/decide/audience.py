@@ -51,8 +51,8 @@ class Audience:
 
     def __init__(self, config: Config, given: Circumstances, open_incidents: Iterable[Incident]) -> None:
         """`open_incidents`: all of the cluster; those of severity INFO go to nobody."""
-        self._config = config
-        self._given = given
+        self.config = config
+        self.given = given
         sent = [incident for incident in open_incidents if incident.evidence.severity.is_sent]
         unnotified = {one.incident_id for one in sent if can_mute(one) and self._is_unnotified(one)}
         self._inhibitors = Inhibitors(one for one in sent if one.incident_id not in unnotified)
@@ -67,12 +67,12 @@ class Audience:
     def team_of(self, incident: Incident) -> str:
         """Return the team that an incident belongs to."""
         group = incident.subject.consumer_group
-        return self._config.default_team if group is None else self._config.policy(incident.subject.cluster, group).team
+        return self.config.default_team if group is None else self.config.policy(incident.subject.cluster, group).team
 
     def route_of(self, team: str, incident: Incident) -> Route:
         """Return how a team is notified of an incident."""
         subject = incident.subject
-        return self._config.route(
+        return self.config.route(
             team,
             subject.cluster,
             rule_id=subject.rule_id,
@@ -85,7 +85,7 @@ class Audience:
         return self._mute_from_above(incident, before) or self._mute_by_people(incident, route)
 
     def _mute_by_people(self, incident: Incident, route: Route) -> Mute | None:
-        given, hours = self._given, route.quiet_hours
+        given, hours = self.given, route.quiet_hours
         return (
             maintenance_mute(incident, route.maintenance, given.interval.start)
             or silence_mute(incident, given.silences, given.now)
@@ -135,7 +135,7 @@ class Audience:
 
     def _acknowledgement(self, incident: Incident, key: NotificationKey) -> Mute | None:
         """Return the mute of an acknowledgement; it ends when the incident is worse than last notified."""
-        acknowledgement = self._given.acknowledged.get(incident.incident_id)
+        acknowledgement = self.given.acknowledged.get(incident.incident_id)
         if acknowledgement is None:
             return None
         known = self._known(incident, key)
@@ -160,7 +160,7 @@ class Audience:
             level=incident.escalation_level,
             repeats=max(known.repeats for known in reached),
             first_notified_at=min(known.first_notified_at for known in reached),
-            interval=self._given.interval,
+            interval=self.given.interval,
         )
         if level == incident.escalation_level:
             return incident
@@ -186,10 +186,10 @@ class Audience:
 
     def _known(self, incident: Incident, key: NotificationKey) -> NotifiedIncident | None:
         """Return how a receiver knows an incident; None: it does not."""
-        return self._given.notified.get(key, NEVER_NOTIFIED).firing.get(incident.incident_id)
+        return self.given.notified.get(key, NEVER_NOTIFIED).firing.get(incident.incident_id)
 
     def _muted_before(self, incident: Incident, own: Iterable[NotificationKey]) -> MuteReason | None:
-        known = (self._given.notified.get(key, NEVER_NOTIFIED).muted.get(incident.incident_id) for key in own)
+        known = (self.given.notified.get(key, NEVER_NOTIFIED).muted.get(incident.incident_id) for key in own)
         return next((reason for reason in known if reason is not None), None)
 
     def _keep_history(self, incident: Incident, mute: Mute | None, before: MuteReason | None) -> None:
@@ -199,7 +199,7 @@ class Audience:
             self._happened(incident, EventKind.UNMUTED, "nothing mutes it any more")
 
     def _happened(self, incident: Incident, kind: EventKind, text: str) -> None:
-        self.history.append(IncidentEvent(incident.incident_id, self._given.interval.start, kind, text))
+        self.history.append(IncidentEvent(incident.incident_id, self.given.interval.start, kind, text))
 
 
 def _keys(team: str, incident: Incident, route: Route) -> list[NotificationKey]:

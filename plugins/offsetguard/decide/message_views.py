@@ -16,7 +16,7 @@ from offsetguard.catalogue import Catalogue, Sentence, catalogue
 from offsetguard.catalogue.text import Locale
 from offsetguard.config import Config
 from offsetguard.config.routes import Route
-from offsetguard.decide.audience import Audience, Circumstances, Routed
+from offsetguard.decide.audience import Audience, Routed
 from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.decide.outlooks import Outlooks
 from offsetguard.judge.evidence.lookups import SILENT_AT_ZERO
@@ -265,10 +265,8 @@ class KnownIncidents:
 class Writer:
     """Writes the views of one interval; receivers of one team mostly read the same one."""
 
-    def __init__(self, config: Config, given: Circumstances, audience: Audience, incidents: KnownIncidents) -> None:
+    def __init__(self, audience: Audience, incidents: KnownIncidents) -> None:
         """`incidents`: for what ended."""
-        self._config = config
-        self._given = given
         self._audience = audience
         self._incidents = incidents
         self._written: dict[tuple[object, ...], MessageView] = {}
@@ -286,9 +284,9 @@ class Writer:
             firing=[one.incident for one in notification.shown],
             resolved=endings,
             reason=notification.reason,
-            interval_start=self._given.interval.start,
+            interval_start=self._audience.given.interval.start,
             thread_key=notification.thread_key,
-            config=self._config,
+            config=self._audience.config,
             context=self._context(notification, [one for one, _ in endings], outlooks, late=late),
         )
 
@@ -296,7 +294,7 @@ class Writer:
         self, notification: Notification, ended: Sequence[Incident], outlooks: Outlooks | None, *, late: bool
     ) -> MessageContext:
         ids = [one.incident.incident_id for one in notification.shown]
-        muted_by, acknowledged = self._audience.muted_by, self._given.acknowledged
+        muted_by, acknowledged = self._audience.muted_by, self._audience.given.acknowledged
         mutes = {one.incident_id: self._audience.mute_of(one, notification.route) for one in ended if one.is_over}
         from_teams = {one.escalated_from for one in notification.shown}
         return MessageContext(

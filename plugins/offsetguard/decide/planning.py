@@ -99,9 +99,9 @@ def plan(
     )
     audience = Audience(config, given, all_open)
     incidents = KnownIncidents(session, (*all_open, *resolved))
-    planner = _Planner(config, given, audience, incidents)
+    planner = _Planner(audience, incidents)
     decisions = tuple(planner.decide(key) for key in sorted({*audience.routed, *given.notified}))
-    writer = Writer(config, given, audience, incidents)
+    writer = Writer(audience, incidents)
     sent = [(one.key, one.notification) for one in decisions if one.notification is not None]
     views = [(key, notification, writer.view(notification, outlooks=outlooks, late=late)) for key, notification in sent]
     return Plan(
@@ -116,12 +116,11 @@ def plan(
 class _Planner:
     """Decides for one receiver after the other, and notes what each then knows."""
 
-    def __init__(self, config: Config, given: Circumstances, audience: Audience, incidents: KnownIncidents) -> None:
-        self._config = config
-        self._given = given
+    def __init__(self, audience: Audience, incidents: KnownIncidents) -> None:
+        self._given = audience.given
         self._audience = audience
         self._incidents = incidents
-        self._receivers = _receivers(config)
+        self._receivers = _receivers(audience.config)
         self.notified: dict[NotificationKey, Notified] = {}  # after this interval
 
     def decide(self, key: NotificationKey) -> GroupDecision:
@@ -175,7 +174,7 @@ class _Planner:
         group = key.group
 
         def route_of(team: str) -> Route:
-            return self._config.route(
+            return self._audience.config.route(
                 team,
                 group.cluster,
                 rule_id=group.rule_id,

@@ -11,8 +11,8 @@ from itertools import groupby
 from offsetguard.config import WindowPolicy
 from offsetguard.facts.duckdb_engine import windows_of
 from offsetguard.facts.time_lag import CurvePlace, TimeLag, producer_curve, time_lags
-from offsetguard.judge.windows.rules import QueueContext
-from offsetguard.judge.windows.windows import GivenWindow, judge_windows
+from offsetguard.judge.windows.figures import QueueContext, WindowFigures
+from offsetguard.judge.windows.windows import judge_windows
 from offsetguard.model.offsets import QueueOffsets, epoch_ms
 from offsetguard.model.verdicts import QueueVerdict
 from offsetguard.tables.queue_state import QueueState, Sample
@@ -67,7 +67,7 @@ def explain_queues(given: Sequence[GivenQueue]) -> list[QueueVerdict]:
     ages = time_lags([_oldest(one, state) for one, state in zip(given, states, strict=True)])
     return judge_windows(
         [
-            GivenWindow(state, replace(one.context, lag_ms=_lag_ms(state, age, one)), one.policy, _moment(one.now_ms))
+            WindowFigures(state, replace(one.context, lag_ms=_lag_ms(state, age, one)), one.policy, _moment(one.now_ms))
             for one, state, age in zip(given, states, ages, strict=True)
         ]
     )

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from offsetguard.config import WindowPolicy
 from offsetguard.facts.time_lag import CurvePlace, time_lags
+from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention
 from offsetguard.model.offsets import QueueOffsets, epoch_ms
 from offsetguard.tables.queue_state import Point, QueueState, curve
 
@@ -37,17 +38,33 @@ class Ages(NamedTuple):
 _NOT_ASKED = Ages()
 
 
+@dataclass(frozen=True, slots=True)
+class QueueContext:
+    """What is known of the queue besides its samples; None = unknown."""
+
+    online_client_count: int | None = None
+    message_model: str | None = None  # clustering or broadcasting, in any case
+    subscribed: bool | None = None  # whether a client subscribes to the topic
+    consumption: str | None = None  # classic or pop
+    lag_ms: int | None = None  # age of the oldest unconsumed message, where it is known better than by the window
+    group_committed: bool | None = None  # POP: whether anything of the group's other queues was handed out
+    retention: BrokerRetention | None = None  # what the queue's broker will delete
+    tiered: bool = False  # what it deletes can still be read
+
+    @property
+    def broadcasting(self) -> bool:
+        """Whether clients keep the offsets."""
+        return (self.message_model or "").casefold() == "broadcasting"
+
+
 @dataclass(frozen=True)
 class WindowFigures:
-    """What the window says as of `now`. `known_lag_ms`: the age of the oldest unconsumed message, if it was told.
-
-    `ages` are given by `with_ages`, of many windows at once.
-    """
+    """What the window of a queue says as of `now`; `ages` are given by `with_ages`, of many windows at once."""
 
     state: QueueState
+    context: QueueContext
     policy: WindowPolicy
     now: datetime
-    known_lag_ms: int | None = None
     ages: Ages = _NOT_ASKED
 
     @cached_property
@@ -93,8 +110,8 @@ class WindowFigures:
 
     @cached_property
     def _told_lag_ms(self) -> int | None:
-        if self.known_lag_ms is not None or self.waiting is None:
-            return self.known_lag_ms
+        if self.context.lag_ms is not None or self.waiting is None:
+            return self.context.lag_ms
         if self.waiting <= 0:
             return 0
         told_at = epoch_ms(self.state.sample.oldest_unconsumed_at) if self.is_newest_seen else None

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention
 from offsetguard.judge.windows.figures import LEAST_SAMPLES, WindowFigures
 from offsetguard.model.verdicts import State
 
@@ -95,37 +94,18 @@ WINDOW_RULES: Mapping[str, WindowRule] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class QueueContext:
-    """What is known of the queue besides its samples; None = unknown."""
-
-    online_client_count: int | None = None
-    message_model: str | None = None  # clustering or broadcasting, in any case
-    subscribed: bool | None = None  # whether a client subscribes to the topic
-    consumption: str | None = None  # classic or pop
-    lag_ms: int | None = None  # age of the oldest unconsumed message, where it is known better than by the window
-    group_committed: bool | None = None  # POP: whether anything of the group's other queues was handed out
-    retention: BrokerRetention | None = None  # what the queue's broker will delete
-    tiered: bool = False  # what it deletes can still be read
-
-    @property
-    def broadcasting(self) -> bool:
-        """Whether clients keep the offsets."""
-        return (self.message_model or "").casefold() == "broadcasting"
-
-
-def first_rule(figures: WindowFigures, context: QueueContext) -> str:
+def first_rule(figures: WindowFigures) -> str:
     """Return the id of the first rule that fits, but for a loss ahead."""
     waiting = figures.waiting
     if figures.state.seen is None:
         return "never_seen"
-    if context.subscribed is False:
+    if figures.context.subscribed is False:
         return "unsubscribed" if (waiting or 0) > 0 else "unsubscribed_and_nothing_waits"
     return (
         _what_happened(figures)
-        or _what_is_not_known(figures, context)
+        or _what_is_not_known(figures)
         or _what_waits_too_little(figures)
-        or _what_stands_still(figures, context)
+        or _what_stands_still(figures)
         or _how_the_lag_moves(figures)
     )
 
@@ -142,7 +122,7 @@ def _what_happened(figures: WindowFigures) -> str | None:
     return "rewound" if goes_on and (figures.waiting or 0) > figures.policy.allowed_lag else None
 
 
-def _what_is_not_known(figures: WindowFigures, context: QueueContext) -> str | None:
+def _what_is_not_known(figures: WindowFigures) -> str | None:
     offsets = figures.offsets
     if figures.is_stale:
         return "stale"
@@ -150,15 +130,15 @@ def _what_is_not_known(figures: WindowFigures, context: QueueContext) -> str | N
         return None
     if offsets.max_offset in (0, offsets.min_offset):
         return "never_committed_and_empty"
-    return "commit_removed" if offsets.consumer_offset is not None else _without_commit(figures, context)
+    return "commit_removed" if offsets.consumer_offset is not None else _without_commit(figures)
 
 
-def _without_commit(figures: WindowFigures, context: QueueContext) -> str:
-    if context.consumption != POP:
+def _without_commit(figures: WindowFigures) -> str:
+    if figures.context.consumption != POP:
         return "never_committed"
     if not figures.is_silent:
         return "pop_not_begun"
-    return "nothing_handed_out" if context.group_committed else "never_committed"
+    return "nothing_handed_out" if figures.context.group_committed else "never_committed"
 
 
 def _what_waits_too_little(figures: WindowFigures) -> str | None:
@@ -174,9 +154,9 @@ def _what_waits_too_little(figures: WindowFigures) -> str | None:
     return "below_floor" if waiting < policy.lag_floor else None
 
 
-def _what_stands_still(figures: WindowFigures, context: QueueContext) -> str | None:
+def _what_stands_still(figures: WindowFigures) -> str | None:
+    context, count = figures.context, figures.state.sample_count
     offline = context.online_client_count == 0
-    count = figures.state.sample_count
     if count == 1 and not figures.rounds_were_missed:
         return _at_one_look(figures, offline=offline)
     if offline and (figures.is_silent or (figures.never_moved and count > 1)):

@@ -20,53 +20,40 @@ nothing unknown is ever taken for zero. Every queue that is not OK is a suspect 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import NamedTuple
+from itertools import islice
 
 from offsetguard.catalogue.text import render_text
-from offsetguard.config import Config, EffectivePolicy, WindowPolicy
-from offsetguard.facts.interval import IntervalFacts
+from offsetguard.config import Config, EffectivePolicy
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.forecasts import broker_retentions, forecasts
 from offsetguard.judge.forecasts.broker_retentions import tiered_broker_names
-from offsetguard.judge.windows.figures import WindowFigures, with_ages
-from offsetguard.judge.windows.rules import POP, WINDOW_RULES, QueueContext, first_rule
+from offsetguard.judge.windows.figures import QueueContext, WindowFigures, with_ages
+from offsetguard.judge.windows.rules import POP, WINDOW_RULES, first_rule
 from offsetguard.model.forecast import Forecast
 from offsetguard.model.verdicts import Figure, QueueVerdict, State
 from offsetguard.tables.group_facts import GroupFacts
-from offsetguard.tables.queue_state import QueueState
 
 _AT_ONCE = 10_000  # windows in memory with all their figures; a query costs as much for them as for one
 
 
-class GivenWindow(NamedTuple):
-    """A queue's window, and as of when it is judged by what."""
-
-    window: QueueState
-    context: QueueContext
-    policy: WindowPolicy
-    now: datetime
-
-
-def judge_windows(given: Sequence[GivenWindow]) -> list[QueueVerdict]:
+def judge_windows(given: Iterable[WindowFigures]) -> list[QueueVerdict]:
     """Return the verdicts on queues, in their order."""
-    return [verdict for begin in range(0, len(given), _AT_ONCE) for verdict in _judged(given[begin : begin + _AT_ONCE])]
+    windows, verdicts = iter(given), list[QueueVerdict]()
+    while some := list(islice(windows, _AT_ONCE)):
+        verdicts += map(_judged, with_ages(some))
+    return verdicts
 
 
-def _judged(given: Sequence[GivenWindow]) -> Iterator[QueueVerdict]:
-    windows = with_ages([WindowFigures(one.window, one.policy, one.now, one.context.lag_ms) for one in given])
-    return (_judged_by(figures, one.context) for figures, one in zip(windows, given, strict=True))
-
-
-def _judged_by(figures: WindowFigures, context: QueueContext) -> QueueVerdict:
-    if context.broadcasting:
+def _judged(figures: WindowFigures) -> QueueVerdict:
+    if figures.context.broadcasting:
         return QueueVerdict(State.OK, "broadcasting", WINDOW_RULES["broadcasting"].reason)
-    ahead = _Ahead.of(figures, context)
-    rule = first_rule(figures, context)
+    ahead = _Ahead.of(figures)
+    rule = first_rule(figures)
     if ahead.at_risk and WINDOW_RULES[rule].state.rank > State.AT_RISK.rank:
         rule = "loss_ahead"
-    return _verdict(rule, figures, context, ahead)
+    return _verdict(rule, figures, ahead)
 
 
 def judge_queues(facts: IntervalFacts, config: Config) -> IntervalFacts:
@@ -75,17 +62,17 @@ def judge_queues(facts: IntervalFacts, config: Config) -> IntervalFacts:
     contexts = {pair: _context(group) for pair, group in groups.items()}
     policies = {name: config.policy(facts.cluster, name) for name in {one.consumer_group for one in facts.queues}}
     retentions, tiered = broker_retentions.retentions(facts, config), tiered_broker_names(facts)
-    given = []
-    for queue in facts.queues:
-        pair = queue.consumer_group, queue.message_queue.topic
+
+    def window_of(queue: QueueFacts) -> WindowFigures:
         context = replace(
-            contexts.get(pair, _NOTHING_KNOWN),
+            contexts.get((queue.consumer_group, queue.message_queue.topic), _NOTHING_KNOWN),
             lag_ms=queue.lag_ms,
             retention=retentions.get(queue.message_queue.broker_name),
             tiered=queue.message_queue.broker_name in tiered,
         )
-        given.append(GivenWindow(queue.window, context, policies[queue.consumer_group], facts.now))
-    verdicts = zip(facts.queues, judge_windows(given), strict=True)
+        return WindowFigures(queue.window, context, policies[queue.consumer_group], facts.now)
+
+    verdicts = zip(facts.queues, judge_windows(map(window_of, facts.queues)), strict=True)
     return replace(facts, queues=tuple(replace(queue, verdict=verdict) for queue, verdict in verdicts))
 
 
@@ -136,7 +123,8 @@ class _Ahead:
     at_risk: bool
 
     @classmethod
-    def of(cls, figures: WindowFigures, context: QueueContext) -> _Ahead:
+    def of(cls, figures: WindowFigures) -> _Ahead:
+        context = figures.context
         if context.consumption == POP or context.subscribed is False or not figures.is_newest_seen:
             return cls(None, None, at_risk=False)
         drain = forecasts.drain(figures.state, figures.now)
@@ -146,9 +134,9 @@ class _Ahead:
         return cls(drain, loss, at_risk)
 
 
-def _verdict(rule: str, figures: WindowFigures, context: QueueContext, ahead: _Ahead) -> QueueVerdict:
+def _verdict(rule: str, figures: WindowFigures, ahead: _Ahead) -> QueueVerdict:
     offsets = figures.offsets
-    shown = _shown(figures, context, ahead)
+    shown = _shown(figures, ahead)
     return QueueVerdict(
         state=WINDOW_RULES[rule].state,
         rule=rule,
@@ -164,7 +152,7 @@ def _verdict(rule: str, figures: WindowFigures, context: QueueContext, ahead: _A
     )
 
 
-def _shown(figures: WindowFigures, context: QueueContext, ahead: _Ahead) -> dict[str, Figure]:
+def _shown(figures: WindowFigures, ahead: _Ahead) -> dict[str, Figure]:
     state, rewind = figures.state, figures.state.rewind
     return {
         "effective_lag": figures.offsets.effective_lag,
@@ -172,7 +160,7 @@ def _shown(figures: WindowFigures, context: QueueContext, ahead: _Ahead) -> dict
         "lag_ms": figures.lag_ms,
         "lag_ms_at_most": figures.lag_ms_at_most,
         "allowed_lag": figures.policy.allowed_lag,
-        "online_client_count": context.online_client_count,
+        "online_client_count": figures.context.online_client_count,
         "committed_offset": state.committed_offset,
         "silence_ms": figures.silence_ms,
         "silence_began_unseen": figures.began_unseen,

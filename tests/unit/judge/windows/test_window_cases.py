@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from offsetguard.config import GroupPolicy, WindowPolicy
 from offsetguard.judge.explained import GivenQueue, GivenSample, explain_queues
-from offsetguard.judge.windows.rules import WINDOW_RULES, QueueContext
+from offsetguard.judge.windows.figures import QueueContext
+from offsetguard.judge.windows.rules import WINDOW_RULES
 from offsetguard.model.verdicts import QueueVerdict, State
 from offsetguard.tables.queue_state import WINDOW
 from offsetguard_peers.cases.running import for_each, read_cases

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from offsetguard.config import WindowPolicy
 from offsetguard.judge.explained import GivenQueue, GivenSample, explain_queues
-from offsetguard.judge.windows.rules import QueueContext
-from offsetguard.judge.windows.windows import GivenWindow, judge_windows
+from offsetguard.judge.windows.figures import QueueContext, WindowFigures
+from offsetguard.judge.windows.windows import judge_windows
 from offsetguard.model.verdicts import State
 from offsetguard.tables.queue_state import QueueState, Sample
 from offsetguard_peers.cases.running import together
@@ -172,7 +172,7 @@ def test_everything_that_is_judged_unhealthy_is_a_suspect(drawn) -> None:
     )
     moments = [_moment(last_ms(samples) + 20_000) for samples, *_ in drawn]
     windows = [
-        GivenWindow(QueueState.from_row(state), context, policy, now)
+        WindowFigures(QueueState.from_row(state), context, policy, now)
         for state, (_, context, policy), now in zip(states, drawn, moments, strict=True)
     ]
     for verdict, figures in zip(judge_windows(windows), figures_of(states, moments), strict=True):
