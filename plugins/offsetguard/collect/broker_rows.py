@@ -24,6 +24,7 @@ from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo, Broke
 from offsetguard.tables import QUEUE_SNAPSHOTS
 
 _INT32_END = 2**31
+_NOTHING = EarlierFigures()
 _READ = "GROUP_GET_NUMS"  # messages that a group was handed out
 
 
@@ -76,13 +77,17 @@ def _groups_on(broker_name: str, earlier: EarlierRound) -> dict[str, Any]:
 
 
 def broker_rows(
-    cluster: str, interval: Interval, readings: Sequence[BrokerReading], earlier: EarlierFigures | None = None
+    cluster: str, interval: Interval, readings: Sequence[BrokerReading], earlier: EarlierFigures = _NOTHING
 ) -> Iterator[Row]:
     """Yield one row per replica of the round, masters and slaves.
 
     `earlier`: what the round before knew: who was the master, and since when messages are held back.
     """
-    ends = master_ends(readings)
+    ends = {
+        reading.broker_name: reading.runtime.commit_log_max_offset
+        for reading in readings
+        if reading.replica.is_master and reading.runtime
+    }
     for reading in readings:
         yield {
             "cluster": cluster,
@@ -92,28 +97,17 @@ def broker_rows(
             "address": reading.replica.address,
             "answered": reading.answered_at is not None,
             "failure": None if reading.answered_at is not None else reading.failure or "not asked before the deadline",
-            "slave_behind_bytes": slave_behind_bytes(reading, ends),
-            "master_changed_at": earlier.master_changed_at(reading.replica, reading.answered_at or interval.start)
-            if earlier is not None and reading.replica.is_master
-            else None,
+            "slave_behind_bytes": _slave_behind_bytes(reading, ends),
+            "master_changed_at": earlier.master_changed_at(reading.replica, reading.answered_at or interval.start),
             "read_at": reading.answered_at,
             **_settings_columns(reading.settings or {}),
             **(_runtime_columns(reading.runtime) if reading.runtime else {}),
-            "clock_ahead_ms": clock_ahead_ms(reading),
-            **held_back_columns(reading, earlier.masters.get(reading.broker_name, {}) if earlier is not None else {}),
+            "clock_ahead_ms": _clock_ahead_ms(reading),
+            **held_back_columns(reading, earlier.masters.get(reading.broker_name, {})),
         }
 
 
-def master_ends(readings: Sequence[BrokerReading]) -> dict[str, int]:
-    """Return the commit log's end of each master that was seen, by broker name."""
-    return {
-        reading.broker_name: reading.runtime.commit_log_max_offset
-        for reading in readings
-        if reading.replica.is_master and reading.runtime and reading.runtime.commit_log_max_offset is not None
-    }
-
-
-def slave_behind_bytes(reading: BrokerReading, ends: Mapping[str, int]) -> int | None:
+def _slave_behind_bytes(reading: BrokerReading, ends: Mapping[str, int | None]) -> int | None:
     """Bytes of the master's commit log that a slave does not have yet; None for masters, or where one was not seen.
 
     Both were read within the same round, not at the same moment: a slave read later than its master may be ahead of
@@ -126,7 +120,7 @@ def slave_behind_bytes(reading: BrokerReading, ends: Mapping[str, int]) -> int |
     return max(0, master_end - own_end)
 
 
-def clock_ahead_ms(reading: BrokerReading) -> int | None:
+def _clock_ahead_ms(reading: BrokerReading) -> int | None:
     """How far the replica's clock is ahead of ours, by whole seconds; negative: behind; None: it did not say.
 
     The replica says when it was started and for how many seconds it has run since, both by its own clock.
@@ -186,7 +180,7 @@ def _whole_number(text: str | None) -> int | None:
 
 
 def broker_stats_rows(
-    cluster: str, interval: Interval, readings: Sequence[BrokerReading], earlier: EarlierFigures | None = None
+    cluster: str, interval: Interval, readings: Sequence[BrokerReading], earlier: EarlierFigures = _NOTHING
 ) -> Iterator[Row]:
     """Yield the rows of `broker_stats`, of every replica."""
     for reading in readings:
@@ -203,7 +197,7 @@ def broker_stats_rows(
                 "queue_id": item.queue_id,
                 "counted": answer.body is not None,
                 **_stats_columns(answer.body),
-                "counting_since": _counting_since(reading, item, answer, earlier.counting_since if earlier else {}),
+                "counting_since": _counting_since(reading, item, answer, earlier.counting_since),
                 "read_at": answer.at,
             }
 

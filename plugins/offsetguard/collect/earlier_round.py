@@ -139,8 +139,20 @@ class EarlierRound:
         )
 
     def figures(self) -> EarlierFigures:
-        """Return what its tables say of offsets and groups."""
-        figures = EarlierFigures.of(self)
+        """Return what its tables say of offsets and groups; raises SnapshotError when a file cannot be read."""
+        if self.manifest is None:
+            return EarlierFigures()
+        masters, slaves = _masters_and_slaves(self.columns(BROKER_SNAPSHOTS, _BROKERS))
+        figures = EarlierFigures(
+            max_offsets=_max_offsets(self.columns(TOPIC_QUEUE_SNAPSHOTS, _ENDS)),
+            ages=_ages(self.parts(QUEUE_SNAPSHOTS, _AGES)),
+            groups=_groups(self.columns(GROUP_SNAPSHOTS, _GROUPS)),
+            seen_masters=frozenset(self.manifest.master_broker_names) - set(self.manifest.unseen_broker_names),
+            counting_since=_counting_since(self.columns(BROKER_STATS, _COUNTING)),
+            masters=masters,
+            slaves=slaves,
+            finished_at=self.manifest.finished_at,
+        )
         pa.default_memory_pool().release_unused()
         return figures
 
@@ -159,27 +171,13 @@ class EarlierFigures:
     slaves: frozenset[tuple[str, str]] = frozenset()  # broker names and addresses of the other replicas
     finished_at: datetime | None = None
 
-    @classmethod
-    def of(cls, earlier: EarlierRound) -> EarlierFigures:
-        """Read the tables; raises SnapshotError when a file cannot be read."""
-        if earlier.manifest is None:
-            return cls()
-        masters = set(earlier.manifest.master_broker_names) - set(earlier.manifest.unseen_broker_names)
-        return cls(
-            _max_offsets(earlier.columns(TOPIC_QUEUE_SNAPSHOTS, _ENDS)),
-            _ages(earlier.parts(QUEUE_SNAPSHOTS, _AGES)),
-            _groups(earlier.columns(GROUP_SNAPSHOTS, _GROUPS)),
-            frozenset(masters),
-            _counting_since(earlier.columns(BROKER_STATS, _COUNTING)),
-            *_masters_and_slaves(earlier.columns(BROKER_SNAPSHOTS, _BROKERS)),
-            earlier.manifest.finished_at,
-        )
-
     def master_changed_at(self, master: Replica, now: datetime) -> datetime | None:
-        """When this master was first seen in another one's place: `now`, or before; None = no other one is known.
+        """When this master was first seen in another one's place: `now`, or before; None = no other one, or a slave.
 
         A master at an address where no slave was is the former one, started elsewhere: a pod, for one.
         """
+        if not master.is_master:
+            return None
         before = self.masters.get(master.broker_name, {})
         if before.get("address", UNKNOWN_ADDRESS) in (master.address, UNKNOWN_ADDRESS):
             return before.get("master_changed_at")

@@ -39,11 +39,16 @@ class Outcome(StrEnum):
     NOT_RECORDED = "not_recorded"  # a bundle or state files do not hold it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestCounts:
-    """Requests of one round; `asked` is the sum of all outcomes."""
+class _Strict:
+    """A part of the manifest: a field that nobody knows is an error."""
 
+    __slots__ = ()
     __pydantic_config__ = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestCounts(_Strict):
+    """Requests of one round; `asked` is the sum of all outcomes."""
 
     asked: NonNegativeInt = 0
     answered: NonNegativeInt = 0
@@ -56,10 +61,8 @@ class RequestCounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventCursor:
+class EventCursor(_Strict):
     """How far OFFSET_MOVED_EVENT of one broker was read; the newest landed manifest *is* the durable cursor."""
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
 
     broker_name: str
     from_offset: NonNegativeInt  # first event offset asked for in this round
@@ -68,10 +71,8 @@ class EventCursor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotAsked:
+class NotAsked(_Strict):
     """Something left out on purpose, e.g. details of groups that are provably healthy: not a gap, yet not seen."""
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
 
     what: str
     count: NonNegativeInt
@@ -79,10 +80,8 @@ class NotAsked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MissingMaster:
+class MissingMaster(_Strict):
     """A master that an earlier round listed and the name server does not list any more."""
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
 
     broker_name: str
     address: str  # where it was
@@ -90,10 +89,8 @@ class MissingMaster:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnseenBroker:
+class UnseenBroker(_Strict):
     """A master that gave no offsets, with the groups that rounds before saw there, or a slave that answered nothing."""
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
 
     broker_name: str
     broker_id: int = 0
@@ -113,10 +110,8 @@ class UnseenBroker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
+class Gap(_Strict):
     """Something asked for and not seen; see `facts.CollectionGap`."""
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
 
     address: str
     broker_name: str | None = None  # None: of no broker, a name server for one
@@ -142,10 +137,8 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
+class Manifest(_Strict):
     """Written last into a landed snapshot; a folder without one is not a snapshot."""
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
 
     cluster: str
     interval_start: datetime

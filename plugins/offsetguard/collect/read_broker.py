@@ -198,11 +198,11 @@ def unread_base(reading: BrokerReading, own_names: Collection[str]) -> list[Requ
 
 def _believable(link: ReplicaLink, topics: Mapping[str, TopicConfig]) -> dict[str, TopicConfig]:
     """Leave out topics with a number of queues that no broker can have: we would make a row for each of them."""
-    for topic, config in topics.items():
-        if not 0 <= config.read_queue_nums <= MAX_QUEUES:
-            reason = f"topic {topic}: {config.read_queue_nums} read queues cannot be right; the topic is left out"
-            link.leave_out(f"the queues of topic {topic}", reason)
-    return {topic: config for topic, config in topics.items() if 0 <= config.read_queue_nums <= MAX_QUEUES}
+    believable = {topic: config for topic, config in topics.items() if 0 <= config.read_queue_nums <= MAX_QUEUES}
+    for topic in sorted(topics.keys() - believable.keys()):
+        reason = f"topic {topic}: {topics[topic].read_queue_nums} read queues cannot be right; the topic is left out"
+        link.leave_out(f"the queues of topic {topic}", reason)
+    return believable
 
 
 def _keep_unreadable_keys(reading: BrokerReading, committed: Answer[AllConsumerOffsets]) -> None:

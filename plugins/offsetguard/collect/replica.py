@@ -222,35 +222,31 @@ class ReplicaLink:
 
     def _refused(self, refusal: BrokerRefused, what: str, now: datetime) -> None:
         self._ledger.count(Outcome.REFUSED)
-        self._named.add(what)
         if not isinstance(refusal, AccessDenied):
             self.answered_at = self.answered_at or now
             self._strikes = 0
-            self._ledger.add_gap(self.replica.gap(what, Outcome.REFUSED, f"{refusal}{self._mapped}"))
+            self._missing(what, Outcome.REFUSED, f"{refusal}{self._mapped}")
             return
         reason = f"{refusal}{self._mapped}; {self._login_advice}"
-        gap = self.replica.gap(what, Outcome.REFUSED, reason)
-        if self._login_refused:
-            self._ledger.list_missing(gap)
-        else:
-            self._login_refused = True
-            self._ledger.add_gap(gap)
+        self._missing(what, Outcome.REFUSED, reason, is_gap=not self._login_refused)
+        self._login_refused = True
         self._strike(Outcome.REFUSED, reason)
 
     def _failed(self, error: RocketMQError, what: str) -> None:
         outcome = outcome_of(error)
         reason = f"{error}{self._mapped}"
-        self._named.add(what)
         self._ledger.count(outcome)
-        gap = self.replica.gap(what, outcome, reason)
-        if self._given_up is None:
-            self._ledger.add_gap(gap)
-        else:
-            self._ledger.list_missing(gap)
+        self._missing(what, outcome, reason, is_gap=self._given_up is None)
         if isinstance(error, NotRecorded):
             return
         hopeless = self.answered_at is None and outcome in (Outcome.TIMED_OUT, Outcome.UNREACHABLE)
         self._strike(outcome, reason, limit=1 if hopeless else STRIKES)
+
+    def _missing(self, what: str, outcome: Outcome, reason: str, *, is_gap: bool = True) -> None:
+        """Name a request; `is_gap`: the manifest has it as well, else one that stands for many."""
+        self._named.add(what)
+        gap = self.replica.gap(what, outcome, reason)
+        (self._ledger.add_gap if is_gap else self._ledger.list_missing)(gap)
 
     def _strike(self, outcome: Outcome, reason: str, limit: int = STRIKES) -> None:
         self._strikes += 1
@@ -261,8 +257,7 @@ class ReplicaLink:
     def _cut_short(self, requests: Sequence[Request[Body]]) -> None:
         for request in requests:
             self._ledger.count(Outcome.TIMED_OUT)
-            self._named.add(str(request))
-            self._ledger.list_missing(self.replica.gap(str(request), Outcome.TIMED_OUT, CUT_OFF))
+            self._missing(str(request), Outcome.TIMED_OUT, CUT_OFF, is_gap=False)
 
     def _leave_unsent(self, requests: Sequence[Request[Body]], outcome: Outcome, reason: str) -> None:
         self._unsent_count += len(requests)

@@ -95,6 +95,11 @@ class Round:
     def _settings(self) -> Cluster:
         return self.config.clusters[self.cluster]
 
+    @property
+    def own_names(self) -> frozenset[str]:
+        """Names of brokers and RocketMQ clusters."""
+        return self.members.own_names if self.members else frozenset()
+
     async def run(self, deadline_s: float) -> None:
         """Ask name servers, then all replicas at once; ends at the deadline at the latest.
 
@@ -122,7 +127,7 @@ class Round:
                 self._unlisted_reading(Replica(one.broker_name, MASTER_ID, one.address), one.missing_since)
                 for one in self.missing
             ]
-            await self._read_replicas(self.members, figures, ends_at - loop.time())
+            await self._read_replicas(self.members.replicas, figures, ends_at - loop.time())
         self.earlier_figures = await figures
         if self.members is not None:  # no sooner: what was read before is there only now
             now = self.interval.end
@@ -152,15 +157,15 @@ class Round:
         return merge_members(masters) if self.group_members is None or self._late else self.group_members
 
     async def _read_replicas(
-        self, members: ClusterMembers, figures: asyncio.Task[EarlierFigures], seconds: float
+        self, replicas: Iterable[Replica], figures: asyncio.Task[EarlierFigures], seconds: float
     ) -> None:
-        pairs = [(self._link(replica), BrokerReading(replica)) for replica in members.replicas]
+        pairs = [(self._link(replica), BrokerReading(replica)) for replica in replicas]
         masters = [reading for _, reading in pairs if reading.replica.is_master]
-        bases = [asyncio.create_task(self._read_base(link, reading, members)) for link, reading in pairs]
+        bases = [asyncio.create_task(self._read_base(link, reading)) for link, reading in pairs]
         of_masters = [base for base, (_, reading) in zip(bases, pairs, strict=True) if reading.replica.is_master]
         choosing = asyncio.create_task(self._choose(of_masters, seconds * DEADLINE_PART_FOR_BASE, masters, figures))
         tasks = {
-            asyncio.create_task(self._read_replica(link, reading, members, base, choosing)): link
+            asyncio.create_task(self._read_replica(link, reading, base, choosing)): link
             for base, (link, reading) in zip(bases, pairs, strict=True)
         }
         others = {
@@ -178,35 +183,30 @@ class Round:
         for task in done:
             task.result()  # a defect of ours must not look like a silent broker
         for link, reading in pairs:
-            link.close(unread_base(reading, members.own_names) if reading.replica.is_master else ())
+            link.close(unread_base(reading, self.own_names) if reading.replica.is_master else ())
             reading.answered_at, reading.failure = link.answered_at, link.failure
 
-    async def _read_base(self, link: ReplicaLink, reading: BrokerReading, members: ClusterMembers) -> None:
+    async def _read_base(self, link: ReplicaLink, reading: BrokerReading) -> None:
         await read_runtime(link, reading)
         async with asyncio.TaskGroup() as together:
             together.create_task(read_settings(link, reading))
             if reading.replica.is_master:
-                together.create_task(read_base(link, reading, members.own_names, self._subscriptions))
+                together.create_task(read_base(link, reading, self.own_names, self._subscriptions))
 
     async def _read_replica(
-        self,
-        link: ReplicaLink,
-        reading: BrokerReading,
-        members: ClusterMembers,
-        base: asyncio.Task[None],
-        choosing: asyncio.Task[DetailChoice],
+        self, link: ReplicaLink, reading: BrokerReading, base: asyncio.Task[None], choosing: asyncio.Task[None]
     ) -> None:
         await base
-        choice = await asyncio.shield(choosing)
+        await asyncio.shield(choosing)
         if reading.replica.is_master:
-            await self._read_details_of_master(link, reading, members, choice, came_late=base in self._late)
+            await self._read_details_of_master(link, reading, came_late=base in self._late)
             await read_oldest_dead_letters(link, reading, self._dead_letter_groups)
             await read_held_back(link, reading)
             await read_events(link, reading, self.earlier.cursors.get(reading.broker_name), self.events)
             if self._reading_logs is not None:
                 self.resets += await read_resets(link, reading, await asyncio.shield(self._reading_logs))
         else:
-            await self._read_details_of_slave(link, reading, choice)
+            await self._read_details_of_slave(link, reading)
 
     async def _read_metrics(self, masters: list[BrokerReading]) -> None:
         """Read the metrics pages that the configuration names."""
@@ -215,56 +215,48 @@ class Round:
             timeout_s = self._settings.request_timeout_ms / 1000
             self.metrics = await read_metrics(self.metrics_urls, names, self.ledger, timeout_s)
 
-    async def _read_proxies(self, masters: list[BrokerReading], choosing: asyncio.Task[DetailChoice]) -> None:
+    async def _read_proxies(self, masters: list[BrokerReading], choosing: asyncio.Task[None]) -> None:
         """Ask the proxies that the configuration names about groups that no broker sees: all masters are needed."""
         if self._settings.proxies:
-            choice = await asyncio.shield(choosing)
-            groups = groups_for_proxies(masters, choice.suspects)
+            await asyncio.shield(choosing)
+            groups = groups_for_proxies(masters, self.choice.suspects)
             self.proxy_members = await read_proxy_members(self.transport, self._settings.proxies, groups, self.ledger)
 
-    async def _read_details_of_master(
-        self,
-        link: ReplicaLink,
-        reading: BrokerReading,
-        members: ClusterMembers,
-        choice: DetailChoice,
-        *,
-        came_late: bool,
-    ) -> None:
+    async def _read_details_of_master(self, link: ReplicaLink, reading: BrokerReading, *, came_late: bool) -> None:
         if reading.committed is None:
             return
-        groups = self._detailed(reading, choice)
+        groups = self._detailed(reading)
         clients, limit = self._client_plan.get(reading.broker_name, ()), self._settings.collection.rates
         offsets = read_detailed_offsets(
             link,
             reading,
             groups,
             members=merge_members([reading]) if came_late or self.group_members is None else self.group_members,
-            system_names=members.own_names | reading.system_topics,
+            system_names=self.own_names | reading.system_topics,
             is_age_known=self._is_age_known,
-            broken_groups=None if came_late else choice.groups_because(SuspectReason.ORDER_BROKEN),
+            broken_groups=None if came_late else self.choice.groups_because(SuspectReason.ORDER_BROKEN),
         )
         async with asyncio.TaskGroup() as together:
             together.create_task(offsets)
             together.create_task(read_clients(link, reading, clients))
             together.create_task(read_rates(link, reading, reading, groups, limit=limit, ledger=self.ledger))
 
-    async def _read_details_of_slave(self, link: ReplicaLink, reading: BrokerReading, choice: DetailChoice) -> None:
+    async def _read_details_of_slave(self, link: ReplicaLink, reading: BrokerReading) -> None:
         """Ask for members and rates as well: a slave has its own connections and counts what it serves itself."""
         master = next(
             (one for one in self.readings if one.replica.is_master and one.broker_name == reading.broker_name), None
         )
         if master is None or reading.runtime is None:
             return
-        groups = self._detailed(master, choice)
+        groups = self._detailed(master)
         reading.detailed_groups = frozenset(groups)
         await read_members(link, reading, groups, self._subscriptions)
         limit = self._settings.collection.rates
         await read_rates(link, reading, master, groups, limit=limit, ledger=self.ledger)
 
-    def _detailed(self, master: BrokerReading, choice: DetailChoice) -> list[str]:
+    def _detailed(self, master: BrokerReading) -> list[str]:
         """Return the groups that are asked in detail on a master and its slaves, worst first."""
-        return [*choice.asked, *sorted(self._share_of([master], choice))]
+        return [*self.choice.asked, *self._share_of([master])]
 
     async def _choose(
         self,
@@ -272,7 +264,7 @@ class Round:
         seconds: float,
         masters: list[BrokerReading],
         figures: asyncio.Task[EarlierFigures],
-    ) -> DetailChoice:
+    ) -> None:
         """Wait for the bases of all masters, then choose whom to ask in detail.
 
         A slow broker is not waited for: its own suspects get no details in this round.
@@ -281,10 +273,9 @@ class Round:
             _, self._late = await asyncio.wait(bases, timeout=seconds)
         self.earlier_figures = await figures
         members = self.group_members = merge_members(masters)
-        own_names = self.members.own_names if self.members else frozenset()
         found: list[Suspect] = []
         for reading in masters:
-            system_names = own_names | reading.system_topics
+            system_names = self.own_names | reading.system_topics
             for topic, pairs in topic_readings(reading, members, system_names):
                 before = self.earlier_figures.max_offsets.get((reading.broker_name, topic), ())
                 found += [suspect for pair in pairs if (suspect := suspect_of(pair, before)) is not None]
@@ -300,22 +291,17 @@ class Round:
         self._client_plan = plan_clients(
             masters,
             self.choice.asked,
-            sorted(self._share_of(masters, self.choice)),
+            self._share_of(masters),
             limit=self._settings.collection.running_info_clients,
             round_number=round_number_of(self.interval),
             ledger=self.ledger,
         )
-        return self.choice
 
-    def _share_of(self, masters: Iterable[BrokerReading], choice: DetailChoice) -> set[str]:
+    def _share_of(self, masters: Iterable[BrokerReading]) -> list[str]:
         """Return the healthy groups whose turn it is; suspects are asked for being suspect, in turn where many are."""
-        rounds = self._settings.collection.share_rounds
-        healthy = known_groups(masters, ()) - choice.suspects.keys()
-        return {
-            group
-            for group in healthy
-            if not is_system_group(group) and is_in_share(group, rounds, round_number_of(self.interval))
-        }
+        rounds, number = self._settings.collection.share_rounds, round_number_of(self.interval)
+        healthy = known_groups(masters, ()) - self.choice.suspects.keys()
+        return sorted(group for group in healthy if not is_system_group(group) and is_in_share(group, rounds, number))
 
     def _is_age_known(self, group: str, queue: MessageQueue, consumer_offset: int) -> bool:
         return self.earlier_figures.oldest_unconsumed(group, queue, consumer_offset) is not None

@@ -96,7 +96,6 @@ def _tables(one_round: Round, origin: str) -> dict[str, pa.Table]:
     readings = sorted(one_round.readings, key=lambda reading: reading.replica)
     masters = [reading for reading in readings if reading.replica.is_master]
     members = one_round.merged_members(masters)
-    own_names = one_round.members.own_names if one_round.members else frozenset[str]()
     consumption = consumption_of(
         readings,
         [group for group in known_groups(masters, members) if not is_system_group(group)],
@@ -117,7 +116,7 @@ def _tables(one_round: Round, origin: str) -> dict[str, pa.Table]:
         earlier=figures,
         consumption=consumption,
     )
-    rows = SnapshotRows(cluster, interval, own_names)
+    rows = SnapshotRows(cluster, interval, one_round.own_names)
     records = [record for reading in readings for record in reading.undecodable]
     undecodable = list(rows.undecodable((*records, *unreadable_lines(logs))))
     small: dict[Table, Iterable[Row]] = {
@@ -131,13 +130,13 @@ def _tables(one_round: Round, origin: str) -> dict[str, pa.Table]:
     }
     tables = {table.name: rows.table(table, made, undecodable) for table, made in small.items()}
     moves = [*rows.moves(masters), *moves_from(logs.events, cluster, interval.start)]
-    tables[TOPIC_QUEUE_SNAPSHOTS.name] = topic_queue_table(cluster, interval, masters, own_names)
+    tables[TOPIC_QUEUE_SNAPSHOTS.name] = topic_queue_table(cluster, interval, masters, one_round.own_names)
     tables[QUEUE_SNAPSHOTS.name] = queue_table(
         cluster,
         interval,
         _letting_go(masters),
         members=members,
-        own_names=own_names,
+        own_names=one_round.own_names,
         earlier=figures,
         pop_groups=pop_groups,
         origin=origin,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 
@@ -66,10 +67,8 @@ class SnapshotRows:
                     f"{one.topic} {one.sub_string}" for _, one in sorted(connections.subscriptions.items())
                 ]
                 # a client that reconnects may be listed twice for a moment; the key is the client id
-                clients, counts = {}, dict[str, int]()
-                for client in connections.connections:
-                    clients[client.client_id] = client
-                    counts[client.client_id] = counts.get(client.client_id, 0) + 1
+                clients = {client.client_id: client for client in connections.connections}
+                counts = Counter(client.client_id for client in connections.connections)
                 for client_id, client in sorted(clients.items()):
                     yield self.row(
                         consumer_group=group,

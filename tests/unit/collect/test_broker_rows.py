@@ -26,9 +26,9 @@ INTERVAL = Interval(NOW)
 HOUR = timedelta(hours=1)
 
 
-def row_of(earlier: EarlierFigures | None = None, *, broker_id: int = 0, address: str = "h:1", **read: Any) -> Row:
+def row_of(*earlier: EarlierFigures, broker_id: int = 0, address: str = "h:1", **read: Any) -> Row:
     reading = BrokerReading(Replica("broker-a", broker_id, address), answered_at=NOW, **read)
-    (row,) = broker_rows("c", INTERVAL, [reading], earlier)
+    (row,) = broker_rows("c", INTERVAL, [reading], *earlier)
     return row
 
 
@@ -140,6 +140,6 @@ def test_the_last_known_master_of_a_round_is_also_one_that_was_missing_in_it() -
     missing = BrokerReading(Replica("broker-a", 0, "10.0.0.1:10911"), failure="not listed")
     slave = BrokerReading(Replica("broker-a", 2, "10.0.0.2:10911"), answered_at=NOW)
     landed = table_of(BROKER_SNAPSHOTS, list(broker_rows("c", INTERVAL, [missing, slave])))
-    earlier = EarlierFigures.of(EarlierRound(manifest_of(INTERVAL), {BROKER_SNAPSHOTS.name: landed}))
+    earlier = EarlierRound(manifest_of(INTERVAL), {BROKER_SNAPSHOTS.name: landed}).figures()
     assert earlier.masters["broker-a"]["address"] == "10.0.0.1:10911"
     assert earlier.slaves == {("broker-a", "10.0.0.2:10911")}

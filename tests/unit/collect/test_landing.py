@@ -133,21 +133,6 @@ def test_a_second_round_waits_for_the_first_and_says_so_when_it_may_not(tmp_path
     assert asyncio.run(run()) == ["first", "second"]
 
 
-@pytest.mark.parametrize(
-    ("kind", "value"),
-    [
-        (ColumnType.INT32, 2**31),
-        (ColumnType.INT64, "5"),
-        (ColumnType.STRING, 5),
-        (ColumnType.TIMESTAMP, "1"),
-        (ColumnType.FLOAT64, "1.0"),
-    ],
-)
-def test_a_value_that_does_not_fit_is_refused(kind: ColumnType, value: object) -> None:
-    with pytest.raises((ValueError, TypeError, OverflowError)):
-        arrow_array(kind, [value])
-
-
 @pytest.mark.parametrize(("hostile", "kept"), [("a\0b", "a?b"), ("größe\0", "größe?"), ("a\ud800b", "a?b")])
 def test_nul_and_half_a_surrogate_pair_become_question_marks(hostile: str, kept: str) -> None:
     assert arrow_array(ColumnType.STRING, [hostile, None, "c"]).to_pylist() == [kept, None, "c"]

@@ -130,6 +130,7 @@ def test_a_master_that_left_the_name_servers_list_is_missed_for_a_day(play: Play
 THEN = datetime(2026, 11, 21, 10, 39, 5, tzinfo=UTC)
 LATER = THEN + timedelta(minutes=1)
 MASTER, SLAVE = ("broker-a", 0, "10.0.0.1:10911"), ("broker-a", 1, "10.0.0.2:10911")
+MANY_GROUPS = tuple(f"group-{number:04d}" for number in range(MAX_HIDDEN_GROUPS + 20))
 REPLICAS = table_of(
     BROKER_SNAPSHOTS, [dict(zip(("broker_name", "broker_id", "address"), one, strict=True)) for one in (MASTER, SLAVE)]
 )
@@ -176,27 +177,21 @@ def test_without_a_round_before_nothing_is_known() -> None:
     assert kinds_since({"timed_out X"}, EarlierRound(), LATER) == {}
 
 
-def test_a_broker_that_was_seen_is_missed_since_now_with_its_groups_but_rocketmqs_own() -> None:
-    before = earlier(
-        *(("broker-a", "orders"), ("broker-a", "billing"), ("broker-a", "orders"), ("broker-b", "mails")),
-        ("broker-a", "CID_ONSAPI_OWNER"),
-    )
-    (one,) = unseen_masters(["broker-a"], before, LATER)
-    assert one.unseen_since == LATER
-    assert (one.consumer_groups, one.consumer_group_count) == (("billing", "orders"), 2)
-
-
-def test_rounds_that_were_not_made_are_no_time_in_which_a_broker_was_away() -> None:
-    """It was seen by the last round that was made, 20 minutes ago: it is missed since now."""
-    later = LATER + timedelta(minutes=20)
-    (one,) = unseen_masters(["broker-a"], earlier(("broker-a", "orders")), later)
-    assert one.unseen_since == later
-
-
-def test_of_very_many_groups_the_first_are_named_and_all_are_counted() -> None:
-    before = earlier(*(("broker-a", f"group-{n:04d}") for n in range(MAX_HIDDEN_GROUPS + 20)))
-    (one,) = unseen_masters(["broker-a"], before, LATER)
-    assert (len(one.consumer_groups), one.consumer_group_count) == (MAX_HIDDEN_GROUPS, MAX_HIDDEN_GROUPS + 20)
+@for_each(
+    "queues, groups, count",
+    [
+        ([("broker-a", "orders"), ("broker-a", "billing"), ("broker-a", "orders")], ("billing", "orders"), 2),
+        ([("broker-a", "billing"), ("broker-b", "mails"), ("broker-a", "CID_ONSAPI_OWNER")], ("billing",), 1),
+        ([("broker-a", group) for group in MANY_GROUPS], MANY_GROUPS[:MAX_HIDDEN_GROUPS], len(MANY_GROUPS)),
+    ],
+)
+def test_a_broker_that_was_seen_is_missed_since_now_with_its_groups_but_rocketmqs_own(
+    queues: list[tuple[str, str]], groups: tuple[str, ...], count: int
+) -> None:
+    """The last round that was made is 20 minutes ago: those that were not made are no time in which it was away."""
+    now = THEN + timedelta(minutes=20)
+    (one,) = unseen_masters(["broker-a"], earlier(*queues), now)
+    assert (one.unseen_since, one.consumer_groups, one.consumer_group_count) == (now, groups, count)
 
 
 def test_a_slave_is_missed_by_itself_since_the_first_round_in_which_it_answered_nothing() -> None:

@@ -56,7 +56,6 @@ def test_a_group_in_trouble_is_asked_for_everything(play: Play) -> None:
 def test_a_client_that_hangs_is_not_waited_for(play: Play) -> None:
     broker = broker_with(4, 10)
     broker.subscriptions = {"billing": ["orders"]}
-
     broker.trouble = when(lambda request: request.code == RequestCode.GET_CONSUMER_RUNNING_INFO, lambda *_: None)
     rounds = play(broker, request_timeout_ms=60_000)
     manifest = rounds.run()
