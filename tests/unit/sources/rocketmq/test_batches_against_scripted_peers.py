@@ -78,10 +78,10 @@ def test_outcomes_stand_in_the_order_of_the_requests_however_the_answers_arrive(
                 in_flight -= 1
                 refused = queue_id_of(request) % 5 == 3
                 fields = {"offset": request.ext_fields["queueId"]}
-                data += answer_bytes(request, code=22 if refused else 0, ext_fields=fields)
-                noise = RemotingCommand(code=40, opaque=request.opaque, flag=random.choice([ONEWAY_FLAG, 1]))
+                own = RemotingCommand(code=40, opaque=request.opaque, flag=ONEWAY_FLAG)
                 late = RemotingCommand(code=0, opaque=request.opaque, flag=1, ext_fields={"offset": "-7"})
-                data += encode_frame(Frame(0, encode_header(random.choice([noise, late])), b""))
+                before, behind = (encode_frame(Frame(0, encode_header(one), b"")) for one in (own, late))
+                data += before + answer_bytes(request, code=22 if refused else 0, ext_fields=fields) + behind
             for start in range(0, len(data), piece_bytes):
                 conversation.send(data[start : start + piece_bytes])
                 await asyncio.sleep(0)
