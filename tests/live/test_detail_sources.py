@@ -122,7 +122,7 @@ def test_rates_are_told_of_what_is_pulled_and_of_what_fails_and_comes_back(clust
             assert not rates["GROUP_CK_NUMS", "RateTopic@rate-group", 0]["counted"], "no client pops"
             assert not rates["GROUP_ACK_NUMS", "RateTopic@rate-group", 0]["counted"]
         assert rates["TOPIC_PUT_NUMS", "%RETRY%fail-group", 0]["counted"]
-        assert "%RETRY%fail-group" in admin.read(cluster.masters[0].address, GetAllTopicConfig()).topics
+        assert "%RETRY%fail-group" in admin.read(cluster.masters[0].address, GetAllTopicConfig())
         _, _, queues_of_failing = tell(cluster, "fail-group", failing_id)
         assert ("%RETRY%fail-group", 0) in queues_of_failing
 

@@ -96,7 +96,7 @@ def clients(cluster: RocketMQCluster, proxy: Proxy) -> Iterator[None]:
 
 
 def topics(cluster: RocketMQCluster) -> Collection[str]:
-    return Admin(cluster).read(cluster.masters[0].address, GetAllTopicConfig()).topics
+    return Admin(cluster).read(cluster.masters[0].address, GetAllTopicConfig())
 
 
 def handed_out(cluster: RocketMQCluster, group: str) -> int:

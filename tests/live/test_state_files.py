@@ -49,7 +49,7 @@ def ends_of(read: Callable[[Request[Any]], Any]) -> Ends:
             queue.queue_id: (offsets.min_offset, offsets.max_offset)
             for queue, offsets in read(GetTopicStatsInfo(topic)).queues.items()
         }
-        for topic in read(GetAllTopicConfig()).topics
+        for topic in read(GetAllTopicConfig())
     }
 
 

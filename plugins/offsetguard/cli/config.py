@@ -81,7 +81,7 @@ async def _groups_of(client: RocketMQClient, master: str) -> set[str] | RocketMQ
         committed = await client.call(master, GetAllConsumerOffset())
     except RocketMQError as error:
         return error
-    return {*configured.groups, *(group for _, group in (*committed.offsets, *committed.broadcast_offsets))}
+    return {*configured, *(group for _, group in (*committed.offsets, *committed.broadcast_offsets))}
 
 
 Line = dict[str, Any]  # one JSON line; `kind` says what it is about

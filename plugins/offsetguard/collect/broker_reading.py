@@ -22,7 +22,6 @@ from offsetguard.sources.rocketmq.offset_table import INT64_RANGE, AllConsumerOf
 from offsetguard.sources.rocketmq.offsets import (
     ConsumeOffsets,
     ConsumeTimeSpan,
-    ConsumeTimeSpans,
     TopicOffsets,
     TopicStats,
 )
@@ -129,9 +128,9 @@ class WaitingAges:
     queues: Mapping[int, ConsumeTimeSpan]  # by queue id
 
     @classmethod
-    def of(cls, spans: ConsumeTimeSpans | None, at: datetime) -> WaitingAges:
+    def of(cls, spans: Mapping[MessageQueue, ConsumeTimeSpan] | None, at: datetime) -> WaitingAges:
         """Take over an answer."""
-        return cls(at, {queue.queue_id: span for queue, span in spans.queues.items()} if spans else {})
+        return cls(at, {queue.queue_id: span for queue, span in spans.items()} if spans else {})
 
     def oldest_unconsumed(self, queue_id: int, offsets: QueueOffsets) -> int | None:
         """Store time of the oldest message that the group can still consume, microseconds since 1970.

@@ -108,18 +108,18 @@ async def _read_offsets(link: ReplicaLink, reading: BrokerReading, own_names: Co
 
 async def _read_groups(link: ReplicaLink, reading: BrokerReading, subscriptions: SharedSubscriptions) -> None:
     if groups := await link.ask(GetAllSubscriptionGroupConfig()):
-        reading.groups = groups.body.groups if groups.body else None
+        reading.groups = groups.body
     await read_members(link, reading, _groups_to_ask(reading), subscriptions)
 
 
 async def _read_topics(link: ReplicaLink, reading: BrokerReading) -> None:
     if topics := await link.ask(GetAllTopicConfig()):
-        reading.topics = _believable(link, topics.body.topics if topics.body else {})
+        reading.topics = _believable(link, topics.body or {})
 
 
 async def _read_system_topics(link: ReplicaLink, reading: BrokerReading) -> None:
     if system_topics := await link.ask(GetSystemTopicListFromBroker()):
-        reading.system_topics = frozenset(system_topics.body.topics if system_topics.body else ())
+        reading.system_topics = frozenset(system_topics.body or ())
 
 
 async def _read_committed(link: ReplicaLink, reading: BrokerReading) -> None:

@@ -35,13 +35,6 @@ class TopicConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicConfigTable:
-    """Answer of 21: every topic of one broker."""
-
-    topics: Mapping[str, TopicConfig]
-
-
-@dataclass(frozen=True, slots=True)
 class SubscriptionGroupConfig:
     """Settings of one consumer group on one broker."""
 
@@ -52,35 +45,21 @@ class SubscriptionGroupConfig:
     which_broker_when_consume_slowly: int
 
 
-@dataclass(frozen=True, slots=True)
-class SubscriptionGroupTable:
-    """Answer of 201: every consumer group of one broker."""
-
-    groups: Mapping[str, SubscriptionGroupConfig]
-
-
-@dataclass(frozen=True, slots=True)
-class TopicList:
-    """Answer of 305: the topics that a broker takes for RocketMQ's own."""
-
-    topics: tuple[str, ...]
-
-
-def topic_config_table(body: bytes) -> TopicConfigTable:
-    """21 GET_ALL_TOPIC_CONFIG."""
+def topic_config_table(body: bytes) -> dict[str, TopicConfig]:
+    """21 GET_ALL_TOPIC_CONFIG: every topic of one broker."""
     table = object_field(fastjson.decode_object(body), "topicConfigTable")
-    return TopicConfigTable({topic: _topic_config(topic, as_object(value, topic)) for topic, value in table.items()})
+    return {topic: _topic_config(topic, as_object(value, topic)) for topic, value in table.items()}
 
 
-def subscription_group_table(body: bytes) -> SubscriptionGroupTable:
-    """201 GET_ALL_SUBSCRIPTIONGROUP_CONFIG."""
+def subscription_group_table(body: bytes) -> dict[str, SubscriptionGroupConfig]:
+    """201 GET_ALL_SUBSCRIPTIONGROUP_CONFIG: every consumer group of one broker."""
     table = object_field(fastjson.decode_object(body), "subscriptionGroupTable")
-    return SubscriptionGroupTable({name: _group_config(name, as_object(value, name)) for name, value in table.items()})
+    return {name: _group_config(name, as_object(value, name)) for name, value in table.items()}
 
 
-def topic_list(body: bytes) -> TopicList:
-    """305 GET_SYSTEM_TOPIC_LIST_FROM_BROKER."""
-    return TopicList(tuple(texts(fastjson.decode_object(body), "topicList")))
+def topic_list(body: bytes) -> tuple[str, ...]:
+    """305 GET_SYSTEM_TOPIC_LIST_FROM_BROKER: the topics that a broker takes for RocketMQ's own."""
+    return tuple(texts(fastjson.decode_object(body), "topicList"))
 
 
 def broker_config(body: bytes) -> dict[str, str]:

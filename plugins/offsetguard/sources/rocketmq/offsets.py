@@ -93,13 +93,6 @@ class ConsumeTimeSpan:
     delay_ms: int | None  # age of the message at the consumer offset; 0 = nothing waits; None = unknown
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumeTimeSpans:
-    """Answer of 303: how old the first unconsumed message of each queue is."""
-
-    queues: Mapping[MessageQueue, ConsumeTimeSpan]
-
-
 def consume_stats(body: bytes) -> ConsumeStats:
     """208 GET_CONSUME_STATS."""
     document = fastjson.decode_object(body)
@@ -136,8 +129,8 @@ def topic_stats(body: bytes) -> TopicStats:
     )
 
 
-def consume_time_spans(body: bytes) -> ConsumeTimeSpans:
-    """303 QUERY_CONSUME_TIME_SPAN."""
+def consume_time_spans(body: bytes) -> dict[MessageQueue, ConsumeTimeSpan]:
+    """303 QUERY_CONSUME_TIME_SPAN: how old the first unconsumed message of each queue is."""
     queues: dict[MessageQueue, ConsumeTimeSpan] = {}
     for value in list_field(fastjson.decode_object(body), "consumeTimeSpanSet"):
         span = as_object(value, "consumeTimeSpanSet")
@@ -146,7 +139,7 @@ def consume_time_spans(body: bytes) -> ConsumeTimeSpans:
             min_timestamp=timestamp_field(span, "minTimeStamp"),
             delay_ms=delay_ms if delay_ms < NO_MESSAGE_DELAY_MS else None,
         )
-    return ConsumeTimeSpans(queues)
+    return queues
 
 
 def offset_field(ext_fields: Mapping[str, str], name: str = "offset") -> int:

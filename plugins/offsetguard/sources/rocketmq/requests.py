@@ -14,6 +14,7 @@ from enum import IntEnum
 from functools import cache
 from typing import Any, ClassVar, Generic, TypeVar
 
+from offsetguard.model.offsets import MessageQueue
 from offsetguard.sources.rocketmq import broker_figures, broker_settings, consumers, offset_table, offsets, routes
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
@@ -80,7 +81,7 @@ class GetRouteInfoByTopic(Request[routes.TopicRoute]):
 
 
 @dataclass(frozen=True, slots=True)
-class GetAllTopicConfig(Request[broker_settings.TopicConfigTable]):
+class GetAllTopicConfig(Request[dict[str, broker_settings.TopicConfig]]):
     """Every topic of a broker. No paging fields are sent: then every version answers with all of them."""
 
     code = RequestCode.GET_ALL_TOPIC_CONFIG
@@ -88,7 +89,7 @@ class GetAllTopicConfig(Request[broker_settings.TopicConfigTable]):
 
 
 @dataclass(frozen=True, slots=True)
-class GetAllSubscriptionGroupConfig(Request[broker_settings.SubscriptionGroupTable]):
+class GetAllSubscriptionGroupConfig(Request[dict[str, broker_settings.SubscriptionGroupConfig]]):
     """Every consumer group of a broker; all at once, as for topics."""
 
     code = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG
@@ -193,7 +194,7 @@ class SearchOffsetByTimestamp(Request[int]):
 
 
 @dataclass(frozen=True, slots=True)
-class QueryConsumeTimeSpan(Request[offsets.ConsumeTimeSpans]):
+class QueryConsumeTimeSpan(Request[dict[MessageQueue, offsets.ConsumeTimeSpan]]):
     """How old the first unconsumed message of each queue of (topic, group) is on one broker."""
 
     code = RequestCode.QUERY_CONSUME_TIME_SPAN
@@ -228,7 +229,7 @@ class ViewBrokerStatsData(Request[broker_figures.BrokerStats]):
 
 
 @dataclass(frozen=True, slots=True)
-class GetSystemTopicListFromBroker(Request[broker_settings.TopicList]):
+class GetSystemTopicListFromBroker(Request[tuple[str, ...]]):
     """The topics that this broker takes for RocketMQ's own."""
 
     code = RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER

@@ -119,7 +119,7 @@ def _own_topics(file: StateFile | None) -> dict[str, int]:
     """
     if file is None:
         return {}
-    topics = broker_settings.topic_config_table(file.text).topics
+    topics = broker_settings.topic_config_table(file.text)
     return {
         name: settings.read_queue_nums
         for name, settings in topics.items()

@@ -88,7 +88,7 @@ class StateFolderTransport(ExchangeTransport):
         topics = broker.files.get(TOPICS)
         if broker.store is None or topics is None:
             raise NotRecorded(address, f"{request}: the store with its consumequeue and commitlog is not there")
-        configured = broker_settings.topic_config_table(topics.text).topics.get(request.topic)
+        configured = broker_settings.topic_config_table(topics.text).get(request.topic)
         if configured is None:
             return _response(b"", ResponseCode.TOPIC_NOT_EXIST, f"topic[{request.topic}] not exist")
         if configured.attributes.get(_QUEUE_TYPE, _SIMPLE_QUEUES) != _SIMPLE_QUEUES:

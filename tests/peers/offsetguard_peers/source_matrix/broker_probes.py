@@ -97,9 +97,7 @@ def asked(stage: Stage) -> dict[str, Asked]:
         "last_timestamp": Asked(
             ask_for.GetConsumeStats(BILLING, ORDERS), lambda stats: stats.queues[QUEUE].last_timestamp
         ),
-        "oldest_unconsumed": Asked(
-            ask_for.QueryConsumeTimeSpan(ORDERS, BILLING), lambda spans: spans.queues[QUEUE].delay_ms
-        ),
+        "oldest_unconsumed": Asked(ask_for.QueryConsumeTimeSpan(ORDERS, BILLING), lambda spans: spans[QUEUE].delay_ms),
         "put_rate": Asked(ask_for.ViewBrokerStatsData("TOPIC_PUT_NUMS", ORDERS)),
         "send_back_rate": Asked(ask_for.ViewBrokerStatsData("SNDBCK_PUT_NUMS", f"{DEAD}@{FAILING}")),
         "connections": Asked(
@@ -121,11 +119,11 @@ def asked(stage: Stage) -> dict[str, Asked]:
             lambda info: info.boot_at and info.broker_version_desc and info.commit_log_max_offset,
         ),
         "settings": Asked(ask_for.GetBrokerConfig(), lambda settings: settings["brokerRole"]),
-        "topics": Asked(ask_for.GetAllTopicConfig(), lambda answer: {ORDERS, DEAD} <= set(answer.topics)),
-        "groups": Asked(ask_for.GetAllSubscriptionGroupConfig(), lambda answer: BILLING in answer.groups),
+        "topics": Asked(ask_for.GetAllTopicConfig(), lambda answer: {ORDERS, DEAD} <= set(answer)),
+        "groups": Asked(ask_for.GetAllSubscriptionGroupConfig(), lambda answer: BILLING in answer),
         "system_topics": Asked(
             ask_for.GetSystemTopicListFromBroker(),
-            lambda answer: {"TBW102", "OFFSET_MOVED_EVENT"} <= set(answer.topics),
+            lambda answer: {"TBW102", "OFFSET_MOVED_EVENT"} <= set(answer),
         ),
         "slave_distance": Asked(ask_for.GetBrokerRuntimeInfo(), lambda info: info.commit_log_max_offset is not None),
         "dead_letters": Asked(ask_for.GetTopicStatsInfo(DEAD_LETTERS), _has_messages, SEEN_WITHIN_S),

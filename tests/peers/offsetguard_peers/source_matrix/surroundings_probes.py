@@ -106,10 +106,10 @@ async def files(probes: Probes) -> dict[str, Cells]:
             "consumerOffset.json",
             lambda text: (ORDERS, BILLING) in offset_table.all_consumer_offsets(text).offsets,
         ),
-        "topics_file": ("topics.json", lambda text: ORDERS in broker_settings.topic_config_table(text).topics),
+        "topics_file": ("topics.json", lambda text: ORDERS in broker_settings.topic_config_table(text)),
         "groups_file": (
             "subscriptionGroup.json",
-            lambda text: BILLING in broker_settings.subscription_group_table(text).groups,
+            lambda text: BILLING in broker_settings.subscription_group_table(text),
         ),
     }
     cells = {source: {role: tells(role, name, found) for role in REPLICAS} for source, (name, found) in files.items()}

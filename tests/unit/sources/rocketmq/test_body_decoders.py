@@ -49,7 +49,7 @@ def test_every_captured_body_is_read(file: Path) -> None:
 
 
 def topic_settings(topic: str) -> Callable[[Any], Any]:
-    return lambda table: replace(table.topics[topic], attributes={})
+    return lambda table: replace(table[topic], attributes={})
 
 
 def queue_ends(stats: offsets.TopicStats) -> dict[MessageQueue, bool]:
@@ -86,7 +86,7 @@ def subscribed(found: Any) -> list[tuple[str, str]]:
         *[
             (
                 f"201_{version}",
-                lambda table, group=group: table.groups[group],
+                lambda table, group=group: table[group],
                 broker_settings.SubscriptionGroupConfig(group, True, 16, 0, 1),
             )
             for version, group in [("4.9.8", "G_HEALTHY"), ("5.3.3", "ledger"), ("5.5.1", "ledger")]
@@ -103,7 +103,7 @@ def subscribed(found: Any) -> list[tuple[str, str]]:
             )
             for version in TOPICS
         ],
-        ("305_5.3.3", lambda found: "CHECKPOINT_TOPIC" in found.topics, True),
+        ("305_5.3.3", lambda found: "CHECKPOINT_TOPIC" in found, True),
         # committed offsets: what broadcasting clients pulled, and the pull offsets of 5.5.0, are not mixed with them
         ("43_4.9.8", lambda table: table.offsets["NarrowTopic", "G_NARROW"], {0: 100, 1: 100}),
         ("43_4.9.8", lambda table: table.offsets["%RETRY%G_WIDE", "G_WIDE"], {0: 0}),
@@ -135,11 +135,11 @@ def subscribed(found: Any) -> list[tuple[str, str]]:
             for version, topic in TOPICS.items()
         ],
         # a queue that never was committed has delayTime = now: 56 years of lag, if one believed it
-        ("303_4.9.8", lambda spans: spans.queues[MessageQueue("NarrowTopic", "broker-a", 0)].delay_ms, 0),
-        ("303_4.9.8", lambda spans: spans.queues[MessageQueue("NarrowTopic", "broker-a", 2)].delay_ms, None),
+        ("303_4.9.8", lambda spans: spans[MessageQueue("NarrowTopic", "broker-a", 0)].delay_ms, 0),
+        ("303_4.9.8", lambda spans: spans[MessageQueue("NarrowTopic", "broker-a", 2)].delay_ms, None),
         (
             "303_5.5.1",
-            lambda spans: spans.queues[MessageQueue("orders", "broker-a", 1)],
+            lambda spans: spans[MessageQueue("orders", "broker-a", 1)],
             offsets.ConsumeTimeSpan(utc(1795250973949), 549),
         ),
         # who is connected, and what it says of itself

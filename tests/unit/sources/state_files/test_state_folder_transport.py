@@ -54,8 +54,8 @@ def test_offsets_topics_and_groups_come_from_the_files_with_their_time(transport
         groups = await transport.call(address, GetAllSubscriptionGroupConfig())
         offsets = await transport.call(address, GetAllConsumerOffset())
         assert transport.now(address) == WRITTEN
-        assert "OrderPay" in topics.topics
-        assert "G_ORDER_PAY" in groups.groups
+        assert "OrderPay" in topics
+        assert "G_ORDER_PAY" in groups
         assert dict(offsets.offsets["OrderPay", "G_ORDER_PAY"]) == {0: 272, 1: 272, 2: 272, 3: 271}
 
     asyncio.run(ask())
