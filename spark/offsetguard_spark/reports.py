@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from offsetguard.model.intervals import Interval
 from offsetguard.store import cycles
-from offsetguard.store.cycles import Cycle
+from offsetguard.store.models import CycleRow
 
 _ERROR_LENGTH = 500
 
@@ -72,10 +72,10 @@ def recorded_cycle(
     began = time.monotonic()
     recorder = CycleRecorder()
 
-    def cycle() -> Cycle:
+    def cycle() -> CycleRow:
         run_id = f"{interval.name}_{uuid.uuid4().hex[:12]}"
         ended = now + timedelta(seconds=time.monotonic() - began)
-        return Cycle(cluster, interval, run_id, now, ended, verdict=None, seconds=dict(progress.seconds))
+        return CycleRow(cluster, interval.start, run_id, now, ended, verdict=None, seconds=dict(progress.seconds))
 
     try:
         yield recorder
@@ -97,7 +97,7 @@ def recorded_cycle(
         _record(engine, published, progress)
 
 
-def _record(engine: Engine, cycle: Cycle, progress: Progress) -> None:
+def _record(engine: Engine, cycle: CycleRow, progress: Progress) -> None:
     try:
         cycles.record(engine, cycle)
     except SQLAlchemyError as error:

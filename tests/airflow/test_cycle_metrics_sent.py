@@ -14,10 +14,9 @@ from threading import Thread
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
-from offsetguard.model.intervals import Interval
 from offsetguard.store import cycles
-from offsetguard.store.cycles import Cycle
 from offsetguard.store.database import open_database
+from offsetguard.store.models import CycleRow
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 # As a task does it: the runner configures the backend, the operator sends, and the process ends.
@@ -36,9 +35,9 @@ send_cycle("demo", "2026-11-21T10:39:30Z", since=datetime(2026, 11, 21, 10, 40, 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     url = f"sqlite:///{tmp_path / 'offsetguard.db'}"
-    published = Cycle(
+    published = CycleRow(
         "demo",
-        Interval(START),
+        START,
         "run",
         START,
         START + timedelta(seconds=2.5),

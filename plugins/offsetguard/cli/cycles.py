@@ -10,8 +10,8 @@ from offsetguard.catalogue.text import format_moment
 from offsetguard.cli.output import show
 from offsetguard.cli.parameters import format_option
 from offsetguard.store import cycles as store
-from offsetguard.store.cycles import Cycle
 from offsetguard.store.database import our_database
+from offsetguard.store.models import CycleRow
 
 
 @click.command(short_help="Show what each cycle did, and why some failed.")
@@ -37,7 +37,7 @@ def cycles(*, cluster: str | None, failed: bool, details: bool, limit: int, as_j
     show(map(_document, found), _as_table(found, details=details), as_json=as_json, nothing=nothing, limit=2_000)
 
 
-def _document(cycle: Cycle) -> dict[str, object]:
+def _document(cycle: CycleRow) -> dict[str, object]:
     return {
         "cluster": cycle.cluster,
         "interval_start": cycle.interval.start,
@@ -56,7 +56,7 @@ def _document(cycle: Cycle) -> dict[str, object]:
     }
 
 
-def _as_table(found: list[Cycle], *, details: bool) -> Iterator[str]:
+def _as_table(found: list[CycleRow], *, details: bool) -> Iterator[str]:
     if found:
         figures = f"{'seconds':>8} {'rows':>11} {'violations':>10} {'quarantined':>11}"
         yield f"{'interval':<20} {figures}  cluster: what became of it"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from offsetguard.lake.upkeep.clean import HousekeepingReport
-from offsetguard.store.cycles import Cycle
+from offsetguard.store.models import CycleRow
 
 
 class MetricKind(StrEnum):
@@ -70,7 +70,7 @@ NEVER_SHOWN = Metric(
 METRICS = tuple(one for one in list(globals().values()) if isinstance(one, Metric))
 
 
-def of_cycle(cycle: Cycle) -> Iterator[Measurement]:
+def of_cycle(cycle: CycleRow) -> Iterator[Measurement]:
     """Yield what a cycle tells; what it did not reach is not told, never as 0."""
     own = {"cluster": cycle.cluster}
     yield Measurement(DURATION, cycle.duration_s * 1000, own)

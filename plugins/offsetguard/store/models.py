@@ -15,6 +15,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_co
 
 from offsetguard.model.forecast import Basis, Kind, Outcome
 from offsetguard.model.incident import EventKind
+from offsetguard.model.intervals import Interval
 from offsetguard.model.notification import Channel
 from offsetguard.model.views import AnyView, read_view
 from offsetguard.store.columns import NAME_LIMIT, UtcDateTime
@@ -89,8 +90,8 @@ class SettledSnapshotsRow(Base):
     settled_at: Mapped[datetime]
 
 
-class CycleRow(Base):
-    """One run of a publication, whether it published or failed; see `store.cycles.Cycle`."""
+class CycleRow(MappedAsDataclass, Base):
+    """One run of a publication, whether it published or failed. Figures of steps that it did not reach are missing."""
 
     __tablename__ = "cycles"
 
@@ -99,17 +100,34 @@ class CycleRow(Base):
     run_id: Mapped[str] = mapped_column(primary_key=True)
     started_at: Mapped[datetime]
     finished_at: Mapped[datetime]
-    verdict: Mapped[str | None]  # None: it failed
-    error: Mapped[str | None] = mapped_column(Text)
-    failed_step: Mapped[str | None]
-    seconds: Mapped[dict[str, float]] = mapped_column(JSON)  # step -> seconds
-    rows: Mapped[dict[str, int]] = mapped_column("row_counts", JSON)  # table -> rows of the interval
-    files: Mapped[dict[str, int]] = mapped_column("file_counts", JSON)  # table -> data files of all intervals
-    violations: Mapped[dict[str, int]] = mapped_column(JSON)  # invariant -> violations
-    duplicates: Mapped[int | None]
-    quarantined: Mapped[int | None]
+    verdict: Mapped[str | None]  # what became of the interval; None: it failed
+    error: Mapped[str | None] = mapped_column(Text, default=None)  # why it failed
+    failed_step: Mapped[str | None] = mapped_column(default=None)  # the step that it was in
+    seconds: Mapped[dict[str, float]] = mapped_column(JSON, default_factory=dict)  # step -> how long, in their order
+    rows: Mapped[dict[str, int]] = mapped_column("row_counts", JSON, default_factory=dict)  # table -> of the interval
+    files: Mapped[dict[str, int]] = mapped_column(
+        "file_counts", JSON, default_factory=dict
+    )  # table -> data files of all intervals
+    violations: Mapped[dict[str, int]] = mapped_column(JSON, default_factory=dict)  # invariant -> those above 0
+    duplicates: Mapped[int | None] = mapped_column(default=None)  # landed rows that repeated a key
+    quarantined: Mapped[int | None] = mapped_column(default=None)  # rows left out of the facts
 
     __table_args__ = (Index("ix_cycles_started_at", "started_at"),)
+
+    @property
+    def interval(self) -> Interval:
+        """What it was to publish."""
+        return Interval(self.interval_start)
+
+    @property
+    def failed(self) -> bool:
+        """It ended with an error; readers see its rows only if it failed after the step `show`."""
+        return self.verdict is None
+
+    @property
+    def duration_s(self) -> float:
+        """Seconds from start to end, waiting for other publications included."""
+        return (self.finished_at - self.started_at).total_seconds()
 
 
 class JudgedIntervalRow(MappedAsDataclass, Base):

@@ -10,11 +10,11 @@ from sqlalchemy import Engine
 
 from offsetguard.model.intervals import Interval
 from offsetguard.store import cycles
-from offsetguard.store.cycles import Cycle
+from offsetguard.store.models import CycleRow
 from offsetguard_peers.command_line import json_lines, run
 
 START = datetime(2026, 11, 21, 10, 40, 3, tzinfo=UTC)
-STARTED = Cycle("demo", Interval.containing(START), "run-0", START, START + timedelta(seconds=2.5), None)
+STARTED = CycleRow("demo", Interval.containing(START).start, "run-0", START, START + timedelta(seconds=2.5), None)
 
 
 @pytest.fixture(autouse=True)

@@ -17,9 +17,8 @@ from offsetguard.model.intervals import Interval
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import DailyReportView, DataQuality, ForecastQuality
 from offsetguard.store import cycles, incidents, judge_memory, judged_intervals, outbox
-from offsetguard.store.cycles import Cycle
 from offsetguard.store.database import writing
-from offsetguard.store.models import JudgedIntervalRow, Mode
+from offsetguard.store.models import CycleRow, JudgedIntervalRow, Mode
 from offsetguard_peers.judging.records import an_incident
 
 DAY = date(2026, 11, 21)
@@ -174,11 +173,9 @@ def test_a_report_says_how_much_of_the_day_was_seen(engine: Engine) -> None:
             interval = Interval(START + timedelta(minutes=n))
             mode = Mode.LATE if n == 7 else Mode.LIVE
             judged_intervals.record(session, JudgedIntervalRow("demo", interval.start, interval.end, mode, 0, 0, 0, 0))
-    failed = Cycle(
-        "demo", Interval(START), "run", START, START, None, violations={"OG-Q01": 2, "OG-Q03": 1}, quarantined=5
-    )
+    failed = CycleRow("demo", START, "run", START, START, None, violations={"OG-Q01": 2, "OG-Q03": 1}, quarantined=5)
     cycles.record(engine, failed)
-    cycles.record(engine, replace(failed, interval=Interval(START + timedelta(minutes=4)), verdict="published"))
+    cycles.record(engine, replace(failed, interval_start=START + timedelta(minutes=4), verdict="published"))
     view = write(engine)
     assert view.data == (
         DataQuality(

@@ -8,13 +8,12 @@ from pathlib import Path
 
 from offsetguard.lake.cycle_metrics import METRICS, metrics_table, of_cycle, of_housekeeping
 from offsetguard.lake.upkeep.clean import HousekeepingReport, TableReport
-from offsetguard.model.intervals import Interval
-from offsetguard.store.cycles import Cycle
+from offsetguard.store.models import CycleRow
 
 START = datetime(2026, 11, 21, 10, 40, tzinfo=UTC)
-CYCLE = Cycle(
+CYCLE = CycleRow(
     "prod.eu",
-    Interval(START),
+    START,
     "run",
     START,
     START + timedelta(seconds=2.5),
@@ -28,7 +27,7 @@ CYCLE = Cycle(
 )
 
 
-def told(cycle: Cycle) -> dict[str, float]:
+def told(cycle: CycleRow) -> dict[str, float]:
     return {one.dotted_name: one.value for one in of_cycle(cycle)}
 
 

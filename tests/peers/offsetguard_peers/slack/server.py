@@ -163,7 +163,7 @@ class _Handler(Quiet, BaseHTTPRequestHandler):
             self._send_json({"ok": False, "error": "invalid_json"})
             return
         self.slack.requests.append(ReceivedRequest(method, arguments))
-        token = self._token(arguments)
+        token = self._token()
         answer, failure = self._done(method, lambda: self.slack.workspace.call(method, arguments, token))
         if failure is None:
             self._send_json(answer or {})
@@ -235,13 +235,9 @@ class _Handler(Quiet, BaseHTTPRequestHandler):
             return None
         return arguments if isinstance(arguments, dict) else None
 
-    def _token(self, arguments: Mapping[str, Any]) -> str | None:
-        """Take the token from `Authorization: Bearer`, or, as Slack also allows, from a form."""
+    def _token(self) -> str | None:
         kind, _, token = (self.headers.get("Authorization") or "").partition(" ")
-        if kind == "Bearer":
-            return token
-        is_form = not (self.headers.get("Content-Type") or "").startswith("application/json")
-        return str(arguments["token"]) if is_form and "token" in arguments else None
+        return token if kind == "Bearer" else None
 
     def _send_word(self, word: str, headers: Mapping[str, str] | None = None) -> None:
         self._send(WEBHOOK_STATUS.get(word, 400), word.encode(), "text/plain", headers)

@@ -1,7 +1,7 @@
 """The inside of the Slack simulation: channels, messages, and what each Web API method checks and answers.
 
 No HTTP here: `call(method, arguments, token)` takes decoded arguments and returns Slack's JSON. The errors are those of
-https://docs.slack.dev/reference/methods (auth.test, chat.postMessage, chat.update, conversations.history/replies,
+https://docs.slack.dev/reference/methods (chat.postMessage, chat.update, conversations.history/replies,
 users.conversations), as are the pages of long lists (limit up to 999, opaque cursors, time range).
 """
 
@@ -80,7 +80,7 @@ def flag(value: object) -> bool:
 
 
 BOT_TOKEN = "xoxb-offsetguard-test"
-TEAM_ID, BOT_USER_ID, BOT_ID = "T0OFFSETG", "U0OFFSETG", "B0OFFSETG"
+BOT_USER_ID, BOT_ID = "U0OFFSETG", "B0OFFSETG"
 SHOWN_CHARACTERS = 40_000  # a longer `text` of chat.postMessage is cut
 UPDATE_CHARACTERS = 4_000  # chat.update refuses a longer `text`
 METADATA_BYTES = 16_384
@@ -170,7 +170,6 @@ class SlackWorkspace:
         """
         methods: dict[str, tuple[Callable[[Mapping[str, Any]], Answer], frozenset[str]]] = {
             "api.test": (lambda _: {}, frozenset()),
-            "auth.test": (self._auth_test, frozenset()),
             "chat.postMessage": (self._post, frozenset({"chat:write"})),
             "chat.update": (self._update, frozenset({"chat:write"})),
             "conversations.history": (self._history, frozenset({"channels:history", "groups:history"})),
@@ -229,17 +228,6 @@ class SlackWorkspace:
             raise SlackRefused("not_authed")
         if token != self.token:
             raise SlackRefused("invalid_auth")
-
-    def _auth_test(self, arguments: Mapping[str, Any]) -> Answer:
-        return {
-            "url": "https://offsetguard-test.slack.com/",
-            "team": "OffsetGuard test",
-            "user": "offsetguard",
-            "team_id": TEAM_ID,
-            "user_id": BOT_USER_ID,
-            "bot_id": BOT_ID,
-            "is_enterprise_install": False,
-        }
 
     def _post(self, arguments: Mapping[str, Any]) -> Answer:
         channel = self._channel(arguments, by_name=True)
