@@ -55,6 +55,7 @@ class GroupRows:
         detailed = frozenset().union(*(one.detailed_groups for one in self.masters))
         committing = frozenset().union(*(one.committing_groups for one in self.masters))
         for group in groups:
+            suspect, before = self.choice.suspects.get(group), self.earlier.groups.get(group, {})
             yield {
                 "cluster": self.cluster,
                 "interval_start": self.interval.start,
@@ -62,14 +63,13 @@ class GroupRows:
                 "system_group": is_system_group(group),
                 **self._settings_columns(group),
                 **self._member_columns(group),
-                **self._consumption_columns(group),
-                **_backlog_columns(found[group], self.earlier.groups.get(group, {}) if comparable else {}),
-                "oldest_dead_letter_at": oldest_dead_letter_at(
-                    self.masters, group, found[group][1], self.earlier.groups.get(group, {})
-                ),
+                **self._difference_columns(group, before),
+                **self._consumption_columns(group, before),
+                **_backlog_columns(found[group], before if comparable else {}),
+                "oldest_dead_letter_at": oldest_dead_letter_at(self.masters, group, found[group][1], before),
                 "uncommitted_at": self._uncommitted_at(group, is_committing=group in committing),
                 **lite.get(group, {}),
-                "suspect_reason": self._suspect_reason(group),
+                "suspect_reason": suspect.reason if suspect else None,
                 "in_detail": group in detailed,
             }
 
@@ -102,33 +102,27 @@ class GroupRows:
             "online_client_count": member.online_client_count if member else None,
             "message_model": member.message_model if member else None,
             "consume_type": member.consume_type if member else None,
-            **self._difference_columns(group),
         }
 
-    def _difference_columns(self, group: str) -> Row:
+    def _difference_columns(self, group: str, before: Mapping[str, Any]) -> Row:
         missing = missing_members(group, self.masters)
         if not missing:
             return {"members_differ": None if missing is None else False}
         seen_at = max((one.answered_at for one in self.masters if one.answered_at), default=None)
         return {
             "members_differ": True,
-            "members_differ_since": self.earlier.groups.get(group, {}).get("members_differ_since") or seen_at,
+            "members_differ_since": before.get("members_differ_since") or seen_at,
             "missing_members": [f"{client_id} {broker_name}" for client_id, broker_name in missing[:_MOST_MISSING]],
         }
 
-    def _consumption_columns(self, group: str) -> Row:
+    def _consumption_columns(self, group: str, before: Mapping[str, Any]) -> Row:
         if group not in self.consumption:
             return {}
         one = self.consumption[group]
         if not one.is_pop:
             return one.columns()
         read_at = max((master.committed_at for master in self.masters if master.committed_at), default=None)
-        before = self.earlier.groups.get(group, {})
         return {**one.columns(), **progress(before, one.finished, one.inflight, read_at)}
-
-    def _suspect_reason(self, group: str) -> str | None:
-        suspect = self.choice.suspects.get(group)
-        return suspect.reason.value if suspect else None
 
 
 def known_groups(masters: Iterable[BrokerReading], members: Iterable[str]) -> set[str]:

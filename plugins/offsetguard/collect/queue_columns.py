@@ -46,10 +46,10 @@ def queue_table(
         columns = _Columns(QUEUE_SNAPSHOTS, alike, cluster, interval, reading.broker_name)
         columns.set_all("origin", origin)
         columns.set_all("consumer_offset_read_at", microseconds(reading.committed_at))
-        details = _Details(reading, earlier, pop_groups)
+        rows = _QueueRows(columns, reading, earlier, pop_groups)
         for _, pairs in topic_readings(reading, members, {*own_names, *reading.system_topics}):
             for pair in pairs:
-                _add_pair(columns, details, pair)
+                rows.add(pair)
         chunks.append(columns.table())
     return _joined(QUEUE_SNAPSHOTS, chunks)
 
@@ -125,91 +125,72 @@ def _joined(table: Table, chunks: list[pa.Table]) -> pa.Table:
     return pa.concat_tables(chunks) if chunks else _schema(table).empty_table()
 
 
-class _Details:
-    """What was asked about some groups of one master beyond the base."""
+class _QueueRows:
+    """Rows of one master: of every pair its columns as they are, and what was asked about some groups beyond that."""
 
-    def __init__(self, reading: BrokerReading, earlier: EarlierFigures, pop_groups: Collection[str]) -> None:
-        self.reading = reading
-        self.earlier = earlier
-        self.pop_groups = pop_groups
-        self._has_ages = bool(earlier.ages)
-        self._groups = {
-            *reading.consume_stats,
-            *(group for group, _ in reading.second_readings),
-            *(group for group, _ in reading.waiting_ages),
-        }
+    def __init__(
+        self, columns: _Columns, reading: BrokerReading, earlier: EarlierFigures, pop_groups: Collection[str]
+    ) -> None:
+        self._columns = columns
+        self._reading = reading
+        self._earlier = earlier
+        self._pop_groups = pop_groups
+        asked = (reading.second_readings, reading.waiting_ages)
+        self._detailed = {*reading.consume_stats, *(group for known in asked for group, _ in known)}
 
-    def of(self, group: str, topic: str) -> bool:
-        """Whether there are any about a group's queues of a topic."""
-        return group in self._groups or (
-            self._has_ages and (self.reading.broker_name, topic, group) in self.earlier.ages
-        )
+    def add(self, pair: PairReading) -> None:
+        group, topic, queue_ids, consumer, low, high, _, max_at = pair
+        count = len(queue_ids)
+        names, numbers = self._columns.names, self._columns.numbers
+        first = len(numbers["queue_id"])
+        names["consumer_group"].add(group, count)
+        names["topic"].add(topic, count)
+        numbers["queue_id"].extend(queue_ids)
+        numbers["min_offset"].extend(low)
+        numbers["max_offset"].extend(high)
+        numbers["consumer_offset"].extend(consumer)
+        numbers["max_offset_read_at"].add(microseconds(max_at), count)
+        ages = self._earlier.ages
+        if group in self._detailed or (ages and (self._reading.broker_name, topic, group) in ages):
+            stats = self._reading.consume_stats.get(group)
+            consumed = stats.body.of_topic(topic, self._reading.broker_name) if stats and stats.body else {}
+            for row, (queue_id, offsets) in enumerate(pair.offsets(), first):
+                queue = MessageQueue(topic, self._reading.broker_name, queue_id)
+                self._put_details(row, group, queue, offsets, consumed.get(queue_id))
 
+    def _put_details(
+        self, row: int, group: str, queue: MessageQueue, offsets: QueueOffsets, consume: ConsumeOffsets | None
+    ) -> None:
+        """Fill in what was asked about one queue; `consume`: what GET_CONSUME_STATS says of it."""
+        columns, reading = self._columns, self._reading
+        if consume is not None and offsets.consumer_offset is not None:
+            columns.put("last_timestamp", row, microseconds(consume.last_timestamp))
+        second = reading.second_readings.get((group, queue))
+        if second is not None:
+            offsets, pull_offset, pull_at = second.offsets, second.offsets.pull_offset, second.pull_at
+            for name in ("min_offset", "max_offset", "consumer_offset"):
+                columns.numbers[name].put(row, getattr(offsets, name))
+            columns.put("consumer_offset_read_at", row, microseconds(second.consumer_at))
+            columns.numbers["max_offset_read_at"].put(row, microseconds(second.max_at))
+        else:
+            pull_offset = known_pull_offset(consume, offsets.consumer_offset)
+            pull_at = reading.consume_stats[group].at if pull_offset is not None else None
+        if pull_offset is not None and group not in self._pop_groups:
+            columns.put("pull_offset", row, pull_offset)
+            columns.put("pull_offset_read_at", row, microseconds(pull_at))
+        oldest = self._oldest_unconsumed(group, queue, offsets)
+        if oldest is not None:
+            columns.put("oldest_unconsumed_at", row, oldest)
 
-def _add_pair(columns: _Columns, details: _Details, pair: PairReading) -> None:
-    group, topic, queue_ids, consumer, low, high, _, max_at = pair
-    count = len(queue_ids)
-    names, numbers = columns.names, columns.numbers
-    first = len(numbers["queue_id"])
-    names["consumer_group"].add(group, count)
-    names["topic"].add(topic, count)
-    numbers["queue_id"].extend(queue_ids)
-    numbers["min_offset"].extend(low)
-    numbers["max_offset"].extend(high)
-    numbers["consumer_offset"].extend(consumer)
-    numbers["max_offset_read_at"].add(microseconds(max_at), count)
-    if details.of(group, topic):
-        reading = details.reading
-        stats = reading.consume_stats.get(group)
-        consumed = stats.body.of_topic(topic, reading.broker_name) if stats and stats.body else {}
-        for row, (queue_id, offsets) in enumerate(pair.offsets(), first):
-            queue = MessageQueue(topic, reading.broker_name, queue_id)
-            _put_details(columns, row, details, group, queue, offsets=offsets, consume=consumed.get(queue_id))
-
-
-def _put_details(
-    columns: _Columns,
-    row: int,
-    details: _Details,
-    group: str,
-    queue: MessageQueue,
-    *,
-    offsets: QueueOffsets,
-    consume: ConsumeOffsets | None,
-) -> None:
-    """Fill in what was asked about one queue beyond the base; `consume`: what GET_CONSUME_STATS says of it."""
-    reading = details.reading
-    if consume is not None and offsets.consumer_offset is not None:
-        columns.put("last_timestamp", row, microseconds(consume.last_timestamp))
-    second = reading.second_readings.get((group, queue))
-    if second is not None:
-        offsets, pull_offset, pull_at = second.offsets, second.offsets.pull_offset, second.pull_at
-        for name in ("min_offset", "max_offset", "consumer_offset"):
-            columns.numbers[name].put(row, getattr(offsets, name))
-        columns.put("consumer_offset_read_at", row, microseconds(second.consumer_at))
-        columns.numbers["max_offset_read_at"].put(row, microseconds(second.max_at))
-    else:
-        pull_offset = known_pull_offset(consume, offsets.consumer_offset)
-        pull_at = reading.consume_stats[group].at if pull_offset is not None else None
-    if pull_offset is not None and group not in details.pop_groups:
-        columns.put("pull_offset", row, pull_offset)
-        columns.put("pull_offset_read_at", row, microseconds(pull_at))
-    oldest = _oldest_unconsumed(reading, group, queue, offsets, details.earlier)
-    if oldest is not None:
-        columns.put("oldest_unconsumed_at", row, oldest)
-
-
-def _oldest_unconsumed(
-    reading: BrokerReading, group: str, queue: MessageQueue, offsets: QueueOffsets, earlier: EarlierFigures
-) -> int | None:
-    """Return when the oldest message that waits was stored: as it was asked now, or in an earlier round."""
-    ages = reading.waiting_ages.get((group, queue.topic))
-    asked = ages.oldest_unconsumed(queue.queue_id, offsets) if ages else None
-    if asked is not None:
-        return asked
-    if (offsets.effective_lag or 0) <= 0 or offsets.lost or offsets.consumer_offset is None:
-        return None
-    return earlier.oldest_unconsumed(group, queue, offsets.consumer_offset)
+    def _oldest_unconsumed(self, group: str, queue: MessageQueue, offsets: QueueOffsets) -> int | None:
+        """Return when the oldest message that waits was stored: as it was asked now, or in an earlier round."""
+        ages = self._reading.waiting_ages.get((group, queue.topic))
+        asked = ages.oldest_unconsumed(queue.queue_id, offsets) if ages else None
+        if asked is not None:
+            return asked
+        if (offsets.effective_lag or 0) <= 0 or offsets.lost or offsets.consumer_offset is None:
+            return None
+        return self._earlier.oldest_unconsumed(group, queue, offsets.consumer_offset)
 
 
 def _add_topic(columns: _Columns, reading: BrokerReading, topic: str, read_queue_nums: int) -> None:

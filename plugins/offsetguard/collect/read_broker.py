@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain, islice, zip_longest
 from typing import Any
 
@@ -26,6 +26,7 @@ from offsetguard.collect.broker_reading import (
     Undecodable,
     WaitingAges,
 )
+from offsetguard.collect.earlier_round import EarlierFigures
 from offsetguard.collect.group_members import GroupMembers, SharedSubscriptions
 from offsetguard.collect.queue_reading import known_pull_offset, topic_readings
 from offsetguard.collect.replica import COSTLY_AT_ONCE, Answer, ReplicaLink
@@ -34,7 +35,7 @@ from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.sources.rocketmq.broker_settings import TopicConfig
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.sources.rocketmq.offset_table import AllConsumerOffsets
-from offsetguard.sources.rocketmq.offsets import ConsumeStats, TopicOffsets
+from offsetguard.sources.rocketmq.offsets import TopicOffsets
 from offsetguard.sources.rocketmq.requests import (
     GetAllConsumerOffset,
     GetAllSubscriptionGroupConfig,
@@ -223,12 +224,12 @@ async def read_detailed_offsets(
     *,
     members: Mapping[str, GroupMembers],
     system_names: Collection[str],
-    is_age_known: Callable[[str, MessageQueue, int], bool],
+    earlier: EarlierFigures,
     broken_groups: Collection[str] | None = None,
 ) -> None:
     """Ask for pull offsets of `groups`, for the ends of their topics again, and for the age of what waits there.
 
-    `is_age_known(group, queue, consumer_offset)`: the age of that message was asked in an earlier round.
+    `earlier`: knows the ages that were asked in an earlier round.
     `broken_groups`: those whose order of offsets looked broken; None = any group may.
     """
     reading.detailed_groups = frozenset(groups)
@@ -243,8 +244,8 @@ async def read_detailed_offsets(
     for (group, queue), offsets in known:
         if group not in reading.detailed_groups:
             continue
-        lag = offsets.effective_lag or 0
-        if offsets.consumer_offset is not None and lag > 0 and not is_age_known(group, queue, offsets.consumer_offset):
+        lag, consumer = offsets.effective_lag or 0, offsets.consumer_offset
+        if consumer is not None and lag > 0 and earlier.oldest_unconsumed(group, queue, consumer) is None:
             waiting[group, queue.topic] += lag
     requests = {(group, topic): QueryConsumeTimeSpan(topic, group) for group, topic in _ages_to_ask(waiting)}
     async for pair, answer in link.ask_each(requests, answers=NO_SUCH_GROUP, at_once=COSTLY_AT_ONCE):
@@ -280,46 +281,27 @@ async def read_broken_again(
     asking = link.ask_each(requests, answers=NO_SUCH_GROUP, at_once=COSTLY_AT_ONCE)
     stats = {group: answer async for group, answer in asking}
     high = await _ends_of(link, topics)
+    if committed is None or committed.body is None:
+        return
     for group, queue in broken:
-        if committed is not None and queue.topic in low and queue.topic in high:
-            second = _second_reading(
-                group,
-                queue,
-                low=low[queue.topic],
-                committed=committed,
-                stats=stats.get(group),
-                high=high[queue.topic],
-            )
-            if second is not None:
-                reading.second_readings[group, queue] = second
+        before, after = (ends[queue.topic].get(queue.queue_id) if queue.topic in ends else None for ends in (low, high))
+        if before is None or after is None:
+            continue
+        consumer_offset = committed.body.offsets.get((queue.topic, group), {}).get(queue.queue_id)
+        answer = stats.get(group)
+        consume = answer.body.queues.get(queue) if answer and answer.body else None
+        pull_offset = known_pull_offset(consume, consumer_offset)
+        reading.second_readings[group, queue] = SecondReading(
+            QueueOffsets(before.min_offset, after.max_offset, consumer_offset, pull_offset),
+            consumer_at=committed.at,
+            pull_at=answer.at if answer and pull_offset is not None else None,
+            max_at=high[queue.topic].at,
+        )
 
 
 async def _ends_of(link: ReplicaLink, topics: Iterable[str]) -> dict[str, QueueEnds]:
     asking = link.ask_each({topic: GetTopicStatsInfo(topic) for topic in topics}, answers=NO_SUCH_TOPIC)
     return {topic: QueueEnds.of(answer.body, answer.at) async for topic, answer in asking}
-
-
-def _second_reading(
-    group: str,
-    queue: MessageQueue,
-    *,
-    low: QueueEnds,
-    committed: Answer[AllConsumerOffsets],
-    stats: Answer[ConsumeStats] | None,
-    high: QueueEnds,
-) -> SecondReading | None:
-    before, after = low.get(queue.queue_id), high.get(queue.queue_id)
-    if before is None or after is None or committed.body is None:
-        return None
-    consumer_offset = committed.body.offsets.get((queue.topic, group), {}).get(queue.queue_id)
-    consume = stats.body.queues.get(queue) if stats and stats.body else None
-    pull_offset = known_pull_offset(consume, consumer_offset)
-    return SecondReading(
-        QueueOffsets(before.min_offset, after.max_offset, consumer_offset, pull_offset),
-        consumer_at=committed.at,
-        pull_at=stats.at if stats and pull_offset is not None else None,
-        max_at=high.at,
-    )
 
 
 def _offsets(

@@ -54,7 +54,7 @@ from offsetguard.collect.retry_topics import groups_to_ask, read_oldest_dead_let
 from offsetguard.collect.system_names import is_system_group
 from offsetguard.config import Cluster, Config, LogSource
 from offsetguard.model.intervals import Interval
-from offsetguard.model.offsets import MASTER_ID, MessageQueue
+from offsetguard.model.offsets import MASTER_ID
 from offsetguard.sources.logs.tailing import LogReading, read_logs
 from offsetguard.sources.rocketmq.transport import Transport
 
@@ -233,7 +233,7 @@ class Round:
             groups,
             members=merge_members([reading]) if came_late or self.group_members is None else self.group_members,
             system_names=self.own_names | reading.system_topics,
-            is_age_known=self._is_age_known,
+            earlier=self.earlier_figures,
             broken_groups=None if came_late else self.choice.groups_because(SuspectReason.ORDER_BROKEN),
         )
         async with asyncio.TaskGroup() as together:
@@ -302,9 +302,6 @@ class Round:
         rounds, number = self._settings.collection.share_rounds, round_number_of(self.interval)
         healthy = known_groups(masters, ()) - self.choice.suspects.keys()
         return sorted(group for group in healthy if not is_system_group(group) and is_in_share(group, rounds, number))
-
-    def _is_age_known(self, group: str, queue: MessageQueue, consumer_offset: int) -> bool:
-        return self.earlier_figures.oldest_unconsumed(group, queue, consumer_offset) is not None
 
     def _link(self, replica: Replica) -> ReplicaLink:
         return ReplicaLink(
