@@ -39,7 +39,7 @@ from offsetguard.store.database import open_database, writing
 from offsetguard.store.models import PublishedIntervalRow
 from offsetguard.tables import GROUP_FACTS, QUEUE_STATE, Table
 from offsetguard.tables.table import arrow_schema
-from offsetguard_peers.lake.warehouse import append, create_table, new_catalog
+from offsetguard_peers.lake.warehouse import Warehouse
 
 Slice = tuple[range, range]  # groups and intervals of a file
 CLUSTER = "main"
@@ -115,15 +115,14 @@ def _packed(groups: int, days: int) -> Iterator[Slice]:
 
 
 def _write(workspace: Workspace, groups: int, days: int, queues: int) -> None:
-    catalog = new_catalog(workspace)
-    facts = create_table(catalog, GROUP_FACTS, GROUP_FACTS.row_group_rows)
-    state = create_table(catalog, QUEUE_STATE, QUEUE_STATE.row_group_rows)
+    warehouse = Warehouse(workspace, [GROUP_FACTS, QUEUE_STATE])
+    files = (_group_rows(some, minutes) for some, minutes in _packed(groups, days))
     ids = {
-        GROUP_FACTS.name: append(facts, (_group_rows(some, minutes) for some, minutes in _packed(groups, days))),
-        QUEUE_STATE.name: append(state, [_queue_rows(queues, days * DAY)]),
+        GROUP_FACTS.name: warehouse.append(GROUP_FACTS, files),
+        QUEUE_STATE.name: warehouse.append(QUEUE_STATE, [_queue_rows(queues, days * DAY)]),
     }
-    catalog.close()
-    _publish(open_database(workspace.database_url), days * DAY, ids)
+    warehouse.catalog.close()
+    _publish(warehouse.engine, days * DAY, ids)
 
 
 def _publish(engine: Engine, intervals: int, ids: dict[str, int]) -> None:

@@ -30,13 +30,14 @@ from pyspark.sql import functions as F
 
 from offsetguard.config.workspace import Workspace
 from offsetguard.facts.parameters import fold_parameters
+from offsetguard.lake.creation import create_missing_tables
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard_peers.spark.standalone import StandaloneSpark
-from offsetguard_spark.facts import SparkEngine
+from offsetguard_spark.facts import rows_of_query
 from offsetguard_spark.queue_state import fold_snapshot
 from offsetguard_spark.session import SERVER_CONFIG, local_config, session_config, suit_row_count
-from offsetguard_spark.tables import create_missing_tables, spark_schema, table_name
+from offsetguard_spark.tables import spark_schema, table_name
 
 FIRST = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 WORKERS = "workers"
@@ -97,13 +98,14 @@ class Fold:
         self._suspects(number).writeTo(self.suspects).overwrite(own)
 
     def _suspects(self, number: int) -> DataFrame:
-        engine, of = SparkEngine(self.spark), interval(number)
+        of = interval(number)
         moment = {"cluster": self.cluster, "start": of.start, "now": of.end}
         query = "SELECT :cluster AS cluster, :start AS interval_start, :now AS now"
-        engine.add("intervals", self.spark.sql(query, args=moment))
-        engine.add("group_clients", self.spark.createDataFrame([], _GROUP_CLIENTS))
-        engine.add(QUEUE_STATE.name, self.spark.table(self.state).where(F.col("cluster") == self.cluster))
-        suspects = engine.run("queue_curves", fold_parameters(of.start)).where("suspect")
+        self.spark.sql(query, args=moment).createOrReplaceTempView("intervals")
+        self.spark.createDataFrame([], _GROUP_CLIENTS).createOrReplaceTempView("group_clients")
+        state = self.spark.table(self.state).where(F.col("cluster") == self.cluster)
+        state.createOrReplaceTempView(QUEUE_STATE.name)
+        suspects = rows_of_query(self.spark, "queue_curves", fold_parameters(of.start)).where("suspect")
         return suspects.select(*[column.name for column in QUEUE_STATE.columns])
 
     def snapshot_id(self) -> int:

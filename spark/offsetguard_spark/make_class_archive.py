@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.catalog import CATALOG_NAME, NAMESPACE
+from offsetguard.lake.creation import create_missing_tables
 from offsetguard.model.errors import OffsetGuardError
 from offsetguard_spark.class_archive import PREFIX, QUIET, class_archive, spark_home
 from offsetguard_spark.jars import jar_paths
@@ -28,7 +29,6 @@ from offsetguard_spark.session import (
     make_session,
     suit_row_count,
 )
-from offsetguard_spark.tables import create_missing_tables
 
 
 def make_class_archive() -> Path | None:
@@ -96,16 +96,14 @@ def main() -> int:
     try:
         file = make_class_archive()
     except OffsetGuardError as error:
-        return _say(f"error: {error}", code=1)
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201 - a command line prints
+        return 1
     if file is None:
-        return _say("Spark's classes: this Java keeps none, so that Spark takes longer to start")
-    took_s = time.monotonic() - began
-    return _say(f"Spark's classes: {file.stat().st_size >> 20} MiB in {file} ({took_s:.0f} s)")
-
-
-def _say(line: str, *, code: int = 0) -> int:
-    print(line, file=sys.stderr if code else sys.stdout)
-    return code
+        print("Spark's classes: this Java keeps none, so that Spark takes longer to start")  # noqa: T201
+    else:
+        took_s = time.monotonic() - began
+        print(f"Spark's classes: {file.stat().st_size >> 20} MiB in {file} ({took_s:.0f} s)")  # noqa: T201
+    return 0
 
 
 if __name__ == "__main__":

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from offsetguard.config.workspace import Workspace
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import TOPIC_FACTS
 from offsetguard_airflow.operators.housekeeping import HousekeepingOperator
-from offsetguard_peers.lake.facts_warehouse import FactsWarehouse
+from offsetguard_peers.lake.warehouse import Warehouse
 
 CONFIG = """
 clusters:
@@ -22,11 +21,10 @@ retention: {snapshots_days: 1, facts_days: 2}
 
 
 def test_it_keeps_what_the_configuration_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = tmp_path / "home"
-    workspace = Workspace(home, tmp_path / "offsetguard.yml", f"sqlite:///{home / 'offsetguard.db'}")
+    warehouse = Warehouse.in_folder(tmp_path, TOPIC_FACTS)
+    workspace = warehouse.workspace
     workspace.config_file.write_text(CONFIG)
-    warehouse = FactsWarehouse(workspace, (TOPIC_FACTS,))
-    monkeypatch.setenv("OFFSETGUARD_HOME", str(home))
+    monkeypatch.setenv("OFFSETGUARD_HOME", str(workspace.home))
     monkeypatch.setenv("OFFSETGUARD_CONFIG", str(workspace.config_file))
     monkeypatch.setenv("OFFSETGUARD_DATABASE_URL", workspace.database_url)
     newest = Interval.containing(datetime.now(UTC))

@@ -35,6 +35,16 @@ class Workspace:
         return cls(home, config_file, database_url, environment.get("OFFSETGUARD_CATALOG_URL") or "")
 
     @property
+    def variables(self) -> dict[str, str]:
+        """The environment by which another process finds the same; with passwords, if there are any."""
+        return {
+            "OFFSETGUARD_HOME": str(self.home),
+            "OFFSETGUARD_CONFIG": str(self.config_file),
+            "OFFSETGUARD_DATABASE_URL": self.database_url,
+            "OFFSETGUARD_CATALOG_URL": self.catalog_url,
+        }
+
+    @property
     def last_good_config_file(self) -> Path:
         """The configuration file as it was when it was last found right; `config/file.py`."""
         return self.home / "last_good_config.yml"

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote, unquote, urlparse
 
+from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import Table as IcebergTable
@@ -80,14 +81,14 @@ def check_catalog_is_there(workspace: Workspace, newest: PublishedInterval | Non
         )
 
 
-def load_table(catalog: SqlCatalog, table: Table) -> IcebergTable:
+def load_table(catalog: Catalog, table: Table) -> IcebergTable:
     """Load one of our tables; raises PublishError naming the catalog's database and the table when it cannot be."""
-    database = _database_of(catalog)
+    database = database_of(catalog)
     try:
         with catalog_errors_named(database):
             return catalog.load_table((NAMESPACE, table.name))
     except NoSuchTableError:
-        raise _does_not_exist(database, table) from None
+        raise PublishError(f"{database}: table {NAMESPACE}.{table.name} does not exist") from None
     except (OSError, ValueError) as error:
         raise PublishError(
             f"{database}: table {NAMESPACE}.{table.name}: cannot be read: {error}; if its folder is lost, bring it back"
@@ -97,7 +98,7 @@ def load_table(catalog: SqlCatalog, table: Table) -> IcebergTable:
 
 def table_names(catalog: SqlCatalog) -> set[str]:
     """Return the names of the tables that were created; raises PublishError when the catalog cannot be read."""
-    with catalog_errors_named(_database_of(catalog)):
+    with catalog_errors_named(database_of(catalog)):
         return {name[-1] for name in catalog.list_tables(NAMESPACE)}
 
 
@@ -120,11 +121,8 @@ def local_path(location: str) -> Path:
     return Path(unquote(parsed.path) if parsed.scheme == "file" else location)
 
 
-def _does_not_exist(database: str, table: Table) -> PublishError:
-    return PublishError(f"{database}: table {NAMESPACE}.{table.name} does not exist")
-
-
-def _database_of(catalog: SqlCatalog) -> str:
+def database_of(catalog: Catalog) -> str:
+    """Name the database of an open catalog in errors, without its password."""
     return shown(str(catalog.properties["uri"]))
 
 

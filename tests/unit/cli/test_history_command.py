@@ -18,14 +18,14 @@ HOSTILE = "orders\x1b[2J"
 @pytest.fixture
 def history(tmp_path: Path) -> Callable[..., Result]:
     """Two intervals of a group in two topics; in the second one the lag is not known."""
-    warehouse = Warehouse.in_folder(tmp_path)
+    warehouse = Warehouse.in_folder(tmp_path, GROUP_FACTS)
     rows = [
         {"cluster": "demo", "consumer_group": "billing", "topic": topic, "interval_start": minute(number)}
         | {"lag": lag, "lag_ms": 90_500, "produce_tps": 0.5, "violated_invariants": ["OG-Q01"]}
         for topic in (HOSTILE, "%RETRY%billing")
         for number, lag in ((0, 1_234), (1, None))
     ]
-    warehouse.publish([0, 1], warehouse.append(rows_of(GROUP_FACTS, rows)))
+    warehouse.show_minutes([0, 1], warehouse.append(GROUP_FACTS, [rows_of(GROUP_FACTS, rows)]))
     environment = environment_of(warehouse.workspace)
     fixed = ("history", "--cluster", "demo", "--until", "2026-11-21T10:39:00Z", "--group")
     return lambda *arguments: run(*fixed, *arguments, environment=environment)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from click.testing import Result
 
 from offsetguard.collect.manifest import Manifest, RequestCounts
-from offsetguard.store import published_intervals
+from offsetguard.model.intervals import Interval
 from offsetguard.tables import GROUP_FACTS
 from offsetguard_peers.command_line import environment_of, json_lines, run
 from offsetguard_peers.configs import one_team_text
@@ -27,7 +26,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     """Six minutes of a group that is off and far behind in the second to the fourth; nothing changes them."""
     folder = tmp_path_factory.mktemp("replay")
     (folder / "offsetguard.yml").write_text(CONFIG)
-    warehouse = Warehouse.in_folder(folder)
+    warehouse = Warehouse.in_folder(folder, GROUP_FACTS)
     figures = (CAUGHT_UP, FAR_BEHIND, FAR_BEHIND, FAR_BEHIND, CAUGHT_UP, CAUGHT_UP)
     rows = [
         {"cluster": "demo", "consumer_group": "billing", "topic": "orders", "topic_kind": "normal"}
@@ -35,8 +34,8 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
         | {"message_model": "CLUSTERING", "violated_invariants": [], **lags}
         for number, lags in enumerate(figures)
     ]
-    warehouse.publish(range(len(figures)), warehouse.append(rows_of(GROUP_FACTS, rows)))
-    for number, published in warehouse.published.items():
+    snapshot_ids = {GROUP_FACTS.name: warehouse.append(GROUP_FACTS, [rows_of(GROUP_FACTS, rows)])}
+    for number in range(len(figures)):
         manifest = Manifest(
             cluster="demo",
             interval_start=minute(number),
@@ -46,7 +45,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
             row_counts={},
             master_broker_names=("broker-a",),
         )
-        published_intervals.record(warehouse.engine, replace(published, manifest_json=manifest.to_json()))
+        warehouse.show(Interval(minute(number)), snapshot_ids, manifest_json=manifest.to_json())
     return warehouse
 
 

@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 
+from offsetguard.lake.creation import create_missing_tables
 from offsetguard.lake.reading import read_interval, table_schema
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.store.published_intervals import RETENTION_PASSED
 from offsetguard.tables import GROUP_FACTS, TOPIC_FACTS
-from offsetguard_peers.lake.warehouse import Warehouse, append, create_table, group_rows, minute, rows_of
+from offsetguard_peers.lake.warehouse import Warehouse, group_rows, minute, rows_of
 
 GROUPS = [f"group-with-a-long-name-{number}" for number in range(6)]
 DAY = 30  # the warehouse starts at 23:30: minute 30 is the next day
 EVERYTHING = (minute(0), minute(10 * DAY))
 
 
+def append(warehouse: Warehouse, groups: Iterable[str], minutes: Iterable[int], cluster: str = "demo") -> int:
+    return warehouse.append(GROUP_FACTS, [group_rows(groups, minutes, cluster)])
+
+
 def a_day_an_hour_and_minutes(warehouse: Warehouse) -> range:
     """Lay files out as housekeeping does: days, then hours, then what is not yet compacted."""
-    warehouse.append(group_rows(GROUPS, range(DAY)))
-    warehouse.append(group_rows(GROUPS, range(DAY, DAY + 10)))
-    warehouse.append(group_rows(["group-of-the-other-cluster", GROUPS[3]], range(DAY), cluster="other"))
+    append(warehouse, GROUPS, range(DAY))
+    append(warehouse, GROUPS, range(DAY, DAY + 10))
+    append(warehouse, ["group-of-the-other-cluster", GROUPS[3]], range(DAY), cluster="other")
     for number in range(DAY + 10, DAY + 13):
-        snapshot_id = warehouse.append(group_rows(GROUPS, [number]))
+        snapshot_id = append(warehouse, GROUPS, [number])
     minutes = range(DAY + 13)
-    warehouse.publish(minutes, snapshot_id)
+    warehouse.show_minutes(minutes, snapshot_id)
     return minutes
 
 
@@ -49,7 +55,7 @@ def test_a_file_as_it_was_published_is_in_no_order(warehouse: Warehouse) -> None
     in_order = group_rows(GROUPS, range(3))
     mixed = in_order.take([number * 7 % in_order.num_rows for number in range(in_order.num_rows)])
     assert mixed["consumer_group"].to_pylist()[:3] == [GROUPS[0], GROUPS[2], GROUPS[4]]
-    warehouse.publish(range(3), warehouse.append(mixed))
+    warehouse.show_minutes(range(3), warehouse.append(GROUP_FACTS, [mixed]))
     reader = warehouse.reader()
     for group in GROUPS:
         assert reader.group_history("demo", group, *EVERYTHING)["lag"].to_pylist() == [0, 1, 2]
@@ -70,28 +76,28 @@ def test_only_what_was_asked_for_is_returned(warehouse: Warehouse) -> None:
 
 def test_what_was_written_but_not_published_does_not_show(warehouse: Warehouse) -> None:
     """A publication that was killed before its row was there; the next one makes its snapshot an ancestor."""
-    warehouse.publish([0], warehouse.append(group_rows(GROUPS, [0])))
-    warehouse.append(group_rows(GROUPS, [1]))
+    warehouse.show_minutes([0], append(warehouse, GROUPS, [0]))
+    append(warehouse, GROUPS, [1])
     reader = warehouse.reader()
     assert reader.group_history("demo", GROUPS[0], *EVERYTHING)["lag"].to_pylist() == [0]
-    warehouse.publish([2], warehouse.append(group_rows(GROUPS, [2])))
+    warehouse.show_minutes([2], append(warehouse, GROUPS, [2]))
     assert reader.group_history("demo", GROUPS[0], *EVERYTHING)["lag"].to_pylist() == [0, 2]
     assert reader.interval(GROUP_FACTS, "demo", Interval(minute(1))).num_rows == 0
-    warehouse.publish([1], warehouse.append())
+    warehouse.show_minutes([1], warehouse.append(GROUP_FACTS, []))
     assert reader.group_history("demo", GROUPS[0], *EVERYTHING)["lag"].to_pylist() == [0, 1, 2]
 
 
 def test_a_backfilled_interval_shows_although_it_is_not_the_newest(warehouse: Warehouse) -> None:
     """Also when the clock of its publisher was behind."""
-    warehouse.publish([5], warehouse.append(group_rows(GROUPS, [5])))
-    warehouse.publish([1], warehouse.append(group_rows(GROUPS, [1])), at=-1)
+    warehouse.show_minutes([5], append(warehouse, GROUPS, [5]))
+    warehouse.show_minutes([1], append(warehouse, GROUPS, [1]), late=-1)
     assert warehouse.reader().group_history("demo", GROUPS[0], *EVERYTHING)["lag"].to_pylist() == [1, 5]
 
 
 def test_an_interval_is_read_as_it_was_published(warehouse: Warehouse) -> None:
-    first = warehouse.append(group_rows(GROUPS[::-1], [0]))
-    warehouse.publish([0], first)
-    warehouse.append(group_rows(["written-later"], [0]))
+    first = append(warehouse, GROUPS[::-1], [0])
+    warehouse.show_minutes([0], first)
+    append(warehouse, ["written-later"], [0])
     rows = warehouse.reader().interval(GROUP_FACTS, "demo", Interval(minute(0)))
     assert rows["consumer_group"].to_pylist() == GROUPS
 
@@ -109,26 +115,26 @@ def test_many_threads_share_a_reader(warehouse: Warehouse) -> None:
 
 
 def test_rows_whose_retention_has_passed_are_not_called_none(warehouse: Warehouse) -> None:
-    warehouse.append(group_rows(GROUPS, [0]))
-    warehouse.publish([0], RETENTION_PASSED)
+    append(warehouse, GROUPS, [0])
+    warehouse.show_minutes([0], RETENTION_PASSED)
     with pytest.raises(PublishError, match="group_facts: rows of demo 20261120T233000Z were deleted: retention passed"):
         warehouse.reader().interval(GROUP_FACTS, "demo", Interval(minute(0)))
 
 
 def test_a_table_that_a_release_did_not_have_has_no_rows_of_its_intervals(warehouse: Warehouse) -> None:
-    warehouse.publish([0], warehouse.append(group_rows(GROUPS, [0])))
-    topics = create_table(warehouse.catalog, TOPIC_FACTS)
-    append(topics, [rows_of(TOPIC_FACTS, [{"cluster": "demo", "interval_start": minute(0), "topic": "orders"}])])
+    warehouse.show_minutes([0], append(warehouse, GROUPS, [0]))
+    create_missing_tables(warehouse.workspace, [TOPIC_FACTS])
+    rows = rows_of(TOPIC_FACTS, [{"cluster": "demo", "interval_start": minute(0), "topic": "orders"}])
+    warehouse.append(TOPIC_FACTS, [rows])
     assert warehouse.reader().interval(TOPIC_FACTS, "demo", Interval(minute(0))).num_rows == 0
 
 
 def test_a_column_that_was_added_since_is_unknown_in_older_rows(warehouse: Warehouse) -> None:
     older = replace(TOPIC_FACTS, columns=tuple(column for column in TOPIC_FACTS.columns if column.name != "lag"))
-    topics = create_table(warehouse.catalog, older)
+    create_missing_tables(warehouse.workspace, [older])
     row = {"cluster": "demo", "interval_start": minute(0), "topic": "orders", "queue_count": 4}
-    snapshot_id = append(topics, [rows_of(older, [row])])
-    warehouse.publish([0], warehouse.append(group_rows(GROUPS, [0])))
-    published = replace(warehouse.published[0], snapshot_ids={TOPIC_FACTS.name: snapshot_id})
+    snapshot_id = warehouse.append(older, [rows_of(older, [row])])
+    published = warehouse.show(Interval(minute(0)), {TOPIC_FACTS.name: snapshot_id})
     rows = read_interval(warehouse.catalog, TOPIC_FACTS, published)
     assert rows.schema == table_schema(TOPIC_FACTS)
     assert rows.select(["topic", "queue_count", "lag"]).to_pylist() == [

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from offsetguard.config import Retention
-from offsetguard.config.workspace import Workspace
 from offsetguard.lake.catalog import local_path
 from offsetguard.lake.upkeep import packing
 from offsetguard.lake.upkeep.clean import Housekeeper
@@ -21,33 +20,28 @@ from offsetguard.store import published_intervals, silences
 from offsetguard.store.database import reading, writing
 from offsetguard.store.published_intervals import RETENTION_PASSED
 from offsetguard.tables import GROUP_SNAPSHOTS, LOG_EVENTS, QUEUE_STATE, TOPIC_FACTS, Table
-from offsetguard_peers.lake.facts_warehouse import FactsWarehouse
+from offsetguard_peers.lake.warehouse import Warehouse
 
 MIDNIGHT = datetime(2026, 11, 21, tzinfo=UTC)
 NO_GRACE = timedelta(days=-10_000)  # snapshots are of the real clock, whatever `now` a test says: none is young
 
 
-def warehouse_of(folder: Path, *tables: Table) -> FactsWarehouse:
-    home = folder / "home"
-    return FactsWarehouse(Workspace(home, folder / "none.yml", f"sqlite:///{home / 'offsetguard.db'}"), tables)
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    return Warehouse.in_folder(tmp_path, TOPIC_FACTS, GROUP_SNAPSHOTS)
 
 
 @pytest.fixture
-def warehouse(tmp_path: Path) -> FactsWarehouse:
-    return warehouse_of(tmp_path, TOPIC_FACTS, GROUP_SNAPSHOTS)
+def of_topics(tmp_path: Path) -> Warehouse:
+    return Warehouse.in_folder(tmp_path, TOPIC_FACTS)
 
 
 @pytest.fixture
-def of_topics(tmp_path: Path) -> FactsWarehouse:
-    return warehouse_of(tmp_path, TOPIC_FACTS)
+def of_groups(tmp_path: Path) -> Warehouse:
+    return Warehouse.in_folder(tmp_path, GROUP_SNAPSHOTS)
 
 
-@pytest.fixture
-def of_groups(tmp_path: Path) -> FactsWarehouse:
-    return warehouse_of(tmp_path, GROUP_SNAPSHOTS)
-
-
-def housekeeper(warehouse: FactsWarehouse, lines: list[str] | None = None, **more: Any) -> Housekeeper:
+def housekeeper(warehouse: Warehouse, lines: list[str] | None = None, **more: Any) -> Housekeeper:
     settings = {"keep_snapshots": NO_GRACE, "keep_unnamed_files": timedelta(0)} | more
     say = (lines if lines is not None else []).append
     return Housekeeper(warehouse.workspace, Retention(), warehouse.engine, say, **settings)
@@ -69,18 +63,18 @@ def rows_of(minute: int, count: int = 3) -> dict[Table, list[dict[str, Any]]]:
     return {TOPIC_FACTS: topics, GROUP_SNAPSHOTS: groups}
 
 
-def publish(warehouse: FactsWarehouse, minutes: range, cluster: str = "demo") -> None:
+def publish(warehouse: Warehouse, minutes: range, cluster: str = "demo") -> None:
     for minute in minutes:
         rows = rows_of(minute)
         warehouse.publish(cluster, interval(minute), {table: rows[table] for table in warehouse.tables})
 
 
-def seen(warehouse: FactsWarehouse, minutes: range, cluster: str = "demo") -> list[list[dict[str, Any]]]:
+def seen(warehouse: Warehouse, minutes: range, cluster: str = "demo") -> list[list[dict[str, Any]]]:
     return [warehouse.rows(table, cluster, interval(minute)) for table in warehouse.tables for minute in minutes]
 
 
 @pytest.mark.slow
-def test_while_a_day_lasts_fresh_files_are_packed_and_readers_see_the_same_rows(warehouse: FactsWarehouse) -> None:
+def test_while_a_day_lasts_fresh_files_are_packed_and_readers_see_the_same_rows(warehouse: Warehouse) -> None:
     minutes = range(packing.FRESH_FILES)
     publish(warehouse, minutes)
     before = seen(warehouse, minutes)
@@ -96,7 +90,7 @@ def test_while_a_day_lasts_fresh_files_are_packed_and_readers_see_the_same_rows(
     assert (packed.first, packed.last, packed.packed) == (interval(0).start, interval(minutes[-1]).start, True)
 
 
-def test_few_fresh_files_are_not_worth_a_commit_until_their_day_is_over(of_topics: FactsWarehouse) -> None:
+def test_few_fresh_files_are_not_worth_a_commit_until_their_day_is_over(of_topics: Warehouse) -> None:
     minutes = range(3)
     publish(of_topics, minutes)
     publish(of_topics, minutes, "other")
@@ -113,7 +107,7 @@ def before_of(cluster: str, rows: list[list[dict[str, Any]]]) -> list[list[dict[
 
 
 @pytest.mark.slow
-def test_packed_rows_lie_in_the_order_in_which_readers_look_for_them(of_groups: FactsWarehouse) -> None:
+def test_packed_rows_lie_in_the_order_in_which_readers_look_for_them(of_groups: Warehouse) -> None:
     publish(of_groups, range(4))
     housekeeper(of_groups).clean(now=MIDNIGHT + timedelta(hours=25))
     iceberg_table = of_groups.iceberg_table(GROUP_SNAPSHOTS)
@@ -123,7 +117,7 @@ def test_packed_rows_lie_in_the_order_in_which_readers_look_for_them(of_groups: 
     assert found == sorted(found, key=lambda row: (row["consumer_group"], row["interval_start"]))
 
 
-def test_a_day_of_several_files_is_cut_between_consumer_groups(of_groups: FactsWarehouse) -> None:
+def test_a_day_of_several_files_is_cut_between_consumer_groups(of_groups: Warehouse) -> None:
     publish(of_groups, range(4))
     iceberg_table = of_groups.iceberg_table(GROUP_SNAPSHOTS)
     parts = list(ranges_of_rows(iceberg_table, live_files(iceberg_table), "consumer_group", 2))
@@ -134,7 +128,7 @@ def test_a_day_of_several_files_is_cut_between_consumer_groups(of_groups: FactsW
 
 
 @pytest.mark.slow
-def test_retention_deletes_whole_days_and_readers_are_told_so(warehouse: FactsWarehouse) -> None:
+def test_retention_deletes_whole_days_and_readers_are_told_so(warehouse: Warehouse) -> None:
     publish(warehouse, range(2))
     later = 10 * 24 * 60
     publish(warehouse, range(later, later + 2))
@@ -156,7 +150,7 @@ def test_retention_deletes_whole_days_and_readers_are_told_so(warehouse: FactsWa
     assert report.tables["topic_facts"].aged_files == 1, "both were packed into one"
 
 
-def test_what_is_over_goes_with_the_facts_of_its_day_and_the_report_counts_it(warehouse: FactsWarehouse) -> None:
+def test_what_is_over_goes_with_the_facts_of_its_day_and_the_report_counts_it(warehouse: Warehouse) -> None:
     kept_from = MIDNIGHT - timedelta(days=Retention().facts_days)
     for ends_at in (kept_from, kept_from - timedelta(microseconds=1)):
         began = ends_at - timedelta(hours=1)
@@ -169,7 +163,7 @@ def test_what_is_over_goes_with_the_facts_of_its_day_and_the_report_counts_it(wa
 
 
 @pytest.mark.slow
-def test_rows_that_a_killed_run_left_in_main_are_not_shown_by_housekeeping(warehouse: FactsWarehouse) -> None:
+def test_rows_that_a_killed_run_left_in_main_are_not_shown_by_housekeeping(warehouse: Warehouse) -> None:
     """A run of an old interval dies after its tables went forward and before its row was written."""
     minutes = range(4)
     publish(warehouse, minutes)
@@ -198,7 +192,7 @@ def test_rows_that_a_killed_run_left_in_main_are_not_shown_by_housekeeping(wareh
 @pytest.mark.slow
 def test_a_recomputed_interval_counts_as_shown_although_the_state_of_its_queues_is_not_its_own(tmp_path: Path) -> None:
     """`queue_state` goes forward only, so that a recomputation leaves the former run's snapshot of it alone."""
-    warehouse = warehouse_of(tmp_path, TOPIC_FACTS, QUEUE_STATE)
+    warehouse = Warehouse.in_folder(tmp_path, TOPIC_FACTS, QUEUE_STATE)
     zero = {"string": "x", "int32": 0, "int64": 0, "float64": 0.0, "boolean": False, "timestamp": MIDNIGHT}
     state = {column.name: zero.get(column.type.value, []) for column in QUEUE_STATE.columns[2:] if not column.nullable}
     for minute in range(3):
@@ -216,7 +210,7 @@ def test_a_recomputed_interval_counts_as_shown_although_the_state_of_its_queues_
     assert warehouse.iceberg_table(QUEUE_STATE).snapshot_by_id(newest.snapshot_ids["queue_state"]) is not None
 
 
-def test_files_that_nothing_names_go_after_a_while_and_others_stay(of_topics: FactsWarehouse) -> None:
+def test_files_that_nothing_names_go_after_a_while_and_others_stay(of_topics: Warehouse) -> None:
     publish(of_topics, range(2))
     folder = local_path(of_topics.iceberg_table(TOPIC_FACTS).location())
     orphan, fresh = folder / "data" / "of a killed run.parquet", folder / "data" / "under way.parquet"
@@ -232,7 +226,7 @@ def test_files_that_nothing_names_go_after_a_while_and_others_stay(of_topics: Fa
     assert seen(of_topics, range(2)) == before
 
 
-def test_a_snapshot_that_a_reader_may_be_at_stays(of_topics: FactsWarehouse) -> None:
+def test_a_snapshot_that_a_reader_may_be_at_stays(of_topics: Warehouse) -> None:
     publish(of_topics, range(3))
     report = housekeeper(of_topics, keep_snapshots=timedelta(hours=1)).clean(now=datetime.now(UTC))
     assert report.tables["topic_facts"].expired_snapshots == 0
@@ -240,7 +234,7 @@ def test_a_snapshot_that_a_reader_may_be_at_stays(of_topics: FactsWarehouse) -> 
 
 @pytest.mark.slow
 def test_an_interval_gets_files_of_its_own_again_when_it_is_to_be_published_once_more(
-    of_topics: FactsWarehouse,
+    of_topics: Warehouse,
 ) -> None:
     minutes = range(6)
     publish(of_topics, minutes)
@@ -263,7 +257,7 @@ def test_an_interval_gets_files_of_its_own_again_when_it_is_to_be_published_once
 @pytest.mark.slow
 def test_rows_of_whole_log_files_are_never_packed_with_those_of_rounds(tmp_path: Path) -> None:
     """A publication replaces the rows of its round in a file, and must not meet others in it."""
-    warehouse = warehouse_of(tmp_path, LOG_EVENTS)
+    warehouse = Warehouse.in_folder(tmp_path, LOG_EVENTS)
     line = {"file": "broker.log", "kind": "client_online", "fields_json": "{}"}
     for minute in range(3):
         for position, source in enumerate(("broker-a", "ingested/broker-a-0")):
@@ -279,7 +273,7 @@ def test_rows_of_whole_log_files_are_never_packed_with_those_of_rounds(tmp_path:
 
 
 @pytest.mark.slow
-def test_after_many_cycles_files_and_snapshots_are_as_few_as_after_some(warehouse: FactsWarehouse) -> None:
+def test_after_many_cycles_files_and_snapshots_are_as_few_as_after_some(warehouse: Warehouse) -> None:
     """120 cycles with a housekeeping after each 30, over a day's end."""
     on_disk = []
     first_minute = 24 * 60 - 60
@@ -300,7 +294,7 @@ def test_after_many_cycles_files_and_snapshots_are_as_few_as_after_some(warehous
     assert all(len(warehouse.rows(TOPIC_FACTS, "demo", interval(minute))) == 3 for minute in everything)
 
 
-def test_what_ended_sessions_left_on_the_warm_server_goes_after_a_day(warehouse: FactsWarehouse) -> None:
+def test_what_ended_sessions_left_on_the_warm_server_goes_after_a_day(warehouse: Warehouse) -> None:
     folder = warehouse.workspace.spark_server_folder / "tmp" / "spark_connect_model_cache"
     old, with_models, fresh = (folder / name for name in ("old", "with models", "fresh"))
     for one in (old, with_models, fresh):

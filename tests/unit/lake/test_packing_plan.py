@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.lake.upkeep.packing import FRESH_FILES, PACKED_FILES, bins, cuts_between, full_rows
-from offsetguard.tables import PUBLISHED
+from offsetguard.lake.upkeep.packing import FRESH_FILES, PACKED_FILES, bins, cuts_between
 
 
 @dataclass(frozen=True)
@@ -59,10 +58,3 @@ def test_a_day_is_cut_between_groups_into_parts_of_about_the_same_size(rows: lis
     assert sum(sizes) == sum(rows)
     if rows:
         assert max(sizes) <= sum(rows) / parts + max(rows) * parts
-
-
-def test_wide_tables_get_fewer_rows_to_a_file() -> None:
-    """So many rows are sorted in memory."""
-    for table in PUBLISHED:
-        assert full_rows(table) * len(table.columns) <= 40_000_000
-        assert full_rows(table) >= 100_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -13,57 +14,47 @@ from offsetguard.tables import GROUP_FACTS
 from offsetguard_peers.lake.warehouse import Warehouse, group_rows, minute
 
 
-def _catalog_missing(warehouse: Warehouse) -> None:
-    warehouse.workspace.catalog_file.unlink()
+def _tables_folder(warehouse: Warehouse) -> Path:
+    return warehouse.workspace.warehouse_folder / "facts" / "group_facts"
 
 
-def _catalog_garbage(warehouse: Warehouse) -> None:
-    warehouse.workspace.catalog_file.write_bytes(b"no database " * 1_000)
+def _each(pattern: str, damage: Callable[[Path], object]) -> Callable[[Warehouse], None]:
+    """Return what damages the files of the table that are called so."""
 
+    def damage_all(warehouse: Warehouse) -> None:
+        files = [*_tables_folder(warehouse).rglob(pattern)]
+        assert files
+        for file in files:
+            damage(file)
 
-def _catalog_empty(warehouse: Warehouse) -> None:
-    warehouse.workspace.catalog_file.write_bytes(b"")
-
-
-def _folder_gone(warehouse: Warehouse) -> None:
-    shutil.rmtree(warehouse.workspace.warehouse_folder / "facts" / "group_facts")
-
-
-def _manifests_gone(warehouse: Warehouse) -> None:
-    for file in (warehouse.workspace.warehouse_folder / "facts" / "group_facts" / "metadata").glob("*.avro"):
-        file.unlink()
-
-
-def _manifests_damaged(warehouse: Warehouse) -> None:
-    for file in (warehouse.workspace.warehouse_folder / "facts" / "group_facts" / "metadata").glob("*.avro"):
-        file.write_bytes(b"no avro")
-
-
-def _file_gone(warehouse: Warehouse) -> None:
-    warehouse.data_files()[0].unlink()
-
-
-def _file_truncated(warehouse: Warehouse) -> None:
-    file = warehouse.data_files()[0]
-    file.write_bytes(file.read_bytes()[:-7])
+    return damage_all
 
 
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (_catalog_missing, r"catalog\.db: there is no catalog"),
-        (_catalog_garbage, r"catalog\.db: the catalog cannot be used: file is not a database; bring it back"),
-        (_catalog_empty, r"catalog\.db: "),
-        (_folder_gone, r"catalog\.db: table facts\.group_facts: cannot be read: .*No such file"),
-        (_manifests_gone, r"group_facts: snapshot \d+: .*No such file"),
-        (_manifests_damaged, r"group_facts: snapshot \d+: "),
-        (_file_gone, r"group_facts: snapshot \d+: data files cannot be read: .*\.parquet"),
-        (_file_truncated, r"group_facts: snapshot \d+: data files cannot be read: .*\.parquet"),
+        (lambda w: w.workspace.catalog_file.unlink(), r"catalog\.db: there is no catalog"),
+        (
+            lambda w: w.workspace.catalog_file.write_bytes(b"no database " * 1_000),
+            r"catalog\.db: the catalog cannot be used: file is not a database; bring it back",
+        ),
+        (lambda w: w.workspace.catalog_file.write_bytes(b""), r"catalog\.db: "),
+        (
+            lambda w: shutil.rmtree(_tables_folder(w)),
+            r"catalog\.db: table facts\.group_facts: cannot be read: .*No such file",
+        ),
+        (_each("*.avro", Path.unlink), r"group_facts: snapshot \d+: .*No such file"),
+        (_each("*.avro", lambda file: file.write_bytes(b"no avro")), r"group_facts: snapshot \d+: "),
+        (_each("*.parquet", Path.unlink), r"group_facts: snapshot \d+: data files cannot be read: .*\.parquet"),
+        (
+            _each("*.parquet", lambda file: file.write_bytes(file.read_bytes()[:-7])),
+            r"group_facts: snapshot \d+: data files cannot be read: .*\.parquet",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_named(warehouse: Warehouse, damage: Callable[[Warehouse], None], said: str) -> None:
     """For one interval, and for a past; a reader that knows nothing yet cannot make it up."""
-    warehouse.publish([0], warehouse.append(group_rows(["billing"], [0])))
+    warehouse.show_minutes([0], warehouse.append(GROUP_FACTS, [group_rows(["billing"], [0])]))
     warehouse.catalog.close()
     damage(warehouse)
     readings = [

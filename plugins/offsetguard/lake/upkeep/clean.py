@@ -123,7 +123,7 @@ class Housekeeper:
         exchanges = pack(iceberg_table, table, now=now)
         if exchanges:
             with self._lock():
-                counts["packed_files"] += exchange(iceberg_table, exchanges, "pack")[0]
+                counts["packed_files"] += exchange(iceberg_table, exchanges, "pack")
 
     def _settle_and_expire(
         self, tables: Mapping[Table, IcebergTable], counts: Mapping[str, Counter[str]], now: datetime

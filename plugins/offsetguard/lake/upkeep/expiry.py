@@ -157,9 +157,9 @@ def _never_shown(iceberg_table: IcebergTable, shown: Mapping[IntervalKey, str]) 
         if not any(int(properties.get(name, 0)) for name in ("added-records", "deleted-records")):
             continue  # it changed nothing
         run_id, cluster = properties.get(RUN_PROPERTY), properties.get(CLUSTER_PROPERTY)
-        start = _interval_start(run_id)
-        if run_id and cluster and start:
-            newest.setdefault((cluster, start), (run_id, snapshot.snapshot_id))
+        interval = _interval((run_id or "").partition("_")[0])  # runs of whole log files have none
+        if run_id and cluster and interval:
+            newest.setdefault((cluster, interval.start.astimezone(UTC)), (run_id, snapshot.snapshot_id))
     return {key: snapshot_id for key, (run_id, snapshot_id) in newest.items() if shown.get(key) != run_id}
 
 
@@ -179,14 +179,6 @@ def _main_history(iceberg_table: IcebergTable) -> Iterator[Snapshot]:
     yield from sorted(older, key=lambda one: -(one.sequence_number or 0))
 
 
-def _interval_start(run_id: str | None) -> datetime | None:
-    """Return the interval that a publication's run id begins with; other runs (of whole log files) have none."""
-    try:
-        return Interval.from_name((run_id or "").partition("_")[0]).start.astimezone(UTC)
-    except ValueError:
-        return None
-
-
 _KEPT_SNAPSHOTS = 2  # of each cluster, however old: the next round goes on from the newest one's cursors
 
 
@@ -199,7 +191,7 @@ def delete_orphans(iceberg_table: IcebergTable, older_than: datetime) -> int:
     if not folder.is_dir():
         return 0
     oldest = older_than.timestamp()
-    unnamed = [file for file in _files(folder) if file.stat().st_mtime < oldest]
+    unnamed = [file for file in folder.rglob("*") if file.is_file() and file.stat().st_mtime < oldest]
     if not unnamed:
         return 0
     iceberg_table.refresh()  # after the listing: what was committed meanwhile is named
@@ -216,10 +208,10 @@ def delete_landed(landing_folder: Path, older_than: datetime) -> int:
     if not landing_folder.is_dir():
         return 0
     for cluster in sorted(path for path in landing_folder.iterdir() if path.is_dir()):
-        landed = sorted(path for path in cluster.iterdir() if path.is_dir() and _interval(path.name) is not None)
-        for folder in landed[:-_KEPT_SNAPSHOTS]:
-            interval = _interval(folder.name)
-            if interval is not None and interval.start < older_than:
+        folders = ((_interval(path.name), path) for path in cluster.iterdir() if path.is_dir())
+        landed = sorted((interval, path) for interval, path in folders if interval)
+        for interval, folder in landed[:-_KEPT_SNAPSHOTS]:
+            if interval.start < older_than:
                 (folder / MANIFEST_FILE_NAME).unlink(missing_ok=True)  # first: without it, half a folder is no snapshot
                 shutil.rmtree(folder)
                 count += 1
@@ -239,10 +231,6 @@ def delete_session_folders(server_folder: Path, older_than: datetime) -> int:
                 folder.rmdir()
                 count += 1
     return count
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    return (path for path in folder.rglob("*") if path.is_file())
 
 
 def _named(iceberg_table: IcebergTable) -> Iterator[str]:

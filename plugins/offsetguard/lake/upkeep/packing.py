@@ -56,7 +56,9 @@ def pack(iceberg_table: IcebergTable, table: Table, *, now: datetime) -> list[Ex
             continue
         for chosen in bins(files, full):
             rows = sorted_rows(read_files(iceberg_table, chosen), table)
-            exchanges.append(Exchange(tuple(chosen), (_write(iceberg_table, table, rows, chosen),)))
+            exchanges.append(
+                Exchange(tuple(chosen), (write_like(iceberg_table, table, rows, chosen[0], PACKED_PREFIX),))
+            )
     return exchanges
 
 
@@ -99,21 +101,13 @@ def _whole_day(iceberg_table: IcebergTable, table: Table, files: Sequence[TableF
     One part at a time is in memory. Raises PublishError when the parts have not all the rows.
     """
     written = 0
-    for rows in ranges_of_rows(iceberg_table, files, _order(iceberg_table, table)[0], parts):
+    first = next(name for name in table.sort_order if name in iceberg_table.schema().column_names)
+    for rows in ranges_of_rows(iceberg_table, files, first, parts):
         written += rows.num_rows
-        yield _write(iceberg_table, table, sorted_rows(rows, table), files)
+        yield write_like(iceberg_table, table, sorted_rows(rows, table), files[0], PACKED_PREFIX)
     expected = sum(file.row_count for file in files)
     if written != expected:
         raise PublishError(f"{table.name}: {written} rows packed of {expected}; the table is as it was")
-
-
-def _order(iceberg_table: IcebergTable, table: Table) -> list[str]:
-    known = set(iceberg_table.schema().column_names)
-    return [name for name in table.sort_order if name in known]
-
-
-def _write(iceberg_table: IcebergTable, table: Table, rows: pa.Table, like: Sequence[TableFile]) -> DataFile:
-    return write_like(iceberg_table, table, rows, like[0], PACKED_PREFIX)
 
 
 def _end_of_day(moment: datetime) -> datetime:
@@ -140,7 +134,7 @@ def unpack(iceberg_table: IcebergTable, table: Table, cluster: str, first: datet
         and _overlap(file, first, last)
         and _is_of(file, iceberg_table, cluster)
     ]
-    return exchange(iceberg_table, exchanges, "unpack")[0] if exchanges else 0
+    return exchange(iceberg_table, exchanges, "unpack") if exchanges else 0
 
 
 def _overlap(file: TableFile, first: datetime, last: datetime) -> bool:
@@ -293,6 +287,7 @@ def write_file(
 ) -> DataFile:
     """Write rows, all of one partition, to a new file; no snapshot has it yet."""
     properties = iceberg_table.properties | {"write.parquet.row-group-limit": str(table.row_group_rows)}
+    properties.pop("write.parquet.row-group-size-bytes", None)  # for Spark: pyiceberg warns that it does not know it
     path = iceberg_table.location_provider().new_data_location(f"{prefix}{uuid.uuid4().hex}.parquet")
     output = iceberg_table.io.new_output(path)
     with ParquetFormatModel().create_writer(output, iceberg_table.schema(), properties) as writer:
@@ -319,8 +314,8 @@ class Exchange:
     new: tuple[DataFile, ...]
 
 
-def exchange(iceberg_table: IcebergTable, exchanges: Iterable[Exchange], what_for: str) -> tuple[int, int]:
-    """Put new files in the place of old ones, in one commit to main; returns how many went and came.
+def exchange(iceberg_table: IcebergTable, exchanges: Iterable[Exchange], what_for: str) -> int:
+    """Put new files in the place of old ones, in one commit to main; returns how many went.
 
     The caller holds the publish lock. What a publication has replaced meanwhile stays replaced: the new files of such
     an exchange are deleted.
@@ -334,7 +329,7 @@ def exchange(iceberg_table: IcebergTable, exchanges: Iterable[Exchange], what_fo
         else:
             _discard(iceberg_table, one.new)
     if not valid:
-        return 0, 0
+        return 0
     try:
         with iceberg_table.transaction() as transaction:
             update = transaction.update_snapshot(snapshot_properties={HOUSEKEEPING_PROPERTY: what_for})
@@ -348,7 +343,7 @@ def exchange(iceberg_table: IcebergTable, exchanges: Iterable[Exchange], what_fo
         for one in valid:
             _discard(iceberg_table, one.new)
         raise PublishError(f"{iceberg_table.name()[-1]}: {what_for}: {error}; the table is as it was") from error
-    return sum(len(one.old) for one in valid), sum(len(one.new) for one in valid)
+    return sum(len(one.old) for one in valid)
 
 
 def _discard(iceberg_table: IcebergTable, files: Iterable[DataFile]) -> None:

@@ -1,113 +1,39 @@
-"""A small warehouse without Spark: rows of `group_facts`, in the layout that Spark and housekeeping leave behind."""
+"""A warehouse whose intervals are published without Spark: the same catalog, tables, files and rows in the database.
+
+For tests and benchmarks of readers and of housekeeping, which need thousands of publications in seconds.
+"""
 
 from __future__ import annotations
 
 import json
-import uuid
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
 
 import pyarrow as pa
-from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.io.pyarrow import (
-    write_file,
-)
-from pyiceberg.partitioning import PartitionFieldValue, PartitionKey
+from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.table import Table as IcebergTable
-from pyiceberg.table import WriteTask
 from pyiceberg.transforms import DayTransform
-from sqlalchemy import Engine
+from pyiceberg.typedef import Record
 
 from offsetguard.config.workspace import Workspace
-from offsetguard.lake.catalog import CATALOG_NAME, NAMESPACE, sql_properties
+from offsetguard.lake.catalog import NO_SNAPSHOT, load_table, open_catalog
+from offsetguard.lake.creation import create_missing_tables
 from offsetguard.lake.reading import FactReader
+from offsetguard.lake.upkeep.packing import TableFile, live_files, write_file
 from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
-from offsetguard.store.published_intervals import PublishedInterval
+from offsetguard.store.published_intervals import CLUSTER_PROPERTY, RUN_PROPERTY, PublishedInterval
 from offsetguard.tables import GROUP_FACTS, ColumnType, Table
 from offsetguard.tables.table import arrow_schema
 from offsetguard_peers.databases import fresh_database
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def new_catalog(workspace: Workspace) -> SqlCatalog:
-    """Make an empty catalog in a workspace."""
-    workspace.home.mkdir(parents=True, exist_ok=True)
-    catalog = SqlCatalog(CATALOG_NAME, **(sql_properties(workspace) | {"init_catalog_tables": "true"}))
-    catalog.create_namespace(NAMESPACE)
-    return catalog
-
-
-def create_table(catalog: SqlCatalog, table: Table, row_group_rows: int = 20_000) -> IcebergTable:
-    """Create one of our tables, partitioned as it is defined."""
-    properties = {
-        "write.parquet.row-group-limit": str(row_group_rows),
-        "write.parquet.compression-codec": "zstd",
-        "write.target-file-size-bytes": str(1 << 40),  # one file per partition and append
-        "write.metadata.previous-versions-max": "20",
-        "write.metadata.delete-after-commit.enabled": "true",
-    }
-    created = catalog.create_table((NAMESPACE, table.name), arrow_schema(table), properties=properties)
-    with created.update_spec() as spec:
-        for transform in table.partition:
-            if transform.startswith("days("):
-                spec.add_field(
-                    transform.removeprefix("days(").removesuffix(")"), DayTransform(), f"{transform[5:-1]}_day"
-                )
-            else:
-                spec.add_identity(transform)
-    return created
-
-
-def append(table: IcebergTable, files: Iterable[pa.Table]) -> int:
-    """Append data files, one per Arrow table, as one commit; the rows of each are of one partition.
-
-    Returns the snapshot id.
-    """
-    with table.transaction() as transaction, transaction.update_snapshot().fast_append() as commit:
-        for number, rows in enumerate(files):
-            task = WriteTask(
-                uuid.uuid4(), number, table.schema(), rows.to_batches(), partition_key=_partition(table, rows)
-            )
-            for file in write_file(table.io, transaction.table_metadata, iter([task])):
-                commit.append_data_file(file)
-    return _newest_snapshot_id(table)
-
-
-def _newest_snapshot_id(table: IcebergTable) -> int:
-    snapshot = table.refresh().current_snapshot()
-    assert snapshot is not None
-    return snapshot.snapshot_id
-
-
-def _partition(table: IcebergTable, rows: pa.Table) -> PartitionKey:
-    """Return the partition of the first row."""
-    values = []
-    for part in table.spec().fields:
-        first = rows.column(table.schema().find_column_name(part.source_id))[0].as_py()
-        value = (first - _EPOCH).days if isinstance(part.transform, DayTransform) else first
-        values.append(PartitionFieldValue(part, value))
-    return PartitionKey(values, table.spec(), table.schema())
-
-
-def put_newest_commit_ahead(iceberg_table: IcebergTable, by: timedelta) -> None:
-    """Let the newest commit, one of rows, carry a later time in all places where Iceberg keeps it."""
-    iceberg_table.refresh()
-    file = Path(urlparse(iceberg_table.metadata_location).path)
-    said = json.loads(file.read_text("utf-8"))
-    (snapshot,) = (one for one in said["snapshots"] if one["snapshot-id"] == said["current-snapshot-id"])
-    said["last-updated-ms"] += int(by.total_seconds() * 1000)
-    snapshot["timestamp-ms"] = said["snapshot-log"][-1]["timestamp-ms"] = said["last-updated-ms"]
-    file.write_text(json.dumps(said), "utf-8")
-    iceberg_table.refresh()
-
-
+Row = dict[str, Any]
 START = datetime(2026, 11, 20, 23, 30, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FILL: dict[ColumnType, Any] = {
     ColumnType.STRING: "",
     ColumnType.INT32: 0,
@@ -115,6 +41,7 @@ _FILL: dict[ColumnType, Any] = {
     ColumnType.FLOAT64: 0.0,
     ColumnType.BOOLEAN: False,
     ColumnType.TIMESTAMP: START,
+    ColumnType.STRING_LIST: [],
 }
 
 
@@ -123,12 +50,10 @@ def minute(number: int) -> datetime:
     return START + timedelta(minutes=number)
 
 
-def rows_of(table: Table, rows: Iterable[dict[str, Any]]) -> pa.Table:
+def rows_of(table: Table, rows: Iterable[Row]) -> pa.Table:
     """Fill in what a required column must have."""
-    filled = [
-        {c.name: row.get(c.name, None if c.nullable else _FILL.get(c.type, [])) for c in table.columns} for row in rows
-    ]
-    return pa.Table.from_pylist(filled, schema=arrow_schema(table))
+    required = {column.name: _FILL[column.type] for column in table.columns if not column.nullable}
+    return pa.Table.from_pylist([required | row for row in rows], schema=arrow_schema(table))
 
 
 def group_rows(groups: Iterable[str], minutes: Iterable[int], cluster: str = "demo") -> pa.Table:
@@ -145,47 +70,140 @@ def group_rows(groups: Iterable[str], minutes: Iterable[int], cluster: str = "de
     )
 
 
+def put_newest_commit_ahead(iceberg_table: IcebergTable, by: timedelta) -> None:
+    """Let the newest commit, one of rows, carry a later time in all places where Iceberg keeps it."""
+    iceberg_table.refresh()
+    file = Path(urlparse(iceberg_table.metadata_location).path)
+    said = json.loads(file.read_text("utf-8"))
+    (snapshot,) = (one for one in said["snapshots"] if one["snapshot-id"] == said["current-snapshot-id"])
+    said["last-updated-ms"] += int(by.total_seconds() * 1000)
+    snapshot["timestamp-ms"] = said["snapshot-log"][-1]["timestamp-ms"] = said["last-updated-ms"]
+    file.write_text(json.dumps(said), "utf-8")
+    iceberg_table.refresh()
+
+
 @dataclass
 class Warehouse:
-    """A workspace with one table, and what was published of it."""
+    """A workspace with some published tables."""
 
     workspace: Workspace
-    engine: Engine
-    catalog: SqlCatalog
-    group_facts: IcebergTable
-    published: dict[int, PublishedInterval] = field(default_factory=dict)
+    tables: Sequence[Table]
+
+    def __post_init__(self) -> None:
+        self.workspace.home.mkdir(parents=True, exist_ok=True)
+        self.engine = fresh_database(self.workspace.database_url)
+        create_missing_tables(self.workspace, self.tables)
+        self.catalog = open_catalog(self.workspace)
 
     @classmethod
-    def in_folder(cls, folder: Path) -> Warehouse:
-        """Make an empty one."""
+    def in_folder(cls, folder: Path, *tables: Table) -> Warehouse:
+        """Make an empty one whose home is `folder/home`."""
         home = folder / "home"
-        workspace = Workspace(home, folder / "offsetguard.yml", f"sqlite:///{home / 'offsetguard.db'}")
-        catalog = new_catalog(workspace)
-        table = create_table(catalog, GROUP_FACTS, row_group_rows=16)
-        return cls(workspace, fresh_database(workspace.database_url), catalog, table)
+        return cls(Workspace(home, folder / "offsetguard.yml", f"sqlite:///{home / 'offsetguard.db'}"), tables)
 
-    def append(self, *files: pa.Table) -> int:
-        """Commit data files; returns the snapshot id."""
-        return append(self.group_facts, files)
-
-    def publish(self, minutes: Iterable[int], snapshot_id: int, *, at: int = 0) -> None:
-        """Make intervals visible at a snapshot; `at`: so many minutes late."""
-        for number in minutes:
-            self.published[number] = PublishedInterval(
-                "demo",
-                Interval(minute(number)),
-                f"run-{number}",
-                minute(number + 1 + at),
-                "published",
-                {GROUP_FACTS.name: snapshot_id},
-                json.dumps({}),
-            )
-            published_intervals.record(self.engine, self.published[number])
+    def iceberg_table(self, table: Table) -> IcebergTable:
+        """Load a table."""
+        return load_table(self.catalog, table)
 
     def reader(self) -> FactReader:
         """Return a reader that remembers nothing yet."""
         return FactReader(self.workspace, self.engine)
 
-    def data_files(self) -> list[Path]:
-        """Return the data files of the table."""
-        return sorted((self.workspace.warehouse_folder / "facts" / "group_facts" / "data").rglob("*.parquet"))
+    def append(self, table: Table, files: Iterable[pa.Table]) -> int:
+        """Commit data files, one for each Arrow table, whose rows are of one partition; returns the snapshot id."""
+        self._commit(table, files)
+        return self._head(table)
+
+    def publish(
+        self,
+        cluster: str,
+        interval: Interval,
+        rows: Mapping[Table, Sequence[Row]],
+        *,
+        run_id: str | None = None,
+        show: bool = True,
+        again: bool = False,
+    ) -> str:
+        """Write an interval's rows and show them; returns the run id.
+
+        `show=False`: a run that was killed before its last step. `again`: the interval may have rows already.
+        """
+        run_id = run_id or f"{interval.name}_{abs(hash((cluster, interval))):012x}"[:29]
+        properties = {RUN_PROPERTY: run_id, CLUSTER_PROPERTY: cluster}
+        for table, new in rows.items():
+            is_state = table.partition == ("cluster",)  # replaced as a whole
+            old = [
+                file
+                for file in (live_files(self.iceberg_table(table)) if again or is_state else ())
+                if is_state or file.first == file.last == interval.start
+            ]
+            complete = [{"cluster": cluster, "interval_start": interval.start, **row} for row in new]
+            self._commit(table, [rows_of(table, complete)] if new else [], old=old, properties=properties)
+        if show:
+            self.show(
+                interval, {table.name: self._head(table) for table in self.tables}, cluster=cluster, run_id=run_id
+            )
+        return run_id
+
+    def show(
+        self,
+        interval: Interval,
+        snapshot_ids: dict[str, int],
+        *,
+        cluster: str = "demo",
+        run_id: str = "run",
+        at: datetime | None = None,
+        manifest_json: str = "{}",
+    ) -> PublishedInterval:
+        """Make an interval visible to readers."""
+        published_at = at or interval.end + timedelta(seconds=5)
+        row = PublishedInterval(cluster, interval, run_id, published_at, "audited", snapshot_ids, manifest_json)
+        published_intervals.record(self.engine, row)
+        return row
+
+    def show_minutes(self, minutes: Iterable[int], snapshot_id: int, *, late: int = 0) -> None:
+        """Make numbered minutes visible at a snapshot of `group_facts`, each so many minutes late."""
+        for number in minutes:
+            ids, at = {GROUP_FACTS.name: snapshot_id}, minute(number + 1 + late)
+            self.show(Interval(minute(number)), ids, run_id=f"run-{number}", at=at)
+
+    def rows(self, table: Table, cluster: str, interval: Interval) -> list[Row]:
+        """Return what a reader of the interval sees, in the order of the key."""
+        found: list[Row] = self.reader().interval(table, cluster, interval).to_pylist()
+        return found
+
+    def _head(self, table: Table) -> int:
+        head = self.iceberg_table(table).current_snapshot()
+        return NO_SNAPSHOT if head is None else head.snapshot_id
+
+    def _commit(
+        self,
+        table: Table,
+        files: Iterable[pa.Table],
+        *,
+        old: Sequence[TableFile] = (),
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        iceberg_table = self.iceberg_table(table)
+        schema = schema_to_pyarrow(iceberg_table.schema(), include_field_ids=True)
+        with iceberg_table.transaction() as transaction:
+            update = transaction.update_snapshot(snapshot_properties=dict(properties or {}))
+            with update.overwrite() if old else update.fast_append() as producer:
+                for file in old:
+                    producer.delete_data_file(file.data_file)
+                for rows in files:
+                    partition = _partition(iceberg_table, rows)
+                    producer.append_data_file(
+                        write_file(
+                            iceberg_table, table, rows.cast(schema), partition, spec_id=iceberg_table.spec().spec_id
+                        )
+                    )
+
+
+def _partition(iceberg_table: IcebergTable, rows: pa.Table) -> Record:
+    """Return the partition of the first row."""
+    values = []
+    for part in iceberg_table.spec().fields:
+        first = rows.column(iceberg_table.schema().find_column_name(part.source_id))[0].as_py()
+        values.append((first - _EPOCH).days if isinstance(part.transform, DayTransform) else first)
+    return Record(*values)
