@@ -34,6 +34,7 @@ from great_expectations.data_context.types.base import (
     ProgressBarsConfig,
 )
 from great_expectations.expectations.expectation import Expectation
+from great_expectations.expectations.metadata_types import FailureSeverity
 
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
@@ -56,7 +57,6 @@ from offsetguard_expectations.suites import (
     ExpectFigureToBeBetween,
     ExpectInvariantToHold,
     invariant_expectation,
-    severity_of,
 )
 
 _CORRUPT = tuple(one for one in ROW_INVARIANTS if one.violation_means is ViolationMeans.CORRUPT)
@@ -186,7 +186,7 @@ def _quarantine_expectations() -> Iterator[Expectation]:
             speaks_about=EVERY_ROW,
             violated_when=is_reason(one.id),
             description=one.title,
-            severity=severity_of(one),
+            severity=FailureSeverity(one.severity.value),
             meta={"id": one.id},
         )
     for table in LANDED:

@@ -90,11 +90,6 @@ ENVIRONMENT.filters["count"] = _count
 ENVIRONMENT.filters["prose"] = _prose
 
 
-def page_path(cluster_folder: Path, interval: Interval) -> Path:
-    """Where the page of an interval lies, or would lie."""
-    return cluster_folder / f"{interval.name}.html"
-
-
 def recent_runs(cluster_folder: Path) -> tuple[RecentRun, ...]:
     """Return the newest runs, oldest first; pages that are not ours are left out."""
     return tuple(run for page in _pages(cluster_folder)[-LINKED_RUNS:] if (run := _read_run(page)))
@@ -106,7 +101,7 @@ def publish_page(cluster_folder: Path, interval: Interval, html: str, *, kept_ru
     Returns the path of `index.html`. The page of a repeated run replaces the former one.
     """
     cluster_folder.mkdir(parents=True, exist_ok=True)
-    page = page_path(cluster_folder, interval)
+    page = cluster_folder / f"{interval.name}.html"
     replace_file(page, html)
     pages = _pages(cluster_folder)
     index = cluster_folder / "index.html"

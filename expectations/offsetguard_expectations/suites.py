@@ -34,17 +34,11 @@ from great_expectations.expectations.metrics.table_metric_provider import TableM
 from great_expectations.validator.metric_configuration import MetricConfiguration
 from great_expectations.validator.validator import ValidationDependencies
 
-from offsetguard.model.verdicts import Severity
 from offsetguard.tables import Table
 from offsetguard.tables.table import arrow_schema
 from offsetguard_expectations.invariant import EVERY_ROW, Invariant
 from offsetguard_expectations.invariants import ROW_INVARIANTS
 
-_SEVERITY = {
-    Severity.CRITICAL: FailureSeverity.CRITICAL,
-    Severity.WARNING: FailureSeverity.WARNING,
-    Severity.INFO: FailureSeverity.INFO,
-}
 _TABLES = {one.table.name: one.table for one in ROW_INVARIANTS}
 _ROWS = "table.offsetguard_rows"
 _ROWS_MEETING = "table.offsetguard_rows_meeting"
@@ -70,14 +64,9 @@ def invariant_expectation(invariant: Invariant) -> ExpectInvariantToHold:
         speaks_about=invariant.speaks_about,
         violated_when=invariant.violated_when,
         description=invariant.title,
-        severity=severity_of(invariant),
+        severity=FailureSeverity(invariant.severity.value),
         meta={"id": invariant.id, "violation_means": invariant.violation_means.value},
     )
-
-
-def severity_of(invariant: Invariant) -> FailureSeverity:
-    """Return GX's word for the severity of an invariant."""
-    return _SEVERITY[invariant.severity]
 
 
 class TypedRows(TableMetricProvider):

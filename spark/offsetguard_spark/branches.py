@@ -9,12 +9,12 @@ in milliseconds, as commits to the same catalog, with the state of main that the
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 
-from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.expressions import And, EqualTo, GreaterThanOrEqual, LessThanOrEqual, Reference
 from pyiceberg.expressions.literals import literal
@@ -31,14 +31,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from offsetguard.config.workspace import Workspace
-from offsetguard.lake.catalog import NO_SNAPSHOT, catalog_errors_named, catalog_shown, load_table, open_catalog
+from offsetguard.lake.catalog import NO_SNAPSHOT, catalog_errors_named, database_of, load_table
 from offsetguard.lake.upkeep.packing import unpack
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.store.published_intervals import CLUSTER_PROPERTY, RUN_PROPERTY
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
 from offsetguard_spark.session import tagged
-from offsetguard_spark.tables import table_name
+from offsetguard_spark.tables import load_tables, prepare_tables, table_name
 
 MAIN = "main"
 INGESTED_TABLES = (LOG_EVENTS, OFFSET_MOVES)  # an interval's rows, and those of whole log files: see `ingest.py`
@@ -57,14 +57,12 @@ class Branches:
     """
 
     spark: SparkSession
-    workspace: Workspace
     cluster: str
     interval: Interval
     name: str
     states: Mapping[Table, IcebergTable]  # the tables' metadata when the run began: `load_tables`
     small: bool = False  # an interval has few rows: one task reads them, so that no step after it needs an exchange
     tables: tuple[Table, ...] = ()  # those that take part
-    _catalog: SqlCatalog | None = None
 
     def start(self, tables: Iterable[Table]) -> None:
         """Let tables take part: create their branches, from main. May be called again with others."""
@@ -122,7 +120,7 @@ class Branches:
         """Return how many rows each branch's last write added: Iceberg counted them when it wrote."""
         counts = {}
         for table in self.tables:
-            snapshot = load_table(self._open_catalog(), table).snapshot_by_name(self.name)
+            snapshot = _loaded(self.states[table], table).snapshot_by_name(self.name)
             if snapshot is None:
                 raise PublishError(_is_gone(table, self.name))
             added = snapshot.summary.additional_properties if snapshot.summary is not None else {}
@@ -150,7 +148,7 @@ class Branches:
         """
         ids = {table.name: self._main(table) or NO_SNAPSHOT for table in self.states}
         for table in self.tables:
-            branch = load_table(self._open_catalog(), table).metadata.refs.get(self.name)
+            branch = _loaded(self.states[table], table).metadata.refs.get(self.name)
             if branch is None:
                 raise PublishError(_is_gone(table, self.name))
             ids[table.name] = branch.snapshot_id
@@ -190,24 +188,19 @@ class Branches:
 
     def _commit(self, table: Table, updates: tuple[TableUpdate, ...], *requirements: TableRequirement) -> None:
         """Change a table's references, provided that main is where it was when the run began."""
-        catalog = self._open_catalog()
+        state = self.states[table]
         required = (AssertRefSnapshotId(ref=MAIN, snapshot_id=self._main(table)), *requirements)
         try:
-            with catalog_errors_named(catalog_shown(self.workspace)):
-                _commit(catalog, table, self.states[table], updates, required)
+            with catalog_errors_named(database_of(state.catalog)):
+                _commit(table, state, updates, required)
         except (OSError, ValueError):
-            load_table(catalog, table)  # raises, naming the table, where its metadata are lost
+            _loaded(state, table)  # raises, naming the table, where its metadata are lost
             raise
 
     def _main(self, table: Table) -> int | None:
         """Return main's snapshot id when the run began; None when nothing was ever written."""
         main = self.states[table].metadata.refs.get(MAIN)
         return None if main is None else main.snapshot_id
-
-    def _open_catalog(self) -> SqlCatalog:
-        if self._catalog is None:
-            self._catalog = open_catalog(self.workspace)
-        return self._catalog
 
     def _for_each(self, work: Callable[[Table], object], tables: tuple[Table, ...]) -> None:
         """Run work on several tables at once; the first error is raised after all have ended."""
@@ -217,22 +210,36 @@ class Branches:
             future.result()
 
 
-def drop_left_over(workspace: Workspace, states: Mapping[Table, IcebergTable]) -> int:
-    """Drop the branches that a killed run left behind; returns how many there were."""
+def begin(
+    spark: SparkSession,
+    workspace: Workspace,
+    cluster: str,
+    interval: Interval,
+    *,
+    kind: str,
+    say: Callable[[str], None],
+    small: bool = False,
+) -> Branches:
+    """Bring the tables to this release, and drop the branches of a run that was killed; returns those of a new run.
+
+    None of them exists yet. `kind`: what its name begins with.
+    """
+    states = prepare_tables(spark, workspace, say)
     left_over = [(table, name) for table, state in states.items() for name in state.metadata.refs if name != MAIN]
     if left_over:
-        catalog = open_catalog(workspace)
         for table, name in left_over:
-            _commit(catalog, table, states[table], (RemoveSnapshotRefUpdate(ref_name=name),), ())
-    return len(left_over)
+            _commit(table, states[table], (RemoveSnapshotRefUpdate(ref_name=name),), ())
+        say(f"tables: dropped {len(left_over)} branches of a run that did not end")
+        states = load_tables(workspace)
+    return Branches(spark, cluster, interval, f"{kind}_{uuid.uuid4().hex[:12]}", states, small)
+
+
+def _loaded(state: IcebergTable, table: Table) -> IcebergTable:
+    return load_table(state.catalog, table)
 
 
 def _commit(
-    catalog: SqlCatalog,
-    table: Table,
-    state: IcebergTable,
-    updates: tuple[TableUpdate, ...],
-    required: tuple[TableRequirement, ...],
+    table: Table, state: IcebergTable, updates: tuple[TableUpdate, ...], required: tuple[TableRequirement, ...]
 ) -> None:
     """Change a table's references; raises PublishError when it is not as required.
 
@@ -241,7 +248,7 @@ def _commit(
     """
     for attempt in range(1, _COMMIT_ATTEMPTS + 1):
         try:
-            catalog.commit_table(state, required, updates)  # reads the newest metadata itself
+            state.catalog.commit_table(state, required, updates)  # reads the newest metadata itself
         except CommitFailedException as error:
             if attempt == _COMMIT_ATTEMPTS:
                 raise PublishError(

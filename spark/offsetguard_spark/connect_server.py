@@ -276,47 +276,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(arguments)
     workspace = Workspace.from_environment()
     server = ConnectServer(workspace.spark_server_folder, parsed.port, parsed.memory, parsed.master, parsed.listen)
-    verbs = {"run": _run, "start": _start, "stop": _stop, "status": _status, "query": _query}
     try:
-        return verbs[parsed.verb](server)
+        match parsed.verb:
+            case "run":
+                server.run()
+            case "start":
+                _tell_how_to_use(server, server.start())
+            case "stop":
+                _say("stopped" if server.stop() else "no server runs")
+            case "status" if (process_id := server.process_id()) is None:
+                _say(f"no server runs in {server.folder}")
+                return 3
+            case "status":
+                _say(f"process {process_id} runs; log {server.log_file}")
+            case "query":
+                began = time.monotonic()
+                server.query()
+                _say(f"answered a query after {time.monotonic() - began:.1f} s")
     except OffsetGuardError as error:
         print(f"error: {error}", file=sys.stderr)  # noqa: T201 - a command line prints
         return 1
-
-
-def _run(server: ConnectServer) -> int:
-    server.run()
     return 0
 
 
-def _start(server: ConnectServer) -> int:
-    process_id = server.start()
+def _tell_how_to_use(server: ConnectServer, process_id: int) -> None:
     _say(f"Spark Connect listens at {server.remote} (process {process_id}, log {server.log_file})")
     _say("Airflow uses it as soon as its connection says so (replace an older one: `airflow connections delete ...`):")
     _say("  airflow connections add spark_default --conn-type spark_connect --conn-host localhost \\")
     _say(f'    --conn-port {server.port} --conn-password "$(cat {server.folder / "token"})"')
-    return 0
-
-
-def _stop(server: ConnectServer) -> int:
-    _say("stopped" if server.stop() else "no server runs")
-    return 0
-
-
-def _status(server: ConnectServer) -> int:
-    process_id = server.process_id()
-    if process_id is None:
-        _say(f"no server runs in {server.folder}")
-        return 3
-    _say(f"process {process_id} runs; log {server.log_file}")
-    return 0
-
-
-def _query(server: ConnectServer) -> int:
-    began = time.monotonic()
-    server.query()
-    _say(f"answered a query after {time.monotonic() - began:.1f} s")
-    return 0
 
 
 def _say(line: str) -> None:

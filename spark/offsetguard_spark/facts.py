@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -41,6 +40,7 @@ from offsetguard.tables import (
     TRAFFIC_BASELINES,
     Table,
 )
+from offsetguard_spark.branches import Branches
 from offsetguard_spark.session import tagged
 from offsetguard_spark.tables import nothing
 
@@ -49,42 +49,18 @@ _KEPT = ("kept", "pairs", "replicas")  # steps that are computed once: few rows 
 _TABLES = {table.name: table for table in PUBLISHED}
 
 
-class SparkEngine:
-    """Relations by name, as temporary views of a session, and the queries over them; nothing is read before it must."""
+def rows_of_query(
+    spark: SparkSession, name: str, parameters: Mapping[str, Any] | None = None, *, steps: Sequence[str] = ()
+) -> DataFrame:
+    """Return the rows of `facts/NAME.sql`, lazily. Of `parameters` those count that the text names.
 
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
-
-    def add(self, name: str, rows: DataFrame) -> None:
-        """Let queries read `rows` by a name; one that was there before is replaced."""
-        rows.createOrReplaceTempView(name)
-
-    def run(self, name: str, parameters: Mapping[str, Any] | None = None, *, steps: Sequence[str] = ()) -> DataFrame:
-        """Return the rows of `facts/NAME.sql`, lazily. Of `parameters` those count that the text names.
-
-        `steps`: what it reads by name besides the relations that were added: other files, each after those it reads.
-        """
-        text = texts.spark_text(name)
-        if steps:
-            of_steps = ", ".join(f"{one} AS (\n{texts.spark_text(one)}\n)" for one in steps)
-            text = f"WITH {of_steps}\nSELECT * FROM (\n{text}\n)"
-        return self._spark.sql(text, args={one: (parameters or {})[one] for one in texts.parameters_of(text)})
-
-
-class WrittenTables(Protocol):
-    """Where rows are read: the branches of a run, or in a test the DataFrames that stand for them."""
-
-    def read(self, table: Table) -> DataFrame:
-        """Return the interval's rows of a table."""
-        ...
-
-    def read_with_history(self, table: Table) -> DataFrame:
-        """Return a table's rows of all intervals."""
-        ...
-
-    def may_hold(self, table: Table, first: datetime, last: datetime) -> bool:
-        """Whether earlier runs may have written rows of intervals that start in [first, last]; reads only metadata."""
-        ...
+    `steps`: what it reads by name besides views of the session: other files, each after those it reads.
+    """
+    text = texts.spark_text(name)
+    if steps:
+        of_steps = ", ".join(f"{one} AS (\n{texts.spark_text(one)}\n)" for one in steps)
+        text = f"WITH {of_steps}\nSELECT * FROM (\n{text}\n)"
+    return spark.sql(text, args={one: (parameters or {})[one] for one in texts.parameters_of(text)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +71,7 @@ class FactSources:
     cluster: str
     interval: Interval
     config: Config
-    written: WrittenTables
+    written: Branches
     row_counts: Mapping[str, int]  # table name -> rows of this interval; a table that is not named has none
     folded_state: DataFrame  # `queue_state` as it is after this interval, also when a newer one stands already
     views: dict[str, Future[DataFrame]] = field(default_factory=dict, repr=False)  # what queries can read by name
@@ -108,7 +84,7 @@ class FactSources:
         """
         steps: dict[str, None] = {}  # each after those that it reads
         self._collect(name, steps)
-        return SparkEngine(self.spark).run(name, self.parameters, steps=tuple(steps))
+        return rows_of_query(self.spark, name, self.parameters, steps=tuple(steps))
 
     def _collect(self, name: str, steps: dict[str, None]) -> None:
         for relation in sorted(texts.relations_of(name) - steps.keys()):
@@ -131,7 +107,7 @@ class FactSources:
                 if name in _KEPT:
                     with tagged(self.spark, f"kept {name}"):
                         rows = rows.localCheckpoint(eager=True)
-                SparkEngine(self.spark).add(name, rows)
+                rows.createOrReplaceTempView(name)
                 own.set_result(rows)  # a server forgets a checkpoint that no client refers to
             except BaseException as error:
                 own.set_exception(error)
@@ -159,13 +135,9 @@ class FactSources:
     def _earlier(self, table: Table) -> DataFrame:
         """Return a table's history; of usual traffic none where its metadata say so, for it begins after weeks."""
         weeks_ago = self.parameters["oldest_week_before"]
-        if table is TRAFFIC_BASELINES and not self.may_hold(table, weeks_ago, self.interval.start):
+        if table is TRAFFIC_BASELINES and not self.written.may_hold(table, weeks_ago, self.interval.start):
             return nothing(self.spark, table)
         return self.written.read_with_history(table).where(F.col("cluster") == self.cluster)
-
-    def may_hold(self, table: Table, first: datetime, last: datetime) -> bool:
-        """Whether the history may have rows of intervals that start in [first, last]; takes milliseconds."""
-        return self.written.may_hold(table, first, last)
 
     def row_count(self, table: Table) -> int:
         """Return how many rows of this interval were written to a table."""
@@ -190,7 +162,7 @@ def _has_queues(sources: FactSources) -> bool:
 def has_traffic_to_fold(sources: FactSources) -> bool:
     """Whether an hour has just passed whose beginning was seen."""
     hour = hour_that_passed(sources.interval.start)
-    return hour is not None and sources.may_hold(TOPIC_FACTS, hour, hour + FIRST_MINUTES)
+    return hour is not None and sources.written.may_hold(TOPIC_FACTS, hour, hour + FIRST_MINUTES)
 
 
 def has_log_lines(sources: FactSources) -> bool:
@@ -209,7 +181,7 @@ def _has_moves(sources: FactSources) -> bool:
 
 def _looks_back_on(sources: FactSources, table: Table, oldest: str) -> bool:
     since = sources.parameters[oldest]
-    return sources.row_count(table) > 0 or sources.may_hold(table, since, sources.interval.start)
+    return sources.row_count(table) > 0 or sources.written.may_hold(table, since, sources.interval.start)
 
 
 FACT_TABLES: dict[Table, Callable[[FactSources], bool]] = {

@@ -16,7 +16,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -42,6 +41,7 @@ from offsetguard_expectations.invariant import (
 )
 from offsetguard_expectations.invariants import AGREEMENTS, ALL, ROW_INVARIANTS, Check
 from offsetguard_expectations.run_report import Count, Findings, InvariantOutcome, RunReport
+from offsetguard_spark.branches import Branches
 from offsetguard_spark.invariants import Sought, example_of, find_examples
 from offsetguard_spark.landed import LandedTable
 
@@ -55,34 +55,6 @@ _ONE_JOB = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
 }
-
-
-class Written(Protocol):
-    """Where the rows of a run are read: its branches, or in a test the DataFrames that stand for them."""
-
-    @property
-    def spark(self) -> SparkSession:
-        """The session that reads."""
-        ...
-
-    @property
-    def cluster(self) -> str:
-        """The cluster of the run."""
-        ...
-
-    @property
-    def interval(self) -> Interval:
-        """The interval of the run."""
-        ...
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """The tables that the run wrote; every other one has no rows of the interval."""
-        ...
-
-    def read(self, table: Table) -> DataFrame:
-        """Return the interval's rows of a table as they were written."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +94,7 @@ class GateReport:
 
 
 def check_written(
-    written: Written,
+    written: Branches,
     landed: Mapping[str, LandedTable],
     manifest: Manifest,
     data_docs_folder: Path,
@@ -174,7 +146,7 @@ def manifest_row(
     return spark.createDataFrame(pa.Table.from_pylist([row], schema=arrow_schema(MANIFEST)))
 
 
-def _tables_to_read(written: Written) -> list[Table]:
+def _tables_to_read(written: Branches) -> list[Table]:
     """Return what was written, and besides what must agree with it; a state that was not folded is not compared."""
     agreeing = (one.figure.table for one in AGREEMENTS if one.expected.table in written.tables)
     besides = (QUARANTINE, *(table for table in agreeing if table != QUEUE_STATE))
@@ -185,7 +157,7 @@ def _tables_to_read(written: Written) -> list[Table]:
 class _Judgement:
     """What the findings mean."""
 
-    written: Written
+    written: Branches
     tables: Mapping[Table, DataFrame]
     landed: Mapping[str, LandedTable]
     findings: Findings

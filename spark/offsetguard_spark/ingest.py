@@ -14,7 +14,6 @@ A line belongs to the interval in which it was written.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -38,14 +37,14 @@ from offsetguard_spark.branches import (
     INGESTED_TABLES,
     ROWS_PER_FILE,
     Branches,
-    drop_left_over,
+    begin,
 )
 from offsetguard_spark.invariants import mark, sound_rows
 from offsetguard_spark.log_events import laid_out, log_event_rows, offset_move_rows, outcomes
 from offsetguard_spark.log_records import read_records
 from offsetguard_spark.reports import Progress
 from offsetguard_spark.session import suit_row_count
-from offsetguard_spark.tables import load_tables, prepare_tables, table_name
+from offsetguard_spark.tables import table_name
 
 _BYTES_PER_LINE = 100  # only decides whether Spark compiles what it does
 
@@ -132,16 +131,13 @@ class Ingester:
         now: datetime,
     ) -> None:
         step = self.progress.step
-        run_id = f"ingest_{uuid.uuid4().hex[:12]}"
         with step("write", "replacing the rows of these files on branches"):
-            states = prepare_tables(spark, self.workspace, self.progress.say)
-            if drop_left_over(self.workspace, states):
-                states = load_tables(self.workspace)
-            branches = Branches(spark, self.workspace, batch.cluster, Interval.containing(now), run_id, states)
+            interval, say = Interval.containing(now), self.progress.say
+            branches = begin(spark, self.workspace, batch.cluster, interval, kind="ingest", say=say)
             branches.start(INGESTED_TABLES)
             for table, (new, count) in rows.items():
                 _delete(branches, table, batch, identities)
-                writer = new.coalesce(count // ROWS_PER_FILE + 1).writeTo(table_name(table, run_id))
+                writer = new.coalesce(count // ROWS_PER_FILE + 1).writeTo(table_name(table, branches.name))
                 writer.options(**branches.write_options).append()
         with step("audit", "reading back what was written"):
             for table, (_, count) in rows.items():

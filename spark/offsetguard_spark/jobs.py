@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import cache, partial
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -29,7 +30,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store.database import open_database
 from offsetguard_spark.ingest import Ingester, LogBatch
 from offsetguard_spark.publish import Publisher
-from offsetguard_spark.recompute import Recomputer, RecomputeReport, rebuild_state, span_of, start_once
+from offsetguard_spark.recompute import Recomputer, RecomputeReport, rebuild_state, span_of
 from offsetguard_spark.reports import Progress
 from offsetguard_spark.session import first_line, make_session
 
@@ -46,7 +47,9 @@ class _Job:
 
     @property
     def publisher(self) -> Publisher:
-        return Publisher(self.workspace, self.config, self.engine, lambda: make_session(self.workspace), self.progress)
+        """Publishes any number of intervals in one session."""
+        start_spark = cache(partial(make_session, self.workspace))
+        return Publisher(self.workspace, self.config, self.engine, start_spark, self.progress)
 
     def check_cluster(self, name: str) -> None:
         """Raise ConfigError for a cluster that is not configured."""
@@ -149,7 +152,7 @@ def recompute(arguments: Sequence[str] | None = None) -> int:
 
     def work(job: _Job) -> int:
         job.check_cluster(parsed.cluster)
-        report = _recomputed(start_once(job.publisher), parsed, job.now)
+        report = _recomputed(job.publisher, parsed, job.now)
         _say(json.dumps(asdict(report)))
         if report.failed or report.not_tried:
             return _fail(
@@ -187,7 +190,7 @@ def redrive(arguments: Sequence[str] | None = None) -> int:
     intervals = [Interval.from_name(name.strip()) for name in sys.stdin if name.strip()]
 
     def work(job: _Job) -> int:
-        report = redrive_intervals(start_once(job.publisher), cluster, intervals, now=job.now)
+        report = redrive_intervals(job.publisher, cluster, intervals, now=job.now)
         _say(json.dumps(asdict(report)))
         return 1 if report.failed or report.not_tried or report.left_out else 0
 

@@ -18,7 +18,6 @@ Killed anywhere before the end of `show`, readers stay on the last good state, a
 from __future__ import annotations
 
 import importlib
-import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -39,7 +38,7 @@ from offsetguard.store.locks import Lock, only_publisher
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import INVARIANT_RESULTS, QUARANTINE, QUEUE_SNAPSHOTS
 from offsetguard_expectations.data_docs import is_due, publish_history
-from offsetguard_spark.branches import Branches, drop_left_over
+from offsetguard_spark.branches import Branches, begin
 from offsetguard_spark.facts import FactSources
 from offsetguard_spark.gate import TAG, GateReport, check_written
 from offsetguard_spark.landed import LandedTable, check_landed, check_moment, check_same_snapshot
@@ -47,7 +46,6 @@ from offsetguard_spark.queue_state import fold_interval
 from offsetguard_spark.reports import Progress, PublishReport, recorded_cycle
 from offsetguard_spark.rows import Forwarding, IntervalRows
 from offsetguard_spark.session import disk_errors_named, is_small, suit_row_count, tagged
-from offsetguard_spark.tables import load_tables, prepare_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +103,15 @@ class Publisher:
         newest = published_intervals.newest(self.engine, manifest.cluster)
         check_catalog_is_there(self.workspace, newest)
         with step("tables", "looking for tables that are missing, and columns that are new"):
-            branches = self._start_branches(spark, manifest, interval)
+            branches = begin(
+                spark,
+                self.workspace,
+                manifest.cluster,
+                interval,
+                kind=interval.name,
+                say=self.progress.say,
+                small=is_small(manifest.row_count),
+            )
         forwarding = Forwarding(self.workspace, manifest.cluster, interval)
         rows = IntervalRows(branches, forwarding.may_have_begun(newest))
         with step("write", "writing sound rows and quarantine to the branches"):
@@ -134,16 +140,6 @@ class Publisher:
         with step("history", "renewing the history of each invariant"):
             self._renew_history(gate)
         return report
-
-    def _start_branches(self, spark: SparkSession, manifest: Manifest, interval: Interval) -> Branches:
-        """Bring the tables to this release; returns the run's branches, none of which exists yet."""
-        states = prepare_tables(spark, self.workspace, self.progress.say)
-        if left_over := drop_left_over(self.workspace, states):
-            self.progress.say(f"tables: dropped {left_over} branches of a run that did not end")
-            states = load_tables(self.workspace)
-        run_id = f"{interval.name}_{uuid.uuid4().hex[:12]}"
-        small = is_small(manifest.row_count)
-        return Branches(spark, self.workspace, manifest.cluster, interval, run_id, states, small)
 
     def _renew_history(self, gate: GateReport) -> None:
         """Renew the history of each invariant, unless the interval is an old one or the pages are fresh enough."""

@@ -21,7 +21,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard_spark.branches import Branches
-from offsetguard_spark.facts import SparkEngine
+from offsetguard_spark.facts import rows_of_query
 from offsetguard_spark.tables import table_name
 
 LOOK_BACK = timedelta(hours=2)  # what `rebuild` reads; of a queue seen each minute, point 5 is up to 73 min old
@@ -33,10 +33,9 @@ def fold_snapshot(previous: DataFrame, queues: DataFrame, interval: Interval) ->
     `previous`: `queue_state` rows. `queues`: the interval's sound `queue_snapshots` rows, one per queue. Rows of
     `previous` that are as new as the interval or newer stay as they are.
     """
-    engine = SparkEngine(queues.sparkSession)
-    engine.add(f"{QUEUE_STATE.name}_before", previous)
-    engine.add(QUEUE_SNAPSHOTS.name, queues)
-    return engine.run(QUEUE_STATE.name, fold_parameters(interval.start))
+    previous.createOrReplaceTempView(f"{QUEUE_STATE.name}_before")
+    queues.createOrReplaceTempView(QUEUE_SNAPSHOTS.name)
+    return rows_of_query(queues.sparkSession, QUEUE_STATE.name, fold_parameters(interval.start))
 
 
 def rebuild(history: DataFrame, interval: Interval) -> DataFrame:
@@ -46,9 +45,9 @@ def rebuild(history: DataFrame, interval: Interval) -> DataFrame:
     those that folding these intervals one by one would give: what happened before them is not in it, as a rewind that
     was never regained, when an idle queue last advanced, or a queue that has been missing since.
     """
-    engine = SparkEngine(history.sparkSession)
-    engine.add(f"{QUEUE_SNAPSHOTS.name}_history", history)
-    return engine.run(QUEUE_WINDOWS, fold_parameters(interval.start, first_interval_start=interval.start - LOOK_BACK))
+    history.createOrReplaceTempView(f"{QUEUE_SNAPSHOTS.name}_history")
+    parameters = fold_parameters(interval.start, first_interval_start=interval.start - LOOK_BACK)
+    return rows_of_query(history.sparkSession, QUEUE_WINDOWS, parameters)
 
 
 _EVER = datetime.max.replace(tzinfo=UTC)

@@ -11,7 +11,6 @@ Killed anywhere, it goes on where it was: what was published since the recomputa
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -19,7 +18,6 @@ from enum import StrEnum
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 from offsetguard.config.workspace import MANIFEST_FILE_NAME
 from offsetguard.lake.catalog import catalog_exists
@@ -31,12 +29,12 @@ from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.locks import only_publisher
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
-from offsetguard_spark.branches import Branches, drop_left_over
+from offsetguard_spark.branches import begin
 from offsetguard_spark.publish import Publisher
 from offsetguard_spark.queue_state import rebuild
 from offsetguard_spark.reports import Progress
 from offsetguard_spark.session import first_line
-from offsetguard_spark.tables import load_tables, prepare_tables
+from offsetguard_spark.tables import load_tables
 
 _UNPACKED_AT_ONCE = 60  # intervals: housekeeping may pack again what takes longer
 _FAILURES = 3  # in a row, of which none is due to a landed file: the next interval would fail, too
@@ -157,18 +155,6 @@ def span_of(first: datetime, last: datetime) -> tuple[Interval, Interval]:
     return Interval.containing(first), Interval.containing(last)
 
 
-def start_once(publisher: Publisher) -> Publisher:
-    """Return the same publisher, which starts Spark for its first interval and keeps the session for all others."""
-    started: list[SparkSession] = []
-
-    def start() -> SparkSession:
-        if not started:
-            started.append(publisher.start_spark())
-        return started[0]
-
-    return replace(publisher, start_spark=start)
-
-
 def _span(first: Interval, last: Interval) -> Iterator[Interval]:
     start = first.start
     while start <= last.start:
@@ -197,11 +183,7 @@ def rebuild_state(publisher: Publisher, cluster: str) -> int:
         if newest is None:
             raise PublishError(f"cluster {cluster}: nothing was published, so there is no state to rebuild")
         spark = publisher.start_spark()
-        states = prepare_tables(spark, publisher.workspace, say)
-        if drop_left_over(publisher.workspace, states):
-            states = prepare_tables(spark, publisher.workspace, say)
-        run_id = f"rebuild_{uuid.uuid4().hex[:12]}"
-        branches = Branches(spark, publisher.workspace, cluster, newest.interval, run_id, states)
+        branches = begin(spark, publisher.workspace, cluster, newest.interval, kind="rebuild", say=say)
         branches.start([QUEUE_STATE])
         rows = rebuild(branches.of_cluster(QUEUE_SNAPSHOTS), newest.interval)
         branches.write({QUEUE_STATE: (lambda: rows, 0)})
