@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
 
 from airflow.sdk import BaseHook
 from airflow.sdk.definitions.callback import AsyncCallback
@@ -26,14 +25,7 @@ from offsetguard_airflow.task_inputs import open_workspace
 _log = logging.getLogger(__name__)
 
 
-class Log(Protocol):
-    """A logger of the standard library or of a task."""
-
-    def error(self, event: str, /, *values: Any) -> object:
-        """Write a line."""
-
-
-def tell_heartbeat(delivery: Delivery, reasons: Sequence[str], log: Log) -> None:
+def tell_heartbeat(delivery: Delivery, reasons: Sequence[str], log_error: Callable[..., object]) -> None:
     """Say well, or what is not, and log why that was not heard; nothing when the configuration names no heartbeat.
 
     It names the address, or a connection whose password is the address.
@@ -43,10 +35,10 @@ def tell_heartbeat(delivery: Delivery, reasons: Sequence[str], log: Log) -> None
         try:
             address = BaseHook.get_connection(delivery.heartbeat_connection).password or ""
         except AirflowNotFoundException as error:
-            log.error("no heartbeat is sent: %s (delivery.heartbeat_connection names it)", error)
+            log_error("no heartbeat is sent: %s (delivery.heartbeat_connection names it)", error)
             return
     if address is not None and (unheard := beat(address, reasons)):
-        log.error("%s; whoever listens will raise the alarm", unheard)
+        log_error("%s; whoever listens will raise the alarm", unheard)
 
 
 def deadline(after: timedelta) -> DeadlineAlert:
@@ -72,4 +64,4 @@ def _look() -> None:
     for trouble in troubles:
         _log.error("%s", trouble)
     if troubles:
-        tell_heartbeat(ours.config.delivery, troubles, _log)
+        tell_heartbeat(ours.config.delivery, troubles, _log.error)

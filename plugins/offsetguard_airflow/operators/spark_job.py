@@ -162,12 +162,7 @@ def workspace_variables() -> dict[str, str]:
             if password := make_url(url).password:
                 mask_secret(url)  # here a password may be quoted
                 mask_secret(str(password))
-    return {
-        "OFFSETGUARD_HOME": str(workspace.home),
-        "OFFSETGUARD_CONFIG": str(workspace.config_file),
-        "OFFSETGUARD_DATABASE_URL": workspace.database_url,
-        "OFFSETGUARD_CATALOG_URL": workspace.catalog_url,
-    }
+    return workspace.variables
 
 
 def _submit_settings() -> dict[str, Any]:

@@ -11,18 +11,7 @@ from fastapi.responses import FileResponse, HTMLResponse, Response
 from offsetguard.config.workspace import Workspace
 from offsetguard_airflow.web.forms import PAGE_HEADERS
 
-CONTENT_TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".json": "application/json",
-    ".svg": "image/svg+xml",
-    ".png": "image/png",
-    ".ico": "image/x-icon",
-    ".woff": "font/woff",
-    ".woff2": "font/woff2",
-    ".ttf": "font/ttf",
-}
+_HTML = "text/html; charset=utf-8"
 
 
 def routes(may_write: list[object]) -> APIRouter:
@@ -40,14 +29,14 @@ def show_data_docs(path: str) -> Response:
     file = find_file(folder, path)
     if file is None:
         raise HTTPException(status.HTTP_404_NOT_FOUND, "there are no Data Docs of this name (any more)")
-    return FileResponse(file, headers=PAGE_HEADERS, media_type=CONTENT_TYPES[file.suffix])
+    return FileResponse(file, headers=PAGE_HEADERS, media_type=_HTML)
 
 
 def find_file(folder: Path, path: str) -> Path | None:
     """Return the file that a URL path names, or None.
 
-    `..`, absolute paths and links that leave the folder name nothing. Only the kinds of files that Data Docs
-    consist of are given out.
+    `..`, absolute paths and links that leave the folder name nothing. Only pages are given out: they are all that Data
+    Docs consist of.
     """
     if "\x00" in path:
         return None
@@ -55,7 +44,7 @@ def find_file(folder: Path, path: str) -> Path | None:
     file = (root / path).resolve()
     if file.is_dir():
         file /= "index.html"
-    if not file.is_relative_to(root) or file.suffix not in CONTENT_TYPES or not file.is_file():
+    if not file.is_relative_to(root) or file.suffix != ".html" or not file.is_file():
         return None
     return file
 
