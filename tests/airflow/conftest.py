@@ -32,7 +32,6 @@ def workspace_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "<!doctype html><title>docs</title><h1>Data Docs of demo</h1><a href=run.html>run</a>"
     )
     (docs / "run.html").write_text("<!doctype html><h1>one run</h1>")
-    (docs / "run.css").write_text("h1 { color: rgb(1, 2, 3) }")
     (docs / "notes.exe").write_text("not a kind of file that Data Docs have")
     (home / "secret.html").write_text(SECRET)
     (home / "data_docs" / "link.html").symlink_to(home / "secret.html")

@@ -1,6 +1,7 @@
 """What our channels and Spark make of Airflow connections."""
 
 import sys
+from operator import attrgetter
 
 import pytest
 from airflow.sdk._shared.secrets_masker import redact
@@ -21,77 +22,71 @@ from offsetguard_airflow.operators.spark_job import (
 )
 from offsetguard_airflow.operators.spark_jobs import PublishIntervalOperator
 
-MAIL = {
-    "smtp://mail.example.com/?disable_ssl=true&disable_tls=true": ("mail.example.com", 25, None, TlsMode.NONE),
-    "smtp://mail.example.com/?disable_ssl=true": ("mail.example.com", 587, None, TlsMode.STARTTLS),
-    "smtp://mail.example.com": ("mail.example.com", 465, None, TlsMode.TLS),
-    "smtp://me:word@mail.example.com:2525/?disable_ssl=True": ("mail.example.com", 2525, "me", TlsMode.STARTTLS),
-}
-
-
-@pytest.mark.parametrize("uri", MAIL)
-def test_a_mail_connection_means_what_the_smtp_provider_says(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AIRFLOW_CONN_MAIL", uri)
-    channel = transport_of(Channel.MAIL, "mail", Delivery())
-    assert isinstance(channel, MailChannel)
-    assert (channel.host, channel.port, channel.user, channel.tls_mode) == MAIL[uri]
-
-
-def test_a_slack_connection_gives_token_and_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AIRFLOW_CONN_SLACK", "slack://:xoxb-1@/?base_url=http%3A%2F%2F127.0.0.1%3A1%2Fapi%2F&timeout=3")
-    channel = transport_of(Channel.SLACK, "slack", Delivery())
-    assert isinstance(channel, SlackChannel)
-    assert (channel.client.token, channel.client.base_url, channel.client.timeout) == (
-        "xoxb-1",
-        "http://127.0.0.1:1/api/",
-        3,
-    )
-
-
-WEBHOOKS = {
-    '{"conn_type": "slackwebhook", "password": "https://hooks.slack.com/services/T/B/x"}': (
-        "https://hooks.slack.com/services/T/B/x",
-        10,
+SLACK_API = "http%3A%2F%2F127.0.0.1%3A1%2Fapi%2F"
+HOOK = "https://hooks.slack.com/services/T/B/x"
+OPENED: list[tuple[Channel, str, type, dict[str, object]]] = [
+    (
+        Channel.MAIL,
+        "smtp://mail.example.com/?disable_ssl=true&disable_tls=true",
+        MailChannel,
+        {"host": "mail.example.com", "port": 25, "user": None, "tls_mode": TlsMode.NONE},
     ),
-    '{"conn_type": "slackwebhook", "password": "T/B/x", "extra": {"timeout": 3}}': (
-        "https://hooks.slack.com/services/T/B/x",
-        3,
+    (
+        Channel.MAIL,
+        "smtp://mail.example.com/?disable_ssl=true",
+        MailChannel,
+        {"port": 587, "tls_mode": TlsMode.STARTTLS},
     ),
-    '{"conn_type": "slackwebhook", "host": "http://127.0.0.1:1/services", "password": "/T/B/x"}': (
-        "http://127.0.0.1:1/services/T/B/x",
-        10,
+    (Channel.MAIL, "smtp://mail.example.com", MailChannel, {"port": 465, "tls_mode": TlsMode.TLS}),
+    (
+        Channel.MAIL,
+        "smtp://me:word@mail.example.com:2525/?disable_ssl=True",
+        MailChannel,
+        {"port": 2525, "user": "me", "tls_mode": TlsMode.STARTTLS},
     ),
-}
+    (
+        Channel.SLACK,
+        f"slack://:xoxb-1@/?base_url={SLACK_API}&timeout=3",
+        SlackChannel,
+        {"client.token": "xoxb-1", "client.base_url": "http://127.0.0.1:1/api/", "client.timeout": 3},
+    ),
+    (
+        Channel.SLACK_WEBHOOK,
+        f'{{"conn_type": "slackwebhook", "password": "{HOOK}"}}',
+        SlackWebhookChannel,
+        {"name": "given", "url": HOOK, "timeout_s": 10},
+    ),
+    (
+        Channel.SLACK_WEBHOOK,
+        '{"conn_type": "slackwebhook", "password": "T/B/x", "extra": {"timeout": 3}}',
+        SlackWebhookChannel,
+        {"url": HOOK, "timeout_s": 3},
+    ),
+    (
+        Channel.SLACK_WEBHOOK,
+        '{"conn_type": "slackwebhook", "host": "http://127.0.0.1:1/services", "password": "/T/B/x"}',
+        SlackWebhookChannel,
+        {"url": "http://127.0.0.1:1/services/T/B/x"},
+    ),
+]
 
 
-@pytest.mark.parametrize("connection", WEBHOOKS)
-def test_a_webhook_connection_means_what_the_slack_provider_says(
-    connection: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("kind", "connection", "way", "expected"), OPENED)
+def test_a_connection_means_what_its_provider_says(
+    kind: Channel, connection: str, way: type, expected: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("AIRFLOW_CONN_HOOK", connection)
-    channel = transport_of(Channel.SLACK_WEBHOOK, "hook", Delivery())
-    assert isinstance(channel, SlackWebhookChannel)
-    assert (channel.name, channel.url, channel.timeout_s) == ("hook", *WEBHOOKS[connection])
+    monkeypatch.setenv("AIRFLOW_CONN_GIVEN", connection)
+    channel = transport_of(kind, "given", Delivery())
+    assert isinstance(channel, way)
+    assert {name: attrgetter(name)(channel) for name in expected} == expected
     assert "T/B/x" not in repr(channel)
 
 
-def test_a_webhook_connection_without_an_address_says_what_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AIRFLOW_CONN_HOOK", '{"conn_type": "slackwebhook"}')
-    channel = transport_of(Channel.SLACK_WEBHOOK, "hook", Delivery())
-    assert isinstance(channel, Unavailable)
-    assert "has not got a password; create one of type slackwebhook" in channel.reason
-
-
-@pytest.mark.parametrize("uri", ["slack://", "smtp://"])
-def test_an_incomplete_connection_stops_only_its_own_channel(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AIRFLOW_CONN_HALF", uri)
-    channel = transport_of(Channel.SLACK if uri.startswith("slack") else Channel.MAIL, "half", Delivery())
-    assert isinstance(channel, Unavailable)
-    assert "'half'" in channel.reason
-    assert "create one of type" in channel.reason
-
-
+LACKING = "create one of type"
 MALFORMED = [
+    (Channel.MAIL, "smtp://", LACKING),
+    (Channel.SLACK, "slack://", LACKING),
+    (Channel.SLACK_WEBHOOK, '{"conn_type": "slackwebhook"}', "has not got a password; create one of type slackwebhook"),
     (Channel.MAIL, '{"conn_type": "smtp", "host": "h", "password": "hunter2", "extra": {"timeout": "10s"}}', "'10s'"),
     (Channel.MAIL, '{"conn_type": "smtp", "host": "h", "password": "hunter2", "extra": {"timeout": "nan"}}', "'nan'"),
     (Channel.SLACK, '{"conn_type": "slack", "password": "hunter2", "extra": {"timeout": -1}}', "not -1"),
@@ -124,9 +119,6 @@ def test_rocketmq_credentials_are_login_password_and_token(monkeypatch: pytest.M
     assert credentials is not None
     assert (credentials.access_key, credentials.secret_key, credentials.security_token) == ("key", "secret", "t")
     assert "secret" not in repr(credentials)
-
-
-def test_a_connection_without_a_secret_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_MQ", '{"login": "key"}')
     with pytest.raises(ConfigError, match="'mq' needs the RocketMQ access key as login and the secret key as password"):
         rocketmq_credentials("mq")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -11,20 +10,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+import yaml
+from pyspark.sql import DataFrame, SparkSession
 
-from offsetguard.collect.landing import Row, land
+from offsetguard.collect.landing import Row, land, table_of
 from offsetguard.collect.manifest import Manifest, RequestCounts
 from offsetguard.config import Config
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.intervals import Interval
-from offsetguard.tables import LANDED
-from offsetguard_peers.configs import one_team
+from offsetguard.store.database import open_database
+from offsetguard.tables import BROKER_SNAPSHOTS, LANDED
+from offsetguard_peers.configs import one_team_text
+from offsetguard_spark.publish import Publisher
+from offsetguard_spark.reports import Progress
 from offsetguard_spark.session import make_session, session_config, suit_row_count
 
-CLUSTER = "demo"
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
-READ_AT = INTERVAL.start + timedelta(seconds=5)
+CONFIG = one_team_text(demo="127.0.0.1:9876")
 
 
 def workspace_in(folder: Path) -> Workspace:
@@ -44,6 +46,7 @@ def jvm_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSessi
 def workspace(tmp_path: Path) -> Workspace:
     workspace = workspace_in(tmp_path)
     workspace.home.mkdir()
+    workspace.config_file.write_text(CONFIG, encoding="utf-8")
     return workspace
 
 
@@ -64,6 +67,22 @@ def new_session(jvm_session: SparkSession) -> Callable[[Workspace], SparkSession
 def spark(new_session: Callable[[Workspace], SparkSession], workspace: Workspace) -> SparkSession:
     """Give a session in the one JVM whose catalog is the test's own workspace."""
     return new_session(workspace)
+
+
+@pytest.fixture(scope="session")
+def config() -> Config:
+    return Config.model_validate(yaml.safe_load(CONFIG))
+
+
+@pytest.fixture(scope="session")
+def new_publisher(new_session: Callable[[Workspace], SparkSession], config: Config) -> Callable[..., Publisher]:
+    """Give a publisher on a workspace, with a session of its own; `say` gets what it says."""
+
+    def opened(workspace: Workspace, say: Callable[[str], None] = [].append) -> Publisher:
+        spark = new_session(workspace)
+        return Publisher(workspace, config, open_database(workspace.database_url), lambda: spark, Progress(say))
+
+    return opened
 
 
 @dataclass
@@ -94,17 +113,12 @@ def kept_workspace(tmp_path_factory: pytest.TempPathFactory) -> KeptWorkspace:
     return KeptWorkspace(tmp_path_factory.mktemp("kept_workspace"))
 
 
-@pytest.fixture(scope="session")
-def config() -> Config:
-    return one_team({CLUSTER: {"name_servers": ["127.0.0.1:9876"]}}, team="ops")
-
-
 @dataclass
 class Snapshot:
     """Rows to land; each method adds one row with the columns that the test does not care about filled in."""
 
     interval: Interval = INTERVAL
-    cluster: str = CLUSTER
+    cluster: str = "demo"
     rows: dict[str, list[Row]] = field(default_factory=lambda: {table.name: [] for table in LANDED})
     manifest_extra: dict[str, Any] = field(default_factory=dict)
 
@@ -190,6 +204,14 @@ class Snapshot:
         }
         return self.add("offset_moves", **(columns | more))
 
+    def move_on(self) -> Interval:
+        """Let all rows be of the next minute; returns its interval."""
+        self.interval = Interval(self.interval.end)
+        for row in (row for rows in self.rows.values() for row in rows):
+            row["interval_start"] = self.interval.start
+            row |= {name: self.read_at for name, value in row.items() if name.endswith("_read_at") and value}
+        return self.interval
+
     def manifest(self) -> Manifest:
         counts = {name: len(rows) for name, rows in self.rows.items()}
         return Manifest(
@@ -206,27 +228,17 @@ class Snapshot:
         return land(workspace.landing_folder, self.manifest(), self.rows)
 
 
-def small_cluster(interval: Interval = INTERVAL, *, groups: int = 20, queues: int = 8) -> Snapshot:
-    """Land about 500 rows: one topic per group; group-0 has a backlog, all others have read everything."""
-    snapshot = Snapshot(interval)
-    snapshot.broker()
-    for number in range(groups):
-        group, topic = f"group-{number}", f"topic-{number}"
-        snapshot.topic(topic)
-        snapshot.group(group)
-        for queue_id in range(queues):
-            snapshot.topic_queue(topic, queue_id, 0, 1000)
-            committed = 400 if number == 0 else 1000
-            waits = interval.start - timedelta(minutes=10) if number == 0 else None
-            snapshot.queue(group, topic, queue_id, (0, committed, 1000), oldest_unconsumed_at=waits)
-    return snapshot
+@pytest.fixture
+def broker_rows(spark: SparkSession) -> Callable[..., DataFrame]:
+    """Give a sound row of `broker_snapshots`."""
+
+    def row_of(broker_name: str, start: datetime = INTERVAL.start) -> DataFrame:
+        row = {"cluster": "demo", "interval_start": start, "broker_name": broker_name, "address": "127.0.0.1:10911"}
+        return spark.createDataFrame(table_of(BROKER_SNAPSHOTS, [row | {"broker_id": 0, "answered": True}]))
+
+    return row_of
 
 
 @pytest.fixture
 def snapshot() -> Snapshot:
     return Snapshot()
-
-
-def pytest_configure() -> None:
-    """Spark's Python side says things on stdout that hide the lines of tests."""
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

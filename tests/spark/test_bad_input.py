@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import resource
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,16 +21,16 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from offsetguard.collect.manifest import Manifest
+from offsetguard.collect.landing import table_of
 from offsetguard.config.workspace import Workspace
-from offsetguard.facts.interval import IntervalFacts
-from offsetguard.facts.published import read_interval_facts
 from offsetguard.model.errors import OffsetGuardError, PublishError, SnapshotError
 from offsetguard.model.intervals import Interval
 from offsetguard.store import cycles, published_intervals
 from offsetguard.store.database import open_database
 from offsetguard.store.published_intervals import PublishedInterval
-from offsetguard_spark.landed import CLOCKS_DIFFER
+from offsetguard.tables import QUEUE_SNAPSHOTS
+from offsetguard_peers.lake.readers import Readers
+from offsetguard_spark.landed import CLOCKS_DIFFER, one_row_per_key
 from offsetguard_spark.publish import Publisher
 from offsetguard_spark.reports import Progress
 from offsetguard_spark.session import first_line
@@ -56,81 +57,69 @@ def _queues(snapshot) -> None:
         snapshot.queue("billing", "orders", queue_id, (0, 5, 9))
 
 
-def _rewrite(file: Path, change: Callable[[pa.Table], pa.Table]) -> None:
-    pq.write_table(change(pq.ParquetFile(file).read()), file)
+def _rewrite(change: Callable[[pa.Table], pa.Table]) -> Callable[[Path], None]:
+    def rewrite(folder: Path) -> None:
+        pq.write_table(change(pq.ParquetFile(folder / QUEUES).read()), folder / QUEUES)
+
+    return rewrite
 
 
-def _truncated(folder: Path) -> None:
+def _with(column: str, values: list[Any]) -> Callable[[Path], None]:
+    return _rewrite(lambda rows: rows.set_column(rows.schema.get_field_index(column), column, pa.array(values)))
+
+
+def _truncate(folder: Path) -> None:
     (folder / QUEUES).write_bytes((folder / QUEUES).read_bytes()[:-7])
 
 
-def _foreign(folder: Path) -> None:
-    shutil.copy(folder / "topic_settings.parquet", folder / QUEUES)
-
-
-def _wrong_type(folder: Path) -> None:
-    def as_text(table: pa.Table) -> pa.Table:
-        position = table.schema.get_field_index("max_offset")
-        return table.set_column(position, "max_offset", table["max_offset"].cast(pa.string()))
-
-    _rewrite(folder / QUEUES, as_text)
-
-
-def _manifest(**changes: Any) -> Callable[[Path], None]:
+def _manifest(**changes: datetime) -> Callable[[Path], None]:
     def change(folder: Path) -> None:
         file = folder / "manifest.json"
-        text = file.read_text(encoding="utf-8")
-        for name, moment in changes.items():
-            before = getattr(Manifest.from_json(text), name)
-            old = before.isoformat().replace("+00:00", "Z")
-            assert f'"{name}": "{old}"' in text
-            text = text.replace(f'"{name}": "{old}"', f'"{name}": "{moment.isoformat()}"')
-        file.write_text(text, encoding="utf-8")
+        texts = {name: moment.isoformat() for name, moment in changes.items()}
+        file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | texts), "utf-8")
 
     return change
 
 
 @pytest.mark.parametrize(
-    ("damage", "error", "said"),
+    ("damage", "said"),
     [
-        (_truncated, SnapshotError, f"{QUEUES}: cannot be read as Parquet"),
-        (_foreign, SnapshotError, f"{QUEUES}: column consumer_group is missing"),
-        (_wrong_type, SnapshotError, f"{QUEUES}: column max_offset is string, expected int64"),
+        (_truncate, f"{QUEUES}: cannot be read as Parquet"),
+        (lambda folder: (folder / QUEUES).write_text("cluster\n"), f"{QUEUES}: cannot be read as Parquet"),
+        (lambda folder: (folder / QUEUES).unlink(), f"{QUEUES}: cannot be read as Parquet"),
+        (_rewrite(lambda rows: rows.drop_columns(["topic"])), f"{QUEUES}: column topic is missing"),
+        (_rewrite(lambda rows: rows.slice(0, 1)), f"{QUEUES}: has 1 rows, the manifest says 2"),
+        (_with("max_offset", ["9", "9"]), f"{QUEUES}: column max_offset is string, expected int64"),
+        (_with("topic", ["orders", None]), f"{QUEUES}: column topic: 1 rows have no value"),
+        (_with("cluster", ["demo", "other"]), f"{QUEUES}: column cluster: other instead of demo"),
         (
             _manifest(interval_start=EARLIER.start),
-            SnapshotError,
             r"manifest.json: interval_start is 2026-11-21T10:38:00\+00:00, the folder's name says .*T10:39:00",
         ),
         (
             _manifest(finished_at=NOW + CLOCKS_DIFFER + timedelta(microseconds=1)),
-            SnapshotError,
             r"manifest.json: finished_at .*T10:42:00.000001\+00:00 is in the future, here it is .*T10:41:00\+00:00",
         ),
-        (_manifest(finished_at=NOW + CLOCKS_DIFFER), SparkWasStarted, ""),
-        (lambda _: None, SparkWasStarted, ""),
+        (_manifest(finished_at=NOW + CLOCKS_DIFFER), None),
     ],
 )
-def test_what_is_wrong_with_a_snapshot_is_said_before_spark_starts(  # noqa: PLR0917 - fixtures and the three of a case
-    workspace, config, snapshot, damage, error, said
-) -> None:
-    """The last two are right: Spark is started for them."""
+def test_what_is_wrong_with_a_snapshot_is_said_before_spark_starts(workspace, config, snapshot, damage, said) -> None:
+    """None: nothing is wrong, and Spark is started."""
     _queues(snapshot)
     folder = snapshot.land(workspace)
     damage(folder)
     engine = open_database(workspace.database_url)
     other = PublishedInterval("demo", EARLIER, "run", NOW, "published", {"queue_facts": 7}, "{}")
     published_intervals.record(engine, other)
-    lines: list[str] = []
+    publisher = Publisher(workspace, config, engine, no_spark, Progress([].append))
 
-    with pytest.raises(error, match=f"(?s){said}"):
-        Publisher(workspace, config, engine, no_spark, Progress(lines.append)).publish(
-            "demo", snapshot.interval, now=NOW
-        )
+    with pytest.raises(SnapshotError if said else SparkWasStarted, match=f"(?s)^{folder}/{said}" if said else ""):
+        publisher.publish("demo", snapshot.interval, now=NOW)
 
     assert published_intervals.get(engine, "demo", snapshot.interval) is None
     assert published_intervals.get(engine, "demo", EARLIER) == other
     assert not workspace.catalog_file.exists(), "no table was touched"
-    if error is SnapshotError:
+    if said:
         (cycle,) = cycles.newest(engine)
         assert (cycle.failed, cycle.failed_step) == (True, "landed")
         assert cycle.error is not None
@@ -141,7 +130,7 @@ def test_a_whole_snapshot_from_the_future_is_refused(workspace, config, snapshot
     """The clock of the machine that publishes counts; a collector whose clock is ahead is found out here."""
     _queues(snapshot)
     snapshot.land(workspace)
-    publisher = Publisher(workspace, config, open_database(workspace.database_url), no_spark, Progress(lambda _: None))
+    publisher = Publisher(workspace, config, open_database(workspace.database_url), no_spark, Progress([].append))
     early = snapshot.interval.start - CLOCKS_DIFFER - timedelta(seconds=1)
     with pytest.raises(SnapshotError, match=r"manifest.json: interval_start .* is in the future, .*compare the clocks"):
         publisher.publish("demo", snapshot.interval, now=early)
@@ -157,7 +146,7 @@ def test_two_snapshots_of_one_interval_that_disagree_need_a_person(workspace, co
     published_intervals.record(
         engine, PublishedInterval("demo", snapshot.interval, "run-1", NOW, "published", {}, published)
     )
-    publisher = Publisher(workspace, config, engine, no_spark, Progress(lambda _: None))
+    publisher = Publisher(workspace, config, engine, no_spark, Progress([].append))
     assert publisher.publish("demo", snapshot.interval, now=NOW).verdict == "already published"
 
     snapshot.manifest_extra = {"gap_count": 1}
@@ -175,6 +164,18 @@ def test_two_snapshots_of_one_interval_that_disagree_need_a_person(workspace, co
     assert found.run_id == "run-1"
     with pytest.raises(SparkWasStarted):
         publisher.publish("demo", snapshot.interval, now=NOW, again=True)
+
+
+def test_the_same_row_of_a_repeated_key_stays_whatever_the_order(spark: SparkSession, snapshot) -> None:
+    snapshot.queue("g", "orders", 0, (0, 5, 9))
+    snapshot.queue("g", "orders", 0, (0, 7, 9))
+    snapshot.queue("g", "orders", 0, (None, None, None))
+    snapshot.queue("g", "orders", 1, (None, None, None))
+    rows = snapshot.rows["queue_snapshots"]
+    for order in (rows, rows[::-1]):
+        kept = one_row_per_key(spark.createDataFrame(table_of(QUEUE_SNAPSHOTS, order)), QUEUE_SNAPSHOTS)
+        assert kept.columns == [column.name for column in QUEUE_SNAPSHOTS.columns]
+        assert sorted((row.queue_id, row.consumer_offset) for row in kept.collect()) == [(0, 7), (1, None)]
 
 
 @contextmanager
@@ -247,45 +248,23 @@ def data_docs_cannot_be_written(_: SparkSession, workspace: Workspace) -> Iterat
         elsewhere.rename(workspace.data_docs_folder)
 
 
-@dataclass
-class Faulty:
-    """A publisher whose world breaks when it begins a step."""
+def told(publisher: Publisher, interval: Interval, step: str, *faults: AbstractContextManager[None]) -> str | None:
+    """Publish in a world that breaks when a step begins; return what an operator is told, None when it is published."""
+    coming = list(faults)
+    with ExitStack() as broken:
 
-    workspace: Workspace
-    config: Any
-    engine: Any
-    spark: SparkSession
-    lines: list[str] = field(default_factory=list)
-
-    def publish(self, interval: Interval, step: str, fault: AbstractContextManager[None] | None) -> str | None:
-        """Return what an operator is told, or None when it was published."""
-        entered = False
-
-        def say(line: str) -> None:
-            nonlocal entered
-            self.lines.append(line)
-            if fault is not None and not entered and progress.current == step:
-                entered = True
-                fault.__enter__()
+        def say(_: str) -> None:
+            if coming and progress.current == step:
+                broken.enter_context(coming.pop())
 
         progress = Progress(say)
         try:
-            Publisher(self.workspace, self.config, self.engine, lambda: self.spark, progress).publish(
-                "demo", interval, now=NOW
-            )
+            replace(publisher, progress=progress).publish("demo", interval, now=NOW)
         except OffsetGuardError as error:
             return f"{progress.current}: {error}"
         except (PySparkException, Py4JError) as error:
             return f"{progress.current}: {first_line(error)}"
-        finally:
-            if entered and fault is not None:
-                fault.__exit__(None, None, None)
-        return None
-
-    def facts(self, interval: Interval) -> IntervalFacts:
-        published = published_intervals.get(self.engine, "demo", interval)
-        assert published is not None
-        return read_interval_facts(self.workspace, published, Manifest.from_json(published.manifest_json))
+    return None
 
 
 FAULTS: list[tuple[str, Callable[[Any, Any], AbstractContextManager[None]], str]] = [
@@ -313,25 +292,26 @@ FAULTS: list[tuple[str, Callable[[Any, Any], AbstractContextManager[None]], str]
 
 
 def test_a_world_that_breaks_under_way_is_told_and_readers_keep_what_they_have(
-    spark: SparkSession, workspace, config, snapshot
+    new_publisher, workspace, snapshot
 ) -> None:
     """One workspace goes through all faults; then it is whole again, and the same interval is published."""
     _queues(snapshot)
     snapshot.land(workspace)
-    faulty = Faulty(workspace, config, open_database(workspace.database_url), spark)
-    assert faulty.publish(snapshot.interval, "", None) is None
-    before = faulty.facts(snapshot.interval)
-    snapshot.interval = Interval(snapshot.interval.end)
-    for rows in snapshot.rows.values():
-        for row in rows:
-            row["interval_start"] = snapshot.interval.start
+    publisher = new_publisher(workspace)
+    readers, first = Readers(workspace), snapshot.interval
+    assert told(publisher, first, "") is None
+    before = readers.facts(first)
+    assert before is not None
+    interval = snapshot.move_on()
     snapshot.land(workspace)
 
     for step, fault, said in FAULTS:
-        told = faulty.publish(snapshot.interval, step, fault(spark, workspace))
-        assert told is not None, f"{fault.__name__} at {step} was not noticed"
-        assert re.match(f"(?s)^{step}: .*{said}", told), told
-        assert published_intervals.get(faulty.engine, "demo", snapshot.interval) is None
-        assert faulty.facts(Interval(snapshot.interval.start - timedelta(minutes=1))) == before
-    assert faulty.publish(snapshot.interval, "", None) is None
-    assert len(faulty.facts(snapshot.interval).groups) == 1
+        error = told(publisher, interval, step, fault(publisher.start_spark(), workspace))
+        assert error is not None, f"{fault.__name__} at {step} was not noticed"
+        assert re.match(f"(?s)^{step}: .*{said}", error), error
+        assert readers.facts(interval) is None
+        assert readers.facts(first) == before
+    assert told(publisher, interval, "") is None
+    facts = readers.facts(interval)
+    assert facts is not None
+    assert len(facts.groups) == 1

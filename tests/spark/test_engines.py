@@ -17,13 +17,8 @@ from typing import Any
 import pytest
 
 from offsetguard.config.workspace import Workspace
-from offsetguard.facts.published import read_rows
-from offsetguard.lake.catalog import open_catalog
-from offsetguard.model.intervals import Interval
-from offsetguard.store import published_intervals
-from offsetguard.store.database import open_database
 from offsetguard.tables import PUBLISHED
-from offsetguard_peers.configs import one_team_text
+from offsetguard_peers.lake.readers import Readers
 from offsetguard_peers.processes import ReservedPort
 from offsetguard_peers.spark.standalone import StandaloneSpark
 from offsetguard_peers.waiting import wait_until
@@ -33,7 +28,6 @@ from offsetguard_spark.connect_server import ConnectServer, SparkServerFailed
 pytestmark = pytest.mark.slow
 
 JOB = Path(__file__).parents[2] / "spark" / "jobs" / "publish_interval.py"
-CONFIG = one_team_text(demo="127.0.0.1:9876")
 RUN_TASK = """\
 import sys
 from offsetguard_airflow.operators.spark_jobs import PublishIntervalOperator
@@ -66,7 +60,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneSpar
 
 
 def test_the_same_interval_is_published_alike_by_every_engine(
-    spark_server: ConnectServer, cluster: StandaloneSpark, snapshot: Any, tmp_path: Path
+    spark_server: ConnectServer, cluster: StandaloneSpark, workspace: Workspace, snapshot: Any, tmp_path: Path
 ) -> None:
     """Also what went to quarantine, what invariants counted, and the state that the next interval starts from."""
     _fill(snapshot)
@@ -83,20 +77,19 @@ def test_the_same_interval_is_published_alike_by_every_engine(
         "connect": Engine(json.dumps(connect), {}),
         "standalone": Engine(cluster.master, {"SPARK_CONF_DIR": str(tmp_path / "conf"), "SPARK_LOCAL_IP": "127.0.0.1"}),
     }
-    published = {name: _publish(engine, tmp_path / name, snapshot) for name, engine in engines.items()}
+    published = {
+        name: _publish(engine, tmp_path / name, workspace.config_file, snapshot) for name, engine in engines.items()
+    }
 
     assert {name for name, rows in published["local"].items() if rows} >= {
         "queue_snapshots",
         "group_facts",
         "quarantine",
     }
-    for name in PUBLISHED_NAMES:
-        assert published["connect"][name] == published["local"][name], name
-        assert published["standalone"][name] == published["local"][name], name
+    for table in PUBLISHED:
+        assert published["connect"][table.name] == published["local"][table.name], table.name
+        assert published["standalone"][table.name] == published["local"][table.name], table.name
     assert all(list(folder.glob("app-*")) for folder in cluster.worker_folders), "a worker had no part in it"
-
-
-PUBLISHED_NAMES = [table.name for table in PUBLISHED]
 
 
 def _fill(snapshot: Any) -> None:
@@ -114,11 +107,9 @@ def _fill(snapshot: Any) -> None:
     snapshot.rows["queue_snapshots"].append(dict(snapshot.rows["queue_snapshots"][0]))
 
 
-def _publish(engine: Engine, folder: Path, snapshot: Any) -> dict[str, list[dict[str, Any]]]:
+def _publish(engine: Engine, folder: Path, config_file: Path, snapshot: Any) -> dict[str, list[dict[str, Any]]]:
     """Run Airflow's task in a process of its own; returns what readers then see, by table."""
-    workspace = Workspace(folder, folder / "offsetguard.yml", f"sqlite:///{folder / 'offsetguard.db'}")
-    folder.mkdir()
-    workspace.config_file.write_text(CONFIG, encoding="utf-8")
+    workspace = Workspace(folder, config_file, f"sqlite:///{folder / 'offsetguard.db'}")
     snapshot.land(workspace)
     connection = {} if engine.connection is None else {"AIRFLOW_CONN_SPARK_DEFAULT": engine.connection}
     airflow = {
@@ -129,7 +120,7 @@ def _publish(engine: Engine, folder: Path, snapshot: Any) -> dict[str, list[dict
     }
     task = subprocess.run(
         [sys.executable, "-c", RUN_TASK, snapshot.interval.start.isoformat()],
-        env=os.environ | airflow | connection | engine.environment | _workspace_variables(workspace),
+        env=os.environ | airflow | connection | engine.environment | workspace.variables,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -139,17 +130,11 @@ def _publish(engine: Engine, folder: Path, snapshot: Any) -> dict[str, list[dict
     assert '"verdict": "published"' in task.stdout, "the job's lines are in the task's log"
     if engine.connection and "password" in engine.connection:
         assert json.loads(engine.connection)["password"] not in task.stdout
-    return _seen_by_readers(workspace, snapshot.interval)
-
-
-def _seen_by_readers(workspace: Workspace, interval: Interval) -> dict[str, list[dict[str, Any]]]:
-    published = published_intervals.get(open_database(workspace.database_url), "demo", interval)
-    assert published is not None
-    catalog = open_catalog(workspace)
+    readers = Readers(workspace)
     return {
         table.name: [
             {name: value for name, value in row.items() if name not in RUN_SPECIFIC}
-            for row in read_rows(catalog, table, published)
+            for row in readers.rows(table, snapshot.interval)
         ]
         for table in PUBLISHED
     }
@@ -182,7 +167,7 @@ def test_what_spark_keeps_of_ended_sessions_lies_in_the_servers_folder(
     remote = {"SPARK_REMOTE": spark_server.remote, TOKEN_VARIABLE: spark_server.token}
     ended = subprocess.run(  # a process of its own: one that has had a remote session can have no other kind any more
         [sys.executable, "-c", program],
-        env=os.environ | _workspace_variables(workspace) | remote,
+        env=os.environ | workspace.variables | remote,
         capture_output=True,
         text=True,
         check=True,
@@ -217,13 +202,12 @@ def test_a_wrong_token_is_an_error_of_one_line(
     spark_server: ConnectServer, workspace: Workspace, snapshot: Any
 ) -> None:
     """And nobody asks again for ten minutes."""
-    workspace.config_file.write_text(CONFIG, encoding="utf-8")
     _fill(snapshot)
     snapshot.land(workspace)
     command = [sys.executable, str(JOB), "--cluster", "demo", "--interval-start", snapshot.interval.start.isoformat()]
     remote = {"SPARK_REMOTE": spark_server.remote, TOKEN_VARIABLE: "wrong"}
     job = subprocess.run(
-        command, env=os.environ | _workspace_variables(workspace) | remote, capture_output=True, text=True, check=False
+        command, env=os.environ | workspace.variables | remote, capture_output=True, text=True, check=False
     )
     assert job.returncode == 1
     error = job.stderr.strip().splitlines()[-1]
@@ -242,11 +226,3 @@ def test_a_stopped_server_leaves_nothing_behind(tmp_path: Path) -> None:
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", port.port)) != 0
     port.release()
-
-
-def _workspace_variables(workspace: Workspace) -> dict[str, str]:
-    return {
-        "OFFSETGUARD_HOME": str(workspace.home),
-        "OFFSETGUARD_CONFIG": str(workspace.config_file),
-        "OFFSETGUARD_DATABASE_URL": workspace.database_url,
-    }

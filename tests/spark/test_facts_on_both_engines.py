@@ -16,12 +16,12 @@ from offsetguard.facts import texts
 from offsetguard.facts.duckdb_engine import DuckDBEngine
 from offsetguard.facts.parameters import parameters_of
 from offsetguard.facts.queries import HISTORY
+from offsetguard.lake.reading import table_schema
 from offsetguard.tables import PUBLISHED, QUEUE_SNAPSHOTS, QUEUE_STATE
-from offsetguard.tables.table import arrow_schema
 from offsetguard_peers.cases.running import is_thorough
 from offsetguard_peers.facts import generated
 from offsetguard_peers.facts.generated import SPAN
-from offsetguard_spark.facts import SparkEngine
+from offsetguard_spark.facts import rows_of_query
 from offsetguard_spark.tables import spark_schema
 
 INTERVALS = 300 if is_thorough() else 60
@@ -37,22 +37,20 @@ class BothEngines:
     def __init__(self, spark: SparkSession) -> None:
         """Nothing is there yet."""
         self._spark = spark
-        self._engines = SparkEngine(spark), DuckDBEngine()
+        self._duckdb = DuckDBEngine()
 
     def add(self, name: str, rows: pa.Table) -> None:
         """Let queries on both read rows by a name."""
-        spark, duckdb = self._engines
-        spark.add(name, self._spark.createDataFrame(rows))
-        duckdb.add(name, rows)
+        self._spark.createDataFrame(rows).createOrReplaceTempView(name)
+        self._duckdb.add(name, rows)
 
     def same(self, name: str) -> pa.Table:
         """Return the rows of a query, which must be the same on both."""
-        spark, duckdb = self._engines
-        frame = spark.run(name, PARAMETERS)
+        frame = rows_of_query(self._spark, name, PARAMETERS)
         if name in TABLES:
             assert frame.schema.simpleString() == spark_schema(TABLES[name]).simpleString()
         on_spark = frame.toArrow()
-        found, expected = (_in_one_order(rows) for rows in (duckdb.rows(name, PARAMETERS), on_spark.to_pylist()))
+        found, expected = (_in_one_order(rows) for rows in (self._duckdb.rows(name, PARAMETERS), on_spark.to_pylist()))
         differences = [
             f"{column}: DuckDB {value!r}, Spark {other[column]!r} in {row}"
             for row, other in zip(found, expected, strict=True)
@@ -103,12 +101,7 @@ def _in_order(names: list[str]) -> Iterator[str]:
 def as_table(relation: str, rows: list[dict[str, Any]]) -> pa.Table:
     if relation == "intervals":
         return pa.Table.from_pylist(rows)
-    schema = schema_of(relation.removesuffix(HISTORY))
-    return pa.Table.from_pylist([{name: row.get(name) for name in schema.names} for row in rows], schema=schema)
-
-
-def schema_of(table_name: str) -> pa.Schema:
-    return pa.schema([column.with_nullable(True) for column in arrow_schema(TABLES[table_name])])
+    return pa.Table.from_pylist(rows, schema=table_schema(TABLES[relation.removesuffix(HISTORY)]))
 
 
 def _in_one_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

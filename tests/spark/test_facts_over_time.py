@@ -2,19 +2,63 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import timedelta
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Any
 
-from pyspark.sql import SparkSession
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from offsetguard.config import Config
-from offsetguard.facts.parameters import hour_of_week
+from offsetguard.lake.reading import table_schema
 from offsetguard.model.intervals import Interval
-from offsetguard.tables import BROKER_FACTS, GROUP_FACTS, TOPIC_FACTS, TRAFFIC_BASELINES
+from offsetguard.tables import (
+    BROKER_FACTS,
+    GROUP_FACTS,
+    QUEUE_SNAPSHOTS,
+    QUEUE_STATE,
+    TOPIC_FACTS,
+    TRAFFIC_BASELINES,
+    Table,
+)
 from offsetguard.tables.facts import Baseline
-from offsetguard_peers.facts.frames import Frames, Row, rows_of, sources_of
-from offsetguard_spark.facts import has_traffic_to_fold
+from offsetguard_spark.facts import FactSources, has_traffic_to_fold
+from offsetguard_spark.queue_state import fold_snapshot
+
+Row = dict[str, Any]
+
+
+@dataclass
+class Frames:
+    """In place of a run's branches: the interval's rows and those of earlier ones, by table; columns may be missing."""
+
+    spark: SparkSession
+    rows: Mapping[str, list[Row]] = field(default_factory=dict)
+    history: Mapping[str, list[Row]] = field(default_factory=dict)
+
+    def read(self, table: Table) -> DataFrame:
+        return self._frame(table, self.rows.get(table.name, []))
+
+    def read_with_history(self, table: Table) -> DataFrame:
+        return self._frame(table, [*self.history.get(table.name, []), *self.rows.get(table.name, [])])
+
+    def may_hold(self, table: Table, first: datetime, last: datetime) -> bool:
+        return any(first <= row["interval_start"] <= last for row in self.history.get(table.name, []))
+
+    def _frame(self, table: Table, rows: list[Row]) -> DataFrame:
+        return self.spark.createDataFrame(pa.Table.from_pylist(rows, schema=table_schema(table)))
+
+
+def sources_of(frames: Frames, config: Config, interval: Interval) -> FactSources:
+    """Return what the makers of facts take; no queue was seen before."""
+    folded = fold_snapshot(frames.read_with_history(QUEUE_STATE), frames.read(QUEUE_SNAPSHOTS), interval)
+    counts = {name: len(rows) for name, rows in frames.rows.items()}
+    return FactSources(frames.spark, "demo", interval, config, frames, counts, folded)
+
+
+def rows_of(sources: FactSources, table: Table) -> list[Row]:
+    return [row.asDict() for row in sources.facts(table.name).collect()]
 
 
 def _earlier(snapshot, minutes: float, **columns: Any) -> Row:
@@ -40,7 +84,7 @@ def test_a_topic_grows_since_it_was_last_seen(spark: SparkSession, snapshot, con
         snapshot.topic_queue(topic, 0, 0, 1000)
         snapshot.topic_queue(topic, 1, 0, 1000)
     sources = sources_of(Frames(spark, snapshot.rows, {TOPIC_FACTS.name: rows}), config, snapshot.interval)
-    found = {row["topic"]: row["produce_tps"] for row in rows_of(sources.facts("topic_facts"), TOPIC_FACTS)}
+    found = {row["topic"]: row["produce_tps"] for row in rows_of(sources, TOPIC_FACTS)}
     assert found == dict.fromkeys((*before, "new")) | {"grown": 20.0, "idle": 0.0}
 
 
@@ -52,7 +96,7 @@ def test_a_commit_log_grows_since_the_replica_was_last_seen(spark: SparkSession,
     replica = {"broker_name": "b", "broker_id": 0, "listed": True, "commit_log_max_offset": 2_000, "read_at": read_at}
     rows = [_earlier(snapshot, 1, **replica), _earlier(snapshot, 1, **{**replica, "broker_id": 1, "read_at": None})]
     sources = sources_of(Frames(spark, snapshot.rows, {BROKER_FACTS.name: rows}), config, snapshot.interval)
-    found = {row["broker_id"]: row for row in rows_of(sources.facts("broker_facts"), BROKER_FACTS)}
+    found = {row["broker_id"]: row for row in rows_of(sources, BROKER_FACTS)}
     assert {number: (row["commit_log_growth"], row["commit_log_growth_ms"]) for number, row in found.items()} == {
         0: (3_000, 90_000),
         1: (2_000, None),
@@ -84,33 +128,15 @@ def test_an_hours_traffic_joins_the_same_hour_of_earlier_weeks(spark: SparkSessi
     }
     sources = sources_of(Frames(spark, at_noon.rows, history), config, at_noon.interval)
     assert has_traffic_to_fold(sources)
-    found = {row["consumer_group"]: row for row in rows_of(sources.facts("traffic_baselines"), TRAFFIC_BASELINES)}
+    found = {row["consumer_group"]: row for row in rows_of(sources, TRAFFIC_BASELINES)}
     expected = {None: (2.0, Baseline(1.25, 0.375**0.5, 4)), "billing": (1.0, Baseline(1.0, 0.0, 1))}
     for group, (tps, baseline) in expected.items():
         row = found.pop(group)
         assert (row["topic"], row["hour_of_week"], row["hour_tps"]) == ("orders", 5 * 24 + 11, tps)
         assert Baseline(row["mean_tps"], row["spread_tps"], row["week_count"]) == baseline
     assert not found
-    (group,) = rows_of(sources.facts("group_facts"), GROUP_FACTS)
+    (group,) = rows_of(sources, GROUP_FACTS)
     assert (group["baseline_tps"], group["baseline_spread_tps"], group["baseline_week_count"]) == (7.0, 0.5, 3)
-
-
-def test_growth_since_a_minute_ago_stands_beside_what_was_usual_a_week_ago(
-    spark: SparkSession, snapshot, config: Config
-) -> None:
-    snapshot.topic_queue("orders", 0, 0, 1000)
-    counted_at = snapshot.read_at - timedelta(seconds=60)
-    seen = {"topic": "orders", "max_offset_total": 400, "queue_count": 1, "counted_at": counted_at}
-    hour = snapshot.interval.start.replace(minute=0)
-    a_week_ago = round((snapshot.interval.start - hour).total_seconds() / 60) + (7 * 24 - 1) * 60
-    usual = {"hour_of_week": hour_of_week(hour), "mean_tps": 7.0, "spread_tps": 0.5, "week_count": 3}
-    history = {
-        TOPIC_FACTS.name: [_earlier(snapshot, 1, **seen)],
-        TRAFFIC_BASELINES.name: [_earlier(snapshot, a_week_ago, topic="orders", **usual)],
-    }
-    sources = sources_of(Frames(spark, snapshot.rows, history), config, snapshot.interval)
-    (topic,) = rows_of(sources.facts("topic_facts"), TOPIC_FACTS)
-    assert (topic["produce_tps"], topic["baseline_tps"], topic["baseline_week_count"]) == (10.0, 7.0, 3)
 
 
 def test_only_the_first_interval_of_an_hour_folds_traffic(spark: SparkSession, snapshot, config: Config) -> None:

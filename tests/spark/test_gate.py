@@ -30,11 +30,11 @@ from offsetguard.tables import (
     TOPIC_FACTS,
     TOPIC_QUEUE_SNAPSHOTS,
     UNDECODABLE_RECORDS,
-    ColumnType,
     Table,
 )
 from offsetguard.tables.gate import InvariantResult
 from offsetguard_expectations.invariants import AGREEMENTS, ALL
+from offsetguard_peers.lake.warehouse import rows_of
 from offsetguard_spark.gate import GateReport, check_written
 from offsetguard_spark.invariants import (
     MAX_EXAMPLES,
@@ -48,15 +48,6 @@ from offsetguard_spark.invariants import (
 from offsetguard_spark.invariants import sound_rows as sound
 from offsetguard_spark.landed import LandedTable
 from offsetguard_spark.tables import spark_schema
-
-FILLED_IN: dict[ColumnType, Any] = {
-    ColumnType.STRING: "",
-    ColumnType.INT32: 0,
-    ColumnType.INT64: 0,
-    ColumnType.FLOAT64: 0.0,
-    ColumnType.BOOLEAN: True,
-    ColumnType.STRING_LIST: [],
-}
 
 
 @dataclass
@@ -77,10 +68,8 @@ class WrittenRows:
         return self.frames.get(table) or self.spark.createDataFrame([], spark_schema(table))
 
     def put(self, table: Table, *rows: dict[str, Any]) -> None:
-        filled_in = FILLED_IN | {ColumnType.TIMESTAMP: self.interval.start}
-        required = {column.name: filled_in[column.type] for column in table.columns if not column.nullable}
-        key = required | {"cluster": self.cluster, "interval_start": self.interval.start}
-        self.frames[table] = self.spark.createDataFrame(table_of(table, [key | row for row in rows]))
+        key = {"cluster": self.cluster, "interval_start": self.interval.start}
+        self.frames[table] = self.spark.createDataFrame(rows_of(table, [key | row for row in rows]))
 
 
 def written_rows(spark: SparkSession, snapshot: Any, folder: Path) -> WrittenRows:
@@ -140,24 +129,6 @@ def test_a_sound_interval_has_a_result_of_every_invariant_and_no_problem(spark, 
     assert (report.rows["queue_snapshots"], report.rows["quarantine"], report.rows["log_events"]) == (2, 0, 0)
     checked = {one.invariant_id for one in report.results if one.rows_checked}
     assert {"OG-I01", "OG-S01", "OG-Q01", "OG-Q11", "OG-F02", "OG-V01", "OG-V04"} <= checked
-
-
-def test_corrupt_rows_are_counted_where_they_are_and_never_stop_a_run_by_ones(spark, snapshot, tmp_path) -> None:
-    clean(snapshot)
-    snapshot.queue("billing", "orders", 2, (0, -5, 100), last_timestamp=snapshot.read_at + timedelta(days=300))
-    snapshot.add("undecodable_records", source="events", position=1, reason="not JSON", body_base64="")
-    written = with_facts(written_rows(spark, snapshot, tmp_path))
-    report = gate(written, snapshot)
-    assert report.problems == ()
-    negative, future = result(report, "OG-Q11"), result(report, "OG-Q13")
-    assert (negative.rows_checked, negative.violations, future.rows_checked, future.violations) == (3, 1, 1, 1)
-    assert negative.examples == ("billing in orders broker-a/2: min 0, consumer -5, pull unknown, max 100",)
-    reasons = {row["invariant_id"]: row for row in written.read(QUARANTINE).collect()}
-    assert {id_: row["reason_number"] for id_, row in reasons.items()} == {"OG-Q11": 1, "OG-Q13": 2, "UNDECODABLE": 1}
-    assert {row["run_id"] for row in reasons.values()} == {"run-1"}
-    assert reasons["UNDECODABLE"]["reason"] == "not JSON"
-    by_id = {one.id: one for one in corrupt_invariants_of(QUEUE_SNAPSHOTS)}
-    assert reasons["OG-Q11"]["rule_version"] == by_id["OG-Q11"].rule_version
 
 
 def test_everything_that_was_written_wrongly_is_named_and_nothing_is_published(spark, snapshot, tmp_path) -> None:

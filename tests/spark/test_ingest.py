@@ -13,7 +13,6 @@ from offsetguard.model.errors import ConfigError
 from offsetguard.store.database import open_database
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
 from offsetguard_spark.ingest import Ingester, LogBatch
-from offsetguard_spark.publish import Publisher
 from offsetguard_spark.reports import Progress
 from offsetguard_spark.tables import load_tables, table_name
 
@@ -34,7 +33,7 @@ def row_count(spark: SparkSession, table: Table) -> int:
 
 
 def test_files_are_replaced_as_a_whole_and_intervals_beside_them_stay(
-    spark: SparkSession, workspace, config, snapshot, tmp_path: Path
+    new_publisher, workspace, snapshot, tmp_path: Path
 ) -> None:
     logs = tmp_path / "logs"
     logs.mkdir()
@@ -42,8 +41,9 @@ def test_files_are_replaced_as_a_whole_and_intervals_beside_them_stay(
     (logs / "other.log").write_text(LINE.format("00:00", "g2", 3))
     (logs / "empty.log").write_text("")
     batch = LogBatch("demo", (f"{logs}/*",), "broker-a")
-    engine = open_database(workspace.database_url)
-    ingester = Ingester(workspace, engine, lambda: spark, Progress(lambda _: None))
+    publisher = new_publisher(workspace)
+    spark = publisher.start_spark()
+    ingester = Ingester(workspace, publisher.engine, publisher.start_spark, publisher.progress)
 
     dry = ingester.ingest(batch, now=NOW, dry_run=True)
     assert (dry.verdict, dry.events, dry.moves, dry.unreadable_records) == ("dry run", 3, 3, 0)
@@ -58,9 +58,6 @@ def test_files_are_replaced_as_a_whole_and_intervals_beside_them_stay(
     snapshot.move(1, 7, 500, snapshot.interval.end - timedelta(seconds=30))
     snapshot.queue("digg", "orders", 0, (500, 500, 500))
     snapshot.land(workspace)
-    publisher = Publisher(
-        workspace, config, open_database(workspace.database_url), lambda: spark, Progress(lambda _: None)
-    )
     report = publisher.publish("demo", snapshot.interval, now=NOW)
     assert report.rows["offset_moves"] == 1, "the interval's own rows"
     assert report.rows["offset_move_facts"] == 3, "those of g1 lie in the window, that of g2 before it"
@@ -83,7 +80,7 @@ def test_nothing_to_read_is_said_before_spark_starts(workspace, tmp_path: Path) 
     def start_spark() -> SparkSession:
         raise AssertionError("Spark is not needed to see that there is no file")
 
-    ingester = Ingester(workspace, open_database(workspace.database_url), start_spark, Progress(lambda _: None))
+    ingester = Ingester(workspace, open_database(workspace.database_url), start_spark, Progress([].append))
     with pytest.raises(ConfigError, match="no log to read; are the folder and the pattern right on this machine"):
         ingester.ingest(LogBatch("demo", (f"{tmp_path}/*.log",), None), now=NOW)
     with pytest.raises(ConfigError, match="is not a time zone"):

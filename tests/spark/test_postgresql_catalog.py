@@ -30,6 +30,7 @@ from offsetguard.lake.catalog import (
     open_catalog,
     table_names,
 )
+from offsetguard.lake.creation import create_missing_tables
 from offsetguard.lake.reading import FactReader
 from offsetguard.lake.upkeep.clean import Housekeeper
 from offsetguard.model.errors import PublishError
@@ -37,15 +38,12 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database
 from offsetguard.tables import GROUP_FACTS, PUBLISHED
-from offsetguard_peers.configs import one_team_text
 from offsetguard_peers.databases import PostgresServer
 from offsetguard_spark.connect import TOKEN_VARIABLE
 from offsetguard_spark.connect_server import ConnectServer
-from offsetguard_spark.tables import create_missing_tables
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 JOB = Path(__file__).parents[2] / "spark" / "jobs" / "publish_interval.py"
-CONFIG = one_team_text(demo="127.0.0.1:9876")
 
 
 @pytest.fixture(scope="module")
@@ -66,19 +64,11 @@ class Publications:
         start = snapshot.interval.start.isoformat()
         return subprocess.Popen(
             [sys.executable, str(JOB), "--cluster", "demo", "--interval-start", start],
-            env=os.environ | self.variables() | environment,
+            env=os.environ | self.workspace.variables | environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
-
-    def variables(self) -> dict[str, str]:
-        return {
-            "OFFSETGUARD_HOME": str(self.workspace.home),
-            "OFFSETGUARD_CONFIG": str(self.workspace.config_file),
-            "OFFSETGUARD_DATABASE_URL": self.workspace.database_url,
-            "OFFSETGUARD_CATALOG_URL": self.workspace.catalog_url,
-        }
 
     def reader(self) -> FactReader:
         return FactReader(self.workspace, open_database(self.workspace.database_url))
@@ -99,7 +89,6 @@ class Publications:
 @pytest.fixture
 def publications(workspace: Workspace, server: PostgresServer) -> Publications:
     url = server.tcp_url(server.new_database(), password=server.password)
-    workspace.config_file.write_text(CONFIG, encoding="utf-8")
     return Publications(replace(workspace, catalog_url=url), server)
 
 
@@ -138,7 +127,7 @@ def test_with_a_password_file_no_url_has_a_password(
     shown = CliRunner().invoke(
         history,
         ["--cluster", "demo", "--group", "billing", "--until", f"{snapshot.interval.end:%Y-%m-%dT%H:%M:%SZ}"],
-        env=publications.variables(),
+        env=publications.workspace.variables,
         catch_exceptions=False,
     )
     assert "600" in shown.output
@@ -189,19 +178,6 @@ def test_a_warm_server_publishes_while_others_commit_and_housekeeping_and_reader
     report = housekeeper.clean(now=snapshot.interval.end + timedelta(hours=25))
     assert set(report.tables) == {table.name for table in PUBLISHED}
     assert publications.lags(publications.reader(), snapshot.interval) == before
-
-
-def test_of_commits_at_once_each_is_whole_or_refused_as_a_conflict(publications: Publications) -> None:
-    create_missing_tables(publications.workspace)
-
-    def commit_some(name: str) -> int:
-        catalog = open_catalog(publications.workspace)
-        return sum(_commit(load_table(catalog, GROUP_FACTS), f"{name}{number}") for number in range(8))
-
-    with ThreadPoolExecutor(4) as pool:
-        commits = sum(pool.map(commit_some, "abcd"))
-    assert _committed(load_table(open_catalog(publications.workspace), GROUP_FACTS)) == commits
-    assert commits < 4 * 8, "no two came at once"
 
 
 def test_where_nothing_was_published_readers_say_so(publications: Publications, snapshot: Any) -> None:

@@ -13,22 +13,17 @@ from datetime import UTC, datetime, timedelta
 from threading import Event
 
 import pytest
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from sqlalchemy import Engine
 
-from offsetguard.collect.manifest import Manifest
-from offsetguard.config import Config
 from offsetguard.config.workspace import Workspace
-from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.facts.published import read_interval_facts, read_rows
+from offsetguard.facts.interval import IntervalFacts
+from offsetguard.facts.published import read_interval_facts
 from offsetguard.facts.rounds import facts_from_snapshot
-from offsetguard.lake.catalog import load_table, open_catalog
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
-from offsetguard.store.database import open_database
 from offsetguard.tables import INVARIANT_RESULTS, PUBLISHED, QUARANTINE, QUEUE_SNAPSHOTS, QUEUE_STATE
+from offsetguard_peers.lake.readers import Readers
 from offsetguard_spark.branches import Branches
 from offsetguard_spark.publish import Publisher
 from offsetguard_spark.reports import Progress, PublishReport
@@ -37,50 +32,32 @@ from offsetguard_spark.tables import load_tables, table_name
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
 
 
-@dataclass
-class Publications:
-    """A workspace with its database and its Spark session, what was published first, and what was said since."""
+@dataclass(frozen=True)
+class Publications(Readers):
+    """A workspace with a publisher, what was published first, and what was said since."""
 
-    workspace: Workspace
-    config: Config
-    engine: Engine
-    spark: SparkSession
+    publisher: Publisher
     first: PublishReport | None = None
     lines: list[str] = field(default_factory=list)
 
-    def publish(self, interval: Interval, *, again: bool = False) -> PublishReport:
-        publisher = Publisher(self.workspace, self.config, self.engine, lambda: self.spark, Progress(self.lines.append))
-        return publisher.publish("demo", interval, now=NOW, again=again)
-
-    def published(self, interval: Interval) -> published_intervals.PublishedInterval:
-        found = published_intervals.get(self.engine, "demo", interval)
-        assert found is not None
-        return found
-
-    def facts(self, interval: Interval) -> IntervalFacts:
-        published = self.published(interval)
-        manifest = Manifest.from_json(published.manifest_json)
-        return read_interval_facts(self.workspace, published, manifest)
-
-    def branch_names(self) -> set[str]:
-        catalog = open_catalog(self.workspace)
-        return {name for table in PUBLISHED for name in load_table(catalog, table).metadata.refs}
+    def publish(
+        self, interval: Interval, *, again: bool = False, say: Callable[[str], None] | None = None
+    ) -> PublishReport:
+        telling = replace(self.publisher, progress=Progress(say or self.lines.append))
+        return telling.publish("demo", interval, now=NOW, again=again)
 
 
 @pytest.fixture
-def publications(kept_workspace, new_session: Callable[[Workspace], SparkSession], config: Config, snapshot):
-    def opened(workspace: Workspace) -> Publications:
-        return Publications(workspace, config, open_database(workspace.database_url), new_session(workspace))
-
+def publications(kept_workspace, new_publisher, snapshot) -> Publications:
     def publish_first(workspace: Workspace) -> list[PublishReport]:
         first = replace(snapshot, rows={name: [] for name in snapshot.rows})
         _backlog(first)
         first.land(workspace)
-        return [opened(workspace).publish(first.interval)]
+        return [new_publisher(workspace).publish("demo", first.interval, now=NOW)]
 
     workspace = kept_workspace.restored(publish_first)
     (report,) = kept_workspace.reports
-    return replace(opened(workspace), first=report)
+    return Publications(workspace, new_publisher(workspace), report)
 
 
 def _land_again(publications: Publications, snapshot) -> None:
@@ -113,17 +90,9 @@ def _backlog(snapshot) -> None:
     snapshot.move(2, 10, 51, moved + timedelta(seconds=20))
 
 
-def _as_published(queue: QueueFacts) -> QueueFacts:
-    """Leave out of a window what `queue_facts` does not keep: when its newest sample was read, and its interval."""
-    assert queue.window is not None
-    unread = dict.fromkeys(("consumer_offset_read_at", "pull_offset_read_at", "max_offset_read_at"))
-    sample = replace(queue.window.sample, **unread)
-    return replace(queue, window=replace(queue.window, sample=sample, interval_start=queue.window.seen_at))
-
-
 def test_readers_see_the_facts_that_pure_python_makes_of_the_same_snapshot(publications, snapshot) -> None:
     _backlog(snapshot)
-    pure = facts_from_snapshot(snapshot.manifest(), snapshot.rows, publications.config, snapshot.interval)
+    pure = facts_from_snapshot(snapshot.manifest(), snapshot.rows, publications.publisher.config, snapshot.interval)
 
     facts = publications.facts(snapshot.interval)
 
@@ -135,9 +104,7 @@ def test_readers_see_the_facts_that_pure_python_makes_of_the_same_snapshot(publi
     assert set(facts.offset_moves) == set(pure.offset_moves)
     assert (facts.cluster, facts.interval, facts.now) == (pure.cluster, pure.interval, pure.now)
     assert {"OG-Q01": 1, "OG-S02": 1}.items() <= publications.first.violations.items()
-    results = read_rows(
-        open_catalog(publications.workspace), INVARIANT_RESULTS, publications.published(snapshot.interval)
-    )
+    results = publications.rows(INVARIANT_RESULTS, snapshot.interval)
     (broken,) = (one for one in results if one["invariant_id"] == "OG-Q01")
     assert broken["examples"] == ["digg in clicks broker-a/0: min_offset 50 > consumer_offset 10 (by 40)"]
     assert (publications.workspace.data_docs_folder / "demo" / "index.html").is_file()
@@ -219,14 +186,16 @@ def test_corrupt_rows_are_kept_in_quarantine_and_out_of_the_facts(publications, 
 
     report = publications.publish(snapshot.interval)
 
-    published = publications.published(snapshot.interval)
-    catalog = open_catalog(publications.workspace)
-    quarantine = read_rows(catalog, QUARANTINE, published)
-    assert [(row["table_name"], row["invariant_id"], row["row_key"]) for row in quarantine] == [
-        ("queue_snapshots", "OG-Q11", "broker-a orders 2 billing"),
-        ("queue_snapshots", "OG-Q13", "broker-a orders 2 billing"),
-        ("undecodable_records", "UNDECODABLE", "OFFSET_MOVED_EVENT of broker-a 4"),
+    quarantine = publications.rows(QUARANTINE, snapshot.interval)
+    assert [(row["table_name"], row["invariant_id"], row["row_key"], row["reason_number"]) for row in quarantine] == [
+        ("queue_snapshots", "OG-Q11", "broker-a orders 2 billing", 1),
+        ("queue_snapshots", "OG-Q13", "broker-a orders 2 billing", 2),
+        ("undecodable_records", "UNDECODABLE", "OFFSET_MOVED_EVENT of broker-a 4", 1),
     ]
+    found = {row["invariant_id"]: row for row in publications.rows(INVARIANT_RESULTS, snapshot.interval)}
+    counts = {id_: (found[id_]["rows_checked"], found[id_]["violations"]) for id_ in ("OG-Q11", "OG-Q13")}
+    assert counts == {"OG-Q11": (7, 1), "OG-Q13": (1, 1)}
+    assert found["OG-Q11"]["examples"] == ["billing in orders broker-a/2: min 0, consumer -5, pull unknown, max 100"]
     kept = json.loads(quarantine[0]["row_json"])
     assert {name: kept[name] for name in ("consumer_offset", "pull_offset", "queue_id")} == {
         "consumer_offset": -5,
@@ -236,7 +205,7 @@ def test_corrupt_rows_are_kept_in_quarantine_and_out_of_the_facts(publications, 
     assert set(kept) == {column.name for column in QUEUE_SNAPSHOTS.columns}
     assert json.loads(quarantine[2]["row_json"])["reason"] == "not JSON"
     assert (report.quarantined, report.duplicates) == (3, 1)
-    assert corrupt["queue_id"] not in {row["queue_id"] for row in read_rows(catalog, QUEUE_SNAPSHOTS, published)}
+    assert corrupt["queue_id"] not in {row["queue_id"] for row in publications.rows(QUEUE_SNAPSHOTS, snapshot.interval)}
     billing = next(group for group in publications.facts(snapshot.interval).groups if group.consumer_group == "billing")
     assert (billing.queue_count, billing.lag) == (2, 120)
 
@@ -250,21 +219,18 @@ def test_rows_changed_behind_the_writer_stop_at_the_gate_and_readers_stay(public
         if line.startswith("gate:"):
             states = load_tables(publications.workspace)
             name = next(iter(publications.branch_names() - {"main"}))
-            branches = Branches(publications.spark, publications.workspace, "demo", snapshot.interval, name, states)
+            branches = Branches(publications.publisher.start_spark(), "demo", snapshot.interval, name, states)
             branches.tables = (QUEUE_SNAPSHOTS,)
             rows = branches.read(QUEUE_SNAPSHOTS).where("consumer_group <> 'digg'")
             broken = F.when(F.col("queue_id") == 1, F.lit(-1)).otherwise(F.col("queue_id"))
             changed = rows.withColumn("queue_id", broken).localCheckpoint()
             branches.write({QUEUE_SNAPSHOTS: (lambda: changed, 1)})
 
-    publisher = Publisher(
-        publications.workspace, publications.config, publications.engine, lambda: publications.spark, Progress(damage)
-    )
     problem = "nothing was published: queue_snapshots: 5 rows written and 0 in quarantine, 6 landed"
     with pytest.raises(PublishError, match=problem) as failure:
-        publisher.publish("demo", snapshot.interval, now=NOW)
+        publications.publish(snapshot.interval, say=damage)
     assert "queue_snapshots: 2 corrupt rows were written" in str(failure.value)
-    assert published_intervals.get(publications.engine, "demo", snapshot.interval) is None
+    assert publications.published(snapshot.interval) is None
 
     assert publications.publish(snapshot.interval).verdict == "published"
     assert any(line.endswith("branches of a run that did not end") for line in publications.lines)
@@ -279,7 +245,7 @@ def test_two_publishers_at_once_take_turns_and_a_reader_never_sees_half_of_an_in
 
     def read_again_and_again() -> None:
         while not ended.wait(0.05):  # publishing gets the processor as well
-            newest = published_intervals.newest(publications.engine, "demo")
+            newest = published_intervals.newest(publications.publisher.engine, "demo")
             assert newest is not None
             facts = publications.facts(newest.interval)
             if facts not in seen:
@@ -309,14 +275,12 @@ def test_an_older_interval_published_again_disturbs_nothing_newer(publications, 
     newer = next_minute(snapshot)
     newer.land(publications.workspace)
     publications.publish(newer.interval)
-    catalog = open_catalog(publications.workspace)
 
     def of_newer() -> list[object]:
-        state = publications.spark.table(table_name(QUEUE_STATE)).orderBy(*QUEUE_STATE.key).collect()
-        published = publications.published(newer.interval)
+        state = publications.publisher.start_spark().table(table_name(QUEUE_STATE)).orderBy(*QUEUE_STATE.key).collect()
         return [
             state,
-            [read_rows(catalog, table, published) for table in PUBLISHED],
+            [publications.rows(table, newer.interval) for table in PUBLISHED],
             publications.facts(newer.interval),
         ]
 

@@ -7,38 +7,27 @@ from __future__ import annotations
 
 import os
 import resource
-import shutil
 import sqlite3
 import subprocess
 import sys
 import time
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import timedelta
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
-from offsetguard.collect.manifest import Manifest
 from offsetguard.config.workspace import Workspace
-from offsetguard.facts.interval import IntervalFacts
-from offsetguard.facts.published import read_interval_facts, read_rows
-from offsetguard.lake.catalog import load_table, open_catalog
 from offsetguard.model.intervals import Interval
-from offsetguard.store import published_intervals
-from offsetguard.store.database import open_database
-from offsetguard.tables import PUBLISHED, QUEUE_STATE
-from offsetguard_peers.configs import one_team_text
+from offsetguard.tables import QUEUE_STATE
+from offsetguard_peers.lake.readers import Readers
 from offsetguard_peers.spark.publish_driver import running_job
 from offsetguard_spark.connect import TOKEN_VARIABLE
 from offsetguard_spark.connect_server import ConnectServer
 
 pytestmark = pytest.mark.slow
 
-JOB = Path(__file__).parents[2] / "spark" / "jobs" / "publish_interval.py"
-CONFIG = one_team_text(demo="127.0.0.1:9876")
 STEPS_BEFORE_SHOWN = (
     "landed",
     "session",
@@ -70,21 +59,15 @@ LARGEST_FILE_BYTES = 200_000  # enough for metadata and the catalog, not for the
 
 
 @dataclass(frozen=True)
-class Jobs:
+class Jobs(Readers):
     """Runs the job on a workspace and reads what readers see."""
 
-    workspace: Workspace
     server: ConnectServer
 
     @property
     def environment(self) -> dict[str, str]:
-        return {
-            "OFFSETGUARD_HOME": str(self.workspace.home),
-            "OFFSETGUARD_CONFIG": str(self.workspace.config_file),
-            "OFFSETGUARD_DATABASE_URL": self.workspace.database_url,
-            "SPARK_REMOTE": self.server.remote,
-            TOKEN_VARIABLE: self.server.token,
-        }
+        connect = {"SPARK_REMOTE": self.server.remote, TOKEN_VARIABLE: self.server.token}
+        return self.workspace.variables | connect
 
     def run(self, interval: Interval) -> tuple[int, list[str]]:
         """Run it to its end; returns exit code and lines."""
@@ -115,22 +98,6 @@ class Jobs:
         with closing(sqlite3.connect(self.workspace.catalog_file, timeout=60)) as catalog:
             return catalog.execute("SELECT table_name, metadata_location FROM iceberg_tables ORDER BY 1").fetchall()
 
-    def facts(self, interval: Interval) -> IntervalFacts | None:
-        engine = open_database(self.workspace.database_url)
-        published = published_intervals.get(engine, "demo", interval)
-        if published is None:
-            return None
-        return read_interval_facts(self.workspace, published, Manifest.from_json(published.manifest_json))
-
-    def rows(self, table: Any, interval: Interval) -> list[dict[str, Any]]:
-        published = published_intervals.get(open_database(self.workspace.database_url), "demo", interval)
-        assert published is not None
-        return read_rows(open_catalog(self.workspace), table, published)
-
-    def branch_names(self) -> set[str]:
-        catalog = open_catalog(self.workspace)
-        return {name for table in PUBLISHED for name in load_table(catalog, table).metadata.refs}
-
 
 def _arguments(interval: Interval) -> list[str]:
     return ["--cluster", "demo", "--interval-start", interval.start.isoformat()]
@@ -138,32 +105,30 @@ def _arguments(interval: Interval) -> list[str]:
 
 @pytest.fixture
 def jobs(workspace: Workspace, spark_server: ConnectServer) -> Jobs:
-    workspace.config_file.write_text(CONFIG, encoding="utf-8")
     return Jobs(workspace, spark_server)
+
+
+@pytest.fixture
+def first(jobs: Jobs, snapshot: Any) -> Interval:
+    """Publish an interval."""
+    snapshot.queue("g", "orders", 0, (0, 5, 9))
+    snapshot.topic_queue("orders", 0, 0, 9)
+    snapshot.land(jobs.workspace)
+    assert jobs.run(snapshot.interval)[0] == 0
+    return Interval(snapshot.interval.start)
 
 
 def _next_minute(snapshot: Any) -> Interval:
     """Move the snapshot on by a minute, with a queue more; returns its interval."""
-    snapshot.interval = Interval(snapshot.interval.start + timedelta(minutes=1))
-    for rows in snapshot.rows.values():
-        for row in rows:
-            row["interval_start"] = snapshot.interval.start
-            for name in row:
-                if name.endswith("_read_at") and row[name] is not None:
-                    row[name] = snapshot.read_at
+    snapshot.move_on()
     snapshot.queue("g", "orders", 1, (0, 1, 9))
     snapshot.topic_queue("orders", 1, 0, 9)
-    return snapshot.interval
+    return Interval(snapshot.interval.start)
 
 
 def test_killed_at_any_step_readers_stay_on_the_last_good_state_and_the_rerun_repairs(
-    jobs: Jobs, snapshot: Any
+    jobs: Jobs, first: Interval, snapshot: Any
 ) -> None:
-    snapshot.queue("g", "orders", 0, (0, 5, 9))
-    snapshot.topic_queue("orders", 0, 0, 9)
-    snapshot.land(jobs.workspace)
-    first = snapshot.interval
-    assert jobs.run(first)[0] == 0
     last_good, last_state = jobs.facts(first), jobs.rows(QUEUE_STATE, first)
     assert last_good is not None
     interval = _next_minute(snapshot)
@@ -200,12 +165,9 @@ def test_what_a_killed_client_left_running_ends_within_seconds(spark_server: Con
     assert answer.stdout == "6\n"
 
 
-def test_a_disk_that_fills_up_is_an_error_that_says_so_and_the_next_run_is_fine(jobs: Jobs, snapshot: Any) -> None:
-    snapshot.queue("g", "orders", 0, (0, 5, 9))
-    snapshot.topic_queue("orders", 0, 0, 9)
-    snapshot.land(jobs.workspace)
-    first = snapshot.interval
-    assert jobs.run(first)[0] == 0
+def test_a_disk_that_fills_up_is_an_error_that_says_so_and_the_next_run_is_fine(
+    jobs: Jobs, first: Interval, snapshot: Any
+) -> None:
     last_good = jobs.facts(first)
     interval = _next_minute(snapshot)
     offsets = Random(5)  # noqa: S311 - rows that do not compress
@@ -228,53 +190,3 @@ def test_a_disk_that_fills_up_is_an_error_that_says_so_and_the_next_run_is_fine(
 
     assert jobs.run(interval)[0] == 0
     assert jobs.facts(interval) is not None
-
-
-def test_a_table_folder_deleted_under_way_is_named_and_other_intervals_stay(jobs: Jobs, snapshot: Any) -> None:
-    snapshot.queue("g", "orders", 0, (0, 5, 9))
-    snapshot.topic_queue("orders", 0, 0, 9)
-    snapshot.land(jobs.workspace)
-    first = snapshot.interval
-    assert jobs.run(first)[0] == 0
-    last_good = jobs.facts(first)
-    interval = _next_minute(snapshot)
-    snapshot.land(jobs.workspace)
-    folder = jobs.workspace.warehouse_folder / "facts" / "queue_snapshots"
-    kept = folder.with_name("kept")
-
-    with running_job(jobs.environment, _arguments(interval)) as job:
-        lines = []
-        for line in job.lines():
-            lines.append(line)
-            if line.startswith("facts:"):
-                shutil.copytree(folder, kept)
-                shutil.rmtree(folder)
-        job.process.join()
-    assert job.process.exitcode == 1
-    assert "queue_snapshots" in lines[-1], lines
-    assert lines[-1].startswith("error: ")
-    assert jobs.facts(interval) is None
-    assert jobs.facts(first) == last_good
-
-    shutil.rmtree(folder, ignore_errors=True)
-    kept.rename(folder)
-    code, lines = jobs.run(interval)
-    assert code == 0, lines
-    assert jobs.facts(interval) is not None
-    assert jobs.facts(first) == last_good
-
-
-def test_a_truncated_file_is_one_line_on_stderr_and_exit_code_1(workspace: Workspace, snapshot: Any) -> None:
-    workspace.config_file.write_text(CONFIG, encoding="utf-8")
-    file = snapshot.land(workspace) / "topic_settings.parquet"
-    file.write_bytes(file.read_bytes()[:100])
-    environment = os.environ | {
-        "OFFSETGUARD_HOME": str(workspace.home),
-        "OFFSETGUARD_CONFIG": str(workspace.config_file),
-        "OFFSETGUARD_DATABASE_URL": workspace.database_url,
-    }
-    command = [sys.executable, str(JOB), *_arguments(snapshot.interval)]
-    job = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert job.returncode == 1
-    assert job.stderr.startswith(f"error: {file}: cannot be read as Parquet: ")
-    assert job.stderr.count("\n") == 1

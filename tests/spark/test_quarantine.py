@@ -8,19 +8,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
 from click.testing import CliRunner
 
 from offsetguard.cli.quarantine import quarantine
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.reading import FactReader, Wanted, intervals_to_redrive, quarantined_rows
 from offsetguard.model.intervals import Interval
-from offsetguard.store.database import open_database
 from offsetguard.tables import QUEUE_SNAPSHOTS
 from offsetguard_expectations.invariants import ROW_INVARIANTS
 from offsetguard_spark.jobs import redrive_intervals as redrive
 from offsetguard_spark.publish import Publisher
-from offsetguard_spark.reports import Progress
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
 VERSIONS = {one.id: one.rule_version for one in ROW_INVARIANTS}
@@ -34,13 +31,8 @@ class CommandLine:
     start: datetime
 
     def __call__(self, *arguments: str) -> str:
-        environment = {
-            "OFFSETGUARD_HOME": str(self.workspace.home),
-            "OFFSETGUARD_CONFIG": str(self.workspace.config_file),
-            "OFFSETGUARD_DATABASE_URL": self.workspace.database_url,
-        }
         span = ["--since", self.start.isoformat(), "--until", NOW.isoformat(), "--cluster", "demo"]
-        done = CliRunner().invoke(quarantine, [*arguments, *span], env=environment, catch_exceptions=False)
+        done = CliRunner().invoke(quarantine, [*arguments, *span], env=self.workspace.variables, catch_exceptions=False)
         assert done.exit_code == 0, done.output
         return done.output
 
@@ -48,13 +40,11 @@ class CommandLine:
         return [json.loads(line) for line in self("list", "--format", "json", *arguments).splitlines()]
 
 
-@pytest.fixture
-def publisher(workspace, config, spark) -> Publisher:
-    return Publisher(workspace, config, open_database(workspace.database_url), lambda: spark, Progress(lambda _: None))
-
-
-def test_rows_are_shown_with_their_reasons_and_come_back_once_they_are_sound(publisher, workspace, snapshot) -> None:
+def test_rows_are_shown_with_their_reasons_and_come_back_once_they_are_sound(
+    new_publisher, workspace, snapshot
+) -> None:
     """One of two corrupt rows is repaired; the interval is published again, and only the other one stays."""
+    publisher = new_publisher(workspace)
     show = CommandLine(workspace, snapshot.interval.start)
     snapshot.broker()
     snapshot.topic("orders")

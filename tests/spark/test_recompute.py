@@ -19,7 +19,6 @@ from offsetguard.lake.catalog import load_table, open_catalog
 from offsetguard.lake.upkeep.clean import Housekeeper
 from offsetguard.model.intervals import Interval
 from offsetguard.store import cycles, published_intervals
-from offsetguard.store.database import open_database
 from offsetguard.tables import GROUP_FACTS, PUBLISHED, QUEUE_STATE, Table
 from offsetguard_spark.publish import Publisher
 from offsetguard_spark.recompute import LeftOut, Recomputer, RecomputeReport, rebuild_state
@@ -33,17 +32,6 @@ Rows = list[dict[str, Any]]
 
 def interval(number: int) -> Interval:
     return Interval(START + number * timedelta(minutes=1))
-
-
-@pytest.fixture
-def new_publisher(new_session, config) -> Callable[[Workspace], Publisher]:
-    """Give a publisher on a workspace, with a session of its own."""
-
-    def opened(workspace: Workspace) -> Publisher:
-        spark = new_session(workspace)
-        return Publisher(workspace, config, open_database(workspace.database_url), lambda: spark, Progress([].append))
-
-    return opened
 
 
 @pytest.fixture
