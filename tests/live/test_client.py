@@ -64,9 +64,9 @@ def test_offsets_of_a_queue_agree_in_every_request(cluster: RocketMQCluster) -> 
         stats, topic_stats = ask(master, GetConsumeStats(GROUP, TOPIC)), ask(master, GetTopicStatsInfo(TOPIC))
     assert table.unreadable_keys == ()
     queues = {MessageQueue(TOPIC, "broker-a", number) for number in range(QUEUES)}
-    assert set(topic_stats.queues) == {queue for queue in stats.queues if queue.topic == TOPIC} == queues
+    assert set(topic_stats.queues) == {queue for queue in stats if queue.topic == TOPIC} == queues
     for queue in queues:
-        offsets, topic_offsets = stats.queues[queue], topic_stats.queues[queue]
+        offsets, topic_offsets = stats[queue], topic_stats.queues[queue]
         end = table.offsets[TOPIC, GROUP][queue.queue_id]
         assert end == offsets.consumer_offset == offsets.broker_offset == topic_offsets.max_offset
         assert offsets.pull_offset == (end if cluster.version.startswith("5.") else None)

@@ -140,7 +140,7 @@ async def read_consume_stats(link: ReplicaLink, reading: BrokerReading, groups: 
     """Ask for the pull offsets of groups, and for the time of the message that each consumed last (208)."""
     requests = {group: GetConsumeStats(group) for group in groups}
     async for group, answer in link.ask_each(requests, answers=NO_SUCH_GROUP, at_once=COSTLY_AT_ONCE):
-        queues = ConsumeQueues(answer.body.queues) if answer.body else None
+        queues = None if answer.body is None else ConsumeQueues(answer.body)
         reading.consume_stats[group] = Answer(queues, answer.at)
 
 
@@ -289,7 +289,7 @@ async def read_broken_again(
             continue
         consumer_offset = committed.body.offsets.get((queue.topic, group), {}).get(queue.queue_id)
         answer = stats.get(group)
-        consume = answer.body.queues.get(queue) if answer and answer.body else None
+        consume = answer.body.get(queue) if answer and answer.body else None
         pull_offset = known_pull_offset(consume, consumer_offset)
         reading.second_readings[group, queue] = SecondReading(
             QueueOffsets(before.min_offset, after.max_offset, consumer_offset, pull_offset),

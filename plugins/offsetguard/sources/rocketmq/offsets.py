@@ -20,7 +20,6 @@ from offsetguard.sources.rocketmq.json_fields import (
     as_int64,
     as_object,
     by_message_queue,
-    float_field,
     int_field,
     list_field,
     message_queue_of,
@@ -44,14 +43,6 @@ class ConsumeOffsets:
     consumer_offset: int
     pull_offset: int | None  # None: before 5.1
     last_timestamp: datetime | None  # store time of message consumer_offset - 1
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumeStats:
-    """Answer of 208: the offsets of one group on one broker, over the read queues."""
-
-    queues: Mapping[MessageQueue, ConsumeOffsets]
-    consume_tps: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,19 +84,17 @@ class ConsumeTimeSpan:
     delay_ms: int | None  # age of the message at the consumer offset; 0 = nothing waits; None = unknown
 
 
-def consume_stats(body: bytes) -> ConsumeStats:
-    """208 GET_CONSUME_STATS."""
-    document = fastjson.decode_object(body)
-    queues = {
+def consume_stats(body: bytes) -> dict[MessageQueue, ConsumeOffsets]:
+    """208 GET_CONSUME_STATS: the offsets of one group on one broker, over the read queues."""
+    return {
         queue: ConsumeOffsets(
             broker_offset=int_field(value, "brokerOffset"),
             consumer_offset=int_field(value, "consumerOffset"),
             pull_offset=optional_int_field(value, "pullOffset"),
             last_timestamp=timestamp_field(value, "lastTimestamp"),
         )
-        for queue, value in by_message_queue(document, "offsetTable")
+        for queue, value in by_message_queue(fastjson.decode_object(body), "offsetTable")
     }
-    return ConsumeStats(queues, float_field(document, "consumeTps"))
 
 
 def topic_stats(body: bytes) -> TopicStats:

@@ -105,7 +105,7 @@ class GetAllConsumerOffset(Request[offset_table.AllConsumerOffsets]):
 
 
 @dataclass(frozen=True, slots=True)
-class GetConsumeStats(Request[offsets.ConsumeStats]):
+class GetConsumeStats(Request[dict[MessageQueue, offsets.ConsumeOffsets]]):
     """Offsets of one group on one broker (read queues only); without topic: of all topics that it committed on."""
 
     code = RequestCode.GET_CONSUME_STATS

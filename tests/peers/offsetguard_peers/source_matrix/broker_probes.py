@@ -86,7 +86,7 @@ def asked(stage: Stage) -> dict[str, Asked]:
         ),
         "never_committed": Asked(  # 43 has no entry, although 208 says 0 as if the group had committed
             ask_for.GetConsumeStats(BILLING, SILENT),
-            lambda stats: stats.queues[silent].consumer_offset == 0,
+            lambda stats: stats[silent].consumer_offset == 0,
             besides=(ask_for.GetAllConsumerOffset(), lambda answer: (SILENT, BILLING) not in answer.offsets),
         ),
         "broadcast_offset": Asked(  # 5.x writes it down every 5 s; a broker of 4.x never hears of it
@@ -94,9 +94,7 @@ def asked(stage: Stage) -> dict[str, Asked]:
             lambda answer: (ORDERS, BROADCASTING) in answer.broadcast_offsets,
             within_s=ABSENT_AFTER_S if is_4 else SEEN_WITHIN_S,
         ),
-        "last_timestamp": Asked(
-            ask_for.GetConsumeStats(BILLING, ORDERS), lambda stats: stats.queues[QUEUE].last_timestamp
-        ),
+        "last_timestamp": Asked(ask_for.GetConsumeStats(BILLING, ORDERS), lambda stats: stats[QUEUE].last_timestamp),
         "oldest_unconsumed": Asked(ask_for.QueryConsumeTimeSpan(ORDERS, BILLING), lambda spans: spans[QUEUE].delay_ms),
         "put_rate": Asked(ask_for.ViewBrokerStatsData("TOPIC_PUT_NUMS", ORDERS)),
         "send_back_rate": Asked(ask_for.ViewBrokerStatsData("SNDBCK_PUT_NUMS", f"{DEAD}@{FAILING}")),
@@ -166,7 +164,7 @@ def asked(stage: Stage) -> dict[str, Asked]:
 OF_PULLS: Mapping[str, tuple[Callable[[str], Request[Any]], Tells]] = {
     "pull_offset": (
         lambda group: ask_for.GetConsumeStats(group, ORDERS),
-        lambda stats: stats.queues[QUEUE].pull_offset,
+        lambda stats: stats[QUEUE].pull_offset,
     ),
     "get_rate": (lambda group: ask_for.ViewBrokerStatsData("GROUP_GET_NUMS", f"{ORDERS}@{group}"), _anything),
     "get_latency": (lambda group: ask_for.ViewBrokerStatsData("GROUP_GET_LATENCY", f"0@{ORDERS}@{group}"), _anything),
@@ -193,7 +191,7 @@ async def answers(probes: Probes) -> dict[str, Cells]:
     if probes.stage.cluster.version.startswith("4.") and cells["timer_messages"] == {MASTER: NO}:
         cells["timer_messages"] = {MASTER: NOT_IN_VERSION}
     stats = await probes.client.call(probes.address(MASTER), ask_for.GetConsumeStats(BILLING, ORDERS))
-    if stats.queues[QUEUE].pull_offset is None:  # 5.1 and newer say at least the consumer offset
+    if stats[QUEUE].pull_offset is None:  # 5.1 and newer say at least the consumer offset
         cells["pull_offset"] = dict.fromkeys(REPLICAS, NOT_IN_VERSION)
     if not probes.stage.pops:
         cells |= dict.fromkeys(("pop_recognised", "pop_consumer_offset"), dict.fromkeys(REPLICAS, NOT_IN_VERSION))

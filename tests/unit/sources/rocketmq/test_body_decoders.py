@@ -115,10 +115,9 @@ def subscribed(found: Any) -> list[tuple[str, str]]:
         ("43_5.5.0", lambda table: table.pull_offsets, {("t1", "g1"): {0: 0}}),
         ("43_5.5.1-lite", lambda table: table.offsets["%LMQ%$chat$session-10", "lite-readers"], {0: 3}),
         # consume stats: before 5.1 there is no pull offset, and 0 is no time
-        ("208_4.9.8", lambda stats: stats.consume_tps, 0.0),
         (
             "208_4.9.8",
-            lambda stats: stats.queues,
+            lambda stats: stats,
             {
                 MessageQueue("NarrowTopic", "broker-a", 0): offsets.ConsumeOffsets(100, 100, None, utc(1795248010958)),
                 MessageQueue("NarrowTopic", "broker-a", 1): offsets.ConsumeOffsets(100, 100, None, utc(1795248010983)),
@@ -127,7 +126,7 @@ def subscribed(found: Any) -> list[tuple[str, str]]:
         ),
         (
             "208_5.5.1",
-            lambda stats: stats.queues[MessageQueue("orders", "broker-a", 1)],
+            lambda stats: stats[MessageQueue("orders", "broker-a", 1)],
             offsets.ConsumeOffsets(249, 248, 249, utc(1795251137606)),
         ),
         *[
@@ -297,7 +296,7 @@ def test_what_is_not_there_is_unknown_and_not_1970_or_0() -> None:
         b'{"brokerAddrTable":{"b":{"brokerAddrs":{1:"h:1"},"brokerName":"b","cluster":"c"}},"clusterAddrTable":{}}'
     )
     assert routes.cluster_info(no_master).brokers[0].master_address is None
-    assert offsets.consume_stats(b'{"consumeTps":0.0,"offsetTable":{}}').queues == {}
+    assert offsets.consume_stats(b'{"consumeTps":0.0,"offsetTable":{}}') == {}
     empty = f'{{"offsetTable":{{{QUEUE}:{{"lastUpdateTimestamp":0,"maxOffset":0,"minOffset":0}}}}}}'
     assert offsets.topic_stats(empty.encode()).queues == {QUEUE_0: offsets.TopicOffsets(0, 0, None)}
 
