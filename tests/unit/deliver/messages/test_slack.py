@@ -18,9 +18,8 @@ from offsetguard.deliver.messages.slack_blocks import code, fit, units
 from offsetguard.model.views import FigureView, MessageView, NotificationReason, QueueView
 from offsetguard_peers.cases.messages import ALL_RESOLVED, ENDED, INCIDENT, PAGE, VIEW, incident, message, text_objects
 from offsetguard_peers.cases.running import examples
-from offsetguard_peers.pictures.slack import READERS, story, tell
+from offsetguard_peers.pictures.slack import READERS, story
 from offsetguard_peers.slack.blocks import block_problems
-from offsetguard_peers.slack.server import SlackServer
 from offsetguard_peers.slack.workspace import SlackWorkspace
 
 NAME = st.text(st.sampled_from("ab&<>*_~`@:#!|\n\r\u202e\0🔴订\ud800"), max_size=255)
@@ -280,29 +279,6 @@ def test_a_code_span_is_one_span(text: str, limit: int) -> None:
     assert units(span) <= limit
     assert span.count("`") == 2
     assert len(span) > 2
-
-
-WORDS = {
-    "en": ("Resolved: 2 consumer groups", "Critical: 2 consumer groups", "06:53:00 UTC"),
-    "zh": ("已恢复", "严重", "14:53:00 UTC+8"),
-}
-
-
-@pytest.mark.parametrize("language", READERS)
-def test_the_parent_turns_green_and_each_update_stands_below_it(language: str) -> None:
-    resolved, critical, moment = WORDS[language]
-    with SlackServer() as slack:
-        for _, view in story(language, READERS[language]):
-            tell(slack, view)
-        parent, worse, end = slack.messages
-    heads = [message.blocks[0]["text"]["text"] for message in (parent, worse, end)]
-    assert [head[0] for head in heads] == ["✅", "🔴", "✅"]
-    assert resolved in heads[0]
-    assert critical in heads[1]
-    assert moment in str(worse.blocks)
-    assert [message.thread_ts for message in (parent, worse, end)] == [None, parent.ts, parent.ts]
-    assert [message.reply_broadcast for message in (parent, worse, end)] == [False, True, False]
-    assert parent.edited_ts is not None
 
 
 def test_nothing_is_left_in_english_for_chinese_readers() -> None:
