@@ -291,7 +291,7 @@ class LastNotificationRow(Base):
     receiver: Mapped[str] = mapped_column(Text)
     notified_at: Mapped[datetime | None]  # start of the interval of the last message
     thread_key: Mapped[str]
-    firing_json: Mapped[str] = mapped_column(Text)  # incident id -> [severity, first, severity since, repeats]
+    firing_json: Mapped[str] = mapped_column(Text)  # incident id -> model.notification.NotifiedIncident
     muted_json: Mapped[str] = mapped_column(Text)  # incident id -> muting.MuteReason
     repeat_count: Mapped[int]
     ended: Mapped[str | None]  # the worst severity of the spell that has ended

@@ -28,7 +28,7 @@ from offsetguard.model.notification import (
     NotifiedIncident,
 )
 from offsetguard.model.verdicts import Severity
-from offsetguard.store.columns import chunks
+from offsetguard.store.columns import chunks, from_json, to_json
 from offsetguard.store.database import reading
 from offsetguard.store.models import LastNotificationRow, NotificationLogRow
 
@@ -109,15 +109,6 @@ def newest_receipt(engine: Engine, *, channel: Channel, receiver: str) -> str | 
 
 
 def _values(key: NotificationKey, last: Notified) -> dict[str, Any]:
-    firing = {
-        incident_id: [
-            one.severity.value,
-            one.first_notified_at.isoformat(),
-            one.severity_notified_at.isoformat(),
-            one.repeats,
-        ]
-        for incident_id, one in sorted(last.firing.items())
-    }
     return {
         "key": _digest(key),
         "team": key.group.team,
@@ -127,24 +118,22 @@ def _values(key: NotificationKey, last: Notified) -> dict[str, Any]:
         "receiver": key.receiver,
         "notified_at": last.at,
         "thread_key": last.thread_key,
-        "firing_json": json.dumps(firing),
-        "muted_json": json.dumps({one: reason.value for one, reason in sorted(last.muted.items())}),
+        "firing_json": json.dumps(to_json(last.firing), sort_keys=True),
+        "muted_json": json.dumps(to_json(last.muted), sort_keys=True),
         "repeat_count": last.repeat_count,
         "ended": None if last.ended is None else last.ended.value,
     }
 
 
 def _notified(row: LastNotificationRow) -> Notified:
-    firing = {
-        incident_id: NotifiedIncident(
-            Severity(severity), datetime.fromisoformat(first), datetime.fromisoformat(severity_at), repeats
-        )
-        for incident_id, (severity, first, severity_at, repeats) in json.loads(row.firing_json).items()
-    }
+    firing = from_json(json.loads(row.firing_json))
     return Notified(
         at=row.notified_at,
         thread_key=row.thread_key,
-        firing=firing,
+        firing={
+            incident_id: NotifiedIncident(**{**one, "severity": Severity(one["severity"])})
+            for incident_id, one in firing.items()
+        },
         muted={incident_id: MuteReason(reason) for incident_id, reason in json.loads(row.muted_json).items()},
         repeat_count=row.repeat_count,
         ended=None if row.ended is None else Severity(row.ended),

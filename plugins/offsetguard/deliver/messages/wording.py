@@ -13,27 +13,14 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from offsetguard.catalogue import Catalogue, catalogue
 from offsetguard.catalogue.text import ENGLISH_UTC, Locale, format_from_to
 from offsetguard.model.errors import ConfigError
 from offsetguard.model.forecast import FURTHEST_MS
-from offsetguard.model.views import LEAST_LAG_POINTS, FigureView, IncidentView, MessageView, Record
-
-
-class Read(Protocol):
-    """What says by whom it is read."""
-
-    @property
-    def language(self) -> str:
-        """`en` or `zh`."""
-
-    @property
-    def time_zone(self) -> str:
-        """IANA name."""
-
+from offsetguard.model.views import LEAST_LAG_POINTS, AnyView, FigureView, IncidentView, MessageView, Record
 
 _View = TypeVar("_View", bound=Record)
 ELLIPSIS = "…"
@@ -105,7 +92,7 @@ _ENGLISH = catalogue(ENGLISH_UTC)
 _SEVERITIES = {"critical", "warning", "info"}
 
 
-def reader(view: Read) -> Catalogue:
+def reader(view: AnyView) -> Catalogue:
     """Return the catalogue of who reads a view; English in UTC where this release does not know their language."""
     try:
         return catalogue(Locale.of(view.language, view.time_zone))

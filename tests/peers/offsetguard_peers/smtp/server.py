@@ -90,7 +90,6 @@ class SmtpServer:
         self.port = port
         self.mails = _kept(mail_folder) if mail_folder is not None else []
         self.conduct = Conduct.SERVE
-        self.connection_count = 0
         self._login = (user, password) if user is not None else None
         self._folder = mail_folder
         self._mail_answers: deque[str] = deque()
@@ -176,7 +175,6 @@ class SmtpServer:
             action()
 
     def _protocol(self) -> asyncio.BaseProtocol:
-        self.connection_count += 1
         if self.conduct is Conduct.SAY_NOTHING:
             return asyncio.Protocol()
         if self.conduct is Conduct.HANG_UP:
