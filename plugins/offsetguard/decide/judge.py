@@ -30,8 +30,8 @@ from offsetguard.judge.windows.windows import judge_queues
 from offsetguard.model.incident import Incident, IncidentEvent
 from offsetguard.model.intervals import Interval
 from offsetguard.model.verdicts import CannotTell
-from offsetguard.store import incidents, judge_memory, judged_intervals, notifications, outbox
 from offsetguard.store import incidents as incident_store
+from offsetguard.store import judge_memory, judged_intervals, notifications, outbox
 from offsetguard.store.database import reading, serialize, writing
 from offsetguard.store.models import JudgedIntervalRow, Mode
 
@@ -112,7 +112,7 @@ def judge_interval(
         report = JudgeReport(
             facts.cluster,
             facts.interval,
-            False,
+            dry_run,
             mode,
             judged_intervals.is_judged(session, facts.cluster, facts.interval),
             findings=tuple(one for one in judgement.findings if _matches(one.consumer_group, pattern)),
@@ -129,7 +129,7 @@ def judge_interval(
                 keep_score(session, facts)
                 judge_memory.record_marks(session, facts.cluster, facts.brokers, facts.broker_marks)
                 judge_memory.record_absences(session, facts.cluster, facts.interval, facts.groups, facts.absences)
-    return replace(report, dry_run=dry_run)
+    return report
 
 
 def _advanced(
@@ -203,7 +203,7 @@ def _write(session: Session, report: JudgeReport, *, complete: bool, now: dateti
     incident_store.save(session, report.changes.all)
     incident_store.save(session, report.planned.escalated)
     incident_store.forget(session, [one.incident_id for one in report.changes.vanished])
-    incidents.record_events(session, report.history)
+    incident_store.record_events(session, report.history)
     notifications.save(session, report.planned.notified)
     for message in report.messages:
         outbox.enqueue(

@@ -20,6 +20,7 @@ from typing import TypeAlias
 from sqlalchemy.orm import Session
 
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
+from offsetguard.judge.evidence.lookups import queues_by_group
 from offsetguard.judge.forecasts.forecasts import Seen, group_drain, group_loss, outcome, says_something_new, seen
 from offsetguard.model.forecast import Kind, Stated
 from offsetguard.model.verdicts import QueueVerdict
@@ -134,11 +135,9 @@ def keep_score(session: Session, facts: IntervalFacts) -> None:
 
 
 def _shown(facts: IntervalFacts) -> Mapping[Pair, Seen]:
-    queues: defaultdict[Pair, list[QueueFacts]] = defaultdict(list)
+    queues = queues_by_group(facts)
     moves: defaultdict[Pair, list[OffsetMoveFacts]] = defaultdict(list)
-    for queue in facts.queues:
-        queues[queue.consumer_group, queue.message_queue.topic].append(queue)
     for move in facts.offset_moves:
         moves[move.consumer_group, move.topic].append(move)
     pairs = ((group, (group.consumer_group, group.topic)) for group in facts.groups)
-    return {pair: seen(group, queues[pair], moves[pair], facts.now) for group, pair in pairs}
+    return {pair: seen(group, queues.get(pair, ()), moves[pair], facts.now) for group, pair in pairs}

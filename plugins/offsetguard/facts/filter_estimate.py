@@ -83,15 +83,7 @@ def estimate_for(group: GroupFacts, queues: Sequence[QueueFacts], *, topic_count
     by_queue = _of_caches(group, queues)
     if by_queue is not None or not _are_counted(group, queues):
         return by_queue
-    measured = measure(
-        committed_tps=group.consume_tps,
-        hit_ratio=group.hit_ratio,
-        finished_tps=_finished_tps(group) if topic_count == 1 else None,
-        cached=group.cached_message_count,
-        inflight=group.inflight,
-        queue_count=group.queue_count,
-    )
-    return estimate_matching(lag=group.effective_lag, measured=measured)
+    return estimate_matching(group.effective_lag, _of_a_minute(group, topic_count=topic_count))
 
 
 def _of_caches(group: GroupFacts, queues: Sequence[QueueFacts]) -> FilterEstimate | None:
@@ -112,7 +104,7 @@ def _of_cache(queue: QueueFacts) -> FilterEstimate | None:
     if lag <= 0 or first is None or last is None or cached is None or cached < LEAST_CACHED or last <= first:
         return None
     went_by = float(last - first + 1)
-    return estimate_matching(lag=lag, measured=Measured(min(float(cached), went_by), went_by, timed=0.0))
+    return estimate_matching(lag, Measured(min(float(cached), went_by), went_by, timed=0.0))
 
 
 def _are_counted(group: GroupFacts, queues: Sequence[QueueFacts]) -> bool:
@@ -133,34 +125,23 @@ def _finished_tps(group: GroupFacts) -> float | None:
     return group.consume_ok_tps if group.orderly else group.consume_ok_tps + (group.consume_failed_tps or 0.0)
 
 
-def measure(
-    *,
-    committed_tps: float | None,
-    hit_ratio: float | None,
-    finished_tps: float | None = None,
-    cached: int | None = None,
-    inflight: int | None = None,
-    queue_count: int = 1,
-) -> Measured | None:
-    """Return what was counted in the last minute; None when neither way is known, or nothing went by.
-
-    `hit_ratio`: handed out / committed per second (`facts/group_facts.sql`).
-    """
-    if committed_tps is None or committed_tps < 0:
+def _of_a_minute(group: GroupFacts, *, topic_count: int) -> Measured | None:
+    """Return what was counted in the last minute; None when neither way is known, or nothing went by."""
+    if group.consume_tps is None or group.consume_tps < 0:
         return None
-    committed = committed_tps * RATE_SECONDS
+    committed = group.consume_tps * RATE_SECONDS
+    finished_tps = _finished_tps(group) if topic_count == 1 else None
     if finished_tps is not None:
-        held, in_flight = (cached, inflight) if cached is not None and inflight is not None and inflight > 0 else (0, 0)
+        cached, inflight = group.cached_message_count, group.inflight or 0
+        held, in_flight = (cached, inflight) if cached is not None and inflight > 0 else (0, 0)
         counted = committed + in_flight
-        matched = finished_tps * RATE_SECONDS + held
-        return Measured(matched, counted, committed) if counted >= 1 else None
-    if hit_ratio is None or committed < 1:
+        return Measured(finished_tps * RATE_SECONDS + held, counted, committed) if counted >= 1 else None
+    if group.hit_ratio is None or committed < 1:
         return None
-    slack = float(PULL_BATCH_SIZE * queue_count)
-    return Measured(hit_ratio * committed, committed, committed, slack)
+    return Measured(group.hit_ratio * committed, committed, committed, float(PULL_BATCH_SIZE * group.queue_count))
 
 
-def estimate_matching(*, lag: int | None, measured: Measured | None) -> FilterEstimate | None:
+def estimate_matching(lag: int | None, measured: Measured | None) -> FilterEstimate | None:
     """Return how many of `lag` messages match; None when lag or share is not known."""
     if lag is None or lag < 0 or measured is None:
         return None

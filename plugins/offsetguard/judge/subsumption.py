@@ -170,17 +170,14 @@ def _subject(finding: Finding) -> tuple[str, str | None, str | None]:
 
 
 def _halves(
-    subject: _Subject, queues: Iterable[QueueFacts], causes: Iterable[Finding]
+    subject: _Subject, queues: Sequence[QueueFacts], causes: Iterable[Finding]
 ) -> tuple[list[QueueFacts], list[QueueFacts]]:
     """Part a group's queues into those that a cause names, of the group or of all groups of the topic, and others."""
     group, topic = subject
     concerning = [one for one in causes if one.topic == topic and one.consumer_group in (None, group)]
     named = {evidence.message_queue for one in concerning for evidence in one.queues}
-    held: list[QueueFacts] = []
-    others: list[QueueFacts] = []
-    for queue in queues:
-        (held if queue.message_queue in named else others).append(queue)
-    return held, others
+    held = [queue for queue in queues if queue.message_queue in named]
+    return held, [queue for queue in queues if queue.message_queue not in named]
 
 
 def _part(facts: IntervalFacts, shares: Mapping[_Subject, _Halves], *, inside: bool) -> IntervalFacts:

@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from offsetguard.facts.filter_estimate import (
     FilterEstimate,
     estimate_for,
-    estimate_matching,
-    measure,
     wilson_range,
 )
 from offsetguard_peers.judging.records import a_group
@@ -98,8 +96,9 @@ def test_what_is_not_known_gives_no_estimate(columns: dict[str, Any]) -> None:
 def test_the_range_holds_the_estimate_and_stays_between_nothing_and_the_lag(
     lag: int, finished: float, committed: float, cached: int, inflight: int
 ) -> None:
-    measured = measure(committed_tps=committed, hit_ratio=None, finished_tps=finished, cached=cached, inflight=inflight)
-    found = estimate_matching(lag=lag, measured=measured)
+    rates = {"consume_tps": committed, "consume_ok_tps": finished}
+    group = replace(SLOW, effective_lag=lag, cached_message_count=cached, inflight=inflight, **rates)
+    found = estimate_for(group, (), topic_count=1)
     if found is not None:
         assert 0 <= found.low <= found.matching <= found.high <= lag + 1
         assert 0.0 <= found.hit_ratio <= 1.0

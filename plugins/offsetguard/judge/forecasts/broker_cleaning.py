@@ -23,9 +23,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
-from functools import cached_property
+from itertools import tee
 
 from offsetguard.judge.forecasts.byte_curve import EARLY, LATE, ByteCurve, WriteRates
 from offsetguard.model.forecast import DAY_MS, FURTHEST_MS, Basis
@@ -111,41 +112,25 @@ class Deletion:
 
 
 class BrokerRetention:
-    """What a broker deletes, oldest first: as early as may be, and as late. Found out when somebody asks."""
+    """What a broker deletes, oldest first: as early as may be, and as late.
+
+    A run goes only as far as somebody asks: a loss that is near needs no look at next week.
+    """
 
     def __init__(self, run: Callable[[int], Iterable[Deletion]], oldest_ms: int | None = None) -> None:
         """Take a run of the cleaner (argument: EARLY or LATE), and the store time of the oldest message kept."""
-        self._run = run
+        self._runs = {lean: tee(run(lean), 1)[0] for lean in (EARLY, LATE)}
         self.oldest_ms = oldest_ms
 
-    @cached_property
-    def early(self) -> Iterable[Deletion]:
+    @property
+    def early(self) -> Iterator[Deletion]:
         """The deletions as early as they may come."""
-        return _Remembered(self._run(EARLY))
+        return copy(self._runs[EARLY])  # of a `tee`: it begins anew, and what was run is not run again
 
-    @cached_property
-    def late(self) -> Iterable[Deletion]:
+    @property
+    def late(self) -> Iterator[Deletion]:
         """The deletions at the latest."""
-        return _Remembered(self._run(LATE))
-
-
-class _Remembered:
-    """What a run gives, run only as far as somebody asked: a loss that is near needs no look at next week."""
-
-    def __init__(self, run: Iterable[Deletion]) -> None:
-        self._seen: list[Deletion] = []
-        self._rest = iter(run)
-
-    def __iter__(self) -> Iterator[Deletion]:
-        position = 0
-        while True:
-            while position < len(self._seen):
-                yield self._seen[position]
-                position += 1
-            following = next(self._rest, None)
-            if following is None:
-                return
-            self._seen.append(following)
+        return copy(self._runs[LATE])
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +150,11 @@ class Cleaner:
 def run_ahead(cleaner: Cleaner, log: ByteCurve, log_start: int, rates: WriteRates) -> BrokerRetention:
     """Return what the cleaner does to a log whose oldest byte kept is `log_start`."""
     oldest = log.times[0] if log.positions[0] == log_start else None
-    return BrokerRetention(lambda lean: _Run(cleaner, log, log_start, rates, lean).deletions(), oldest)
+
+    def deletions(lean: int) -> Iterator[Deletion]:
+        yield from _Run(cleaner, log, log_start, rates, lean).deletions()
+
+    return BrokerRetention(deletions, oldest)
 
 
 class _Run:
