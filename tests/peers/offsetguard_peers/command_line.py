@@ -42,4 +42,5 @@ def environment_of(workspace: Workspace) -> dict[str, str]:
         "OFFSETGUARD_HOME": str(workspace.home),
         "OFFSETGUARD_CONFIG": str(workspace.config_file),
         "OFFSETGUARD_DATABASE_URL": workspace.database_url,
+        "OFFSETGUARD_CATALOG_URL": workspace.catalog_url,
     }

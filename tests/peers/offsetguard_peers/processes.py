@@ -206,7 +206,7 @@ class ReservedPort:
         folder.mkdir(exist_ok=True)
         for port in candidates:
             lock = _lock(folder / str(port))
-            if lock is not None and _all_free(range(port - 2, port + 2)):
+            if lock is not None and all_free(range(port - 2, port + 2)):
                 self.port = port
                 self._lock = lock
                 return
@@ -228,7 +228,8 @@ def _lock(path: Path) -> IO[str] | None:
     return file
 
 
-def _all_free(ports: Iterable[int]) -> bool:
+def all_free(ports: Iterable[int]) -> bool:
+    """Whether nothing listens on any of these ports of this machine."""
     for port in ports:
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -13,7 +13,6 @@ import fcntl
 import re
 import shutil
 import signal
-import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +28,7 @@ from offsetguard_peers.airflow.standalone import AirflowFailed
 from offsetguard_peers.demo import groups
 from offsetguard_peers.demo.groups import demo_config
 from offsetguard_peers.demo.world import World
-from offsetguard_peers.processes import PeerNotStarted
+from offsetguard_peers.processes import PeerNotStarted, all_free
 from offsetguard_peers.rocketmq.cluster import VERSIONS, RocketMQCluster
 
 Tell = Callable[[str], None]
@@ -68,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(folder: Path, options: argparse.Namespace, tell: Tell) -> int:
     tell(f"starting Airflow, SMTP and Slack, and beside them RocketMQ {options.rocketmq} (name server, master, slave)")
-    world = World(folder, airflow_port=_usual_port_if_free(), password=PASSWORD)
+    world = World(folder, airflow_port=USUAL_PORT if all_free([USUAL_PORT]) else None, password=PASSWORD)
     cluster = RocketMQCluster(options.rocketmq, slaves=1, folder=folder / "rocketmq")
     with world, _airflow_beside(world) as airflow_started, cluster:
         tell("RocketMQ serves")
@@ -157,16 +156,6 @@ def elapsed_clock() -> Tell:
         print(f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02} {line}", flush=True)
 
     return tell
-
-
-def _usual_port_if_free() -> int | None:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", USUAL_PORT))
-        except OSError:
-            return None
-    return USUAL_PORT
 
 
 def _parser() -> argparse.ArgumentParser:
