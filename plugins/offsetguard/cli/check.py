@@ -130,7 +130,7 @@ EXIT_FINDINGS, EXIT_NOT_SEEN = 1, 2
     "NAME (broker-a-0, or any name for a client) is needed only where the folder's path does not tell whose they are."
     "  [default: the log sources of --config]",
 )
-@details_option()
+@details_option
 @format_option("finding")
 def check(
     *,

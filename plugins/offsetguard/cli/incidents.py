@@ -13,7 +13,7 @@ import click
 from sqlalchemy.orm import Session
 
 from offsetguard.catalogue.text import format_duration, format_moment
-from offsetguard.cli.output import queue_documents, show, shown
+from offsetguard.cli.output import queue_documents, queue_text, show, shown
 from offsetguard.cli.parameters import author_option, format_option
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.model.errors import SilenceError
@@ -103,10 +103,7 @@ def _texts(known: _Known, now: datetime) -> Iterator[str]:
     for silence in known.muting:
         yield f"  silence {silence.id} by {silence.author}: {silence.comment}"
     yield from (f"    {name}: {shown(figure)}" for name, figure in evidence.figures.items())
-    for queue in evidence.queues:
-        figures = ", ".join(f"{name} {shown(figure)}" for name, figure in queue.figures.items())
-        where = queue.message_queue
-        yield f"    {where.topic} {where.broker_name}/{where.queue_id}: {figures}"
+    yield from map(queue_text, evidence.queues)
     if evidence.queue_count > len(evidence.queues):
         yield f"    and {evidence.queue_count - len(evidence.queues)} more queues"
     for one in known.recipients:
@@ -199,7 +196,7 @@ def show_incident(*, incident_id: str, as_json: bool) -> None:
 @incidents.command()
 @click.argument("incident_ids", metavar="ID...", nargs=-1, required=True)
 @click.option("--comment", default="", help="What you do about it, for those who look at it, too.")
-@author_option()
+@author_option
 @format_option("acknowledgement")
 def acknowledge(*, incident_ids: tuple[str, ...], comment: str, author: str, as_json: bool) -> None:
     """Say that you look after incidents: they are neither told again nor escalated until they get worse.

@@ -73,6 +73,13 @@ def queue_documents(queues: Iterable[QueueEvidence]) -> list[dict[str, Any]]:
     ]
 
 
+def queue_text(queue: QueueEvidence) -> str:
+    """Return a queue with the figures that were found in it, for people."""
+    where = queue.message_queue
+    figures = ", ".join(f"{name} {shown(figure)}" for name, figure in queue.figures.items())
+    return f"    {where.topic} {where.broker_name}/{where.queue_id}: {figures}"
+
+
 def finding_document(finding: Finding) -> dict[str, Any]:
     """Return a finding for JSON."""
     return {
@@ -143,9 +150,7 @@ def findings_as_text(findings: Sequence[Finding]) -> Iterator[str]:
         yield f"  {_safe(finding.cause)}"
         yield f"  Do next: {_safe(finding.do_next)}"
         for queue in finding.queues[:MAX_QUEUES_SHOWN]:
-            where = queue.message_queue
-            figures = ", ".join(f"{name} {shown(figure)}" for name, figure in queue.figures.items())
-            yield f"    {_safe(where.topic)} {_safe(where.broker_name)}/{where.queue_id}: {_safe(figures)}"
+            yield _safe(queue_text(queue))
         if len(finding.queues) > MAX_QUEUES_SHOWN:
             yield f"    and {len(finding.queues) - MAX_QUEUES_SHOWN} more queues (all of them with --format json)"
         for one in finding.explains:

@@ -48,22 +48,16 @@ def format_option(a_line: str, shown: str = "a table") -> Callable[[Command], Co
     )
 
 
-def author_option() -> Callable[[Command], Command]:
-    """Return the option `--author` of a command that others will ask about."""
-    return click.option(
-        "--author", envvar="USER", required=True, help="Who does this; without it, who is logged in ($USER)."
-    )
-
-
-def details_option() -> Callable[[Command], Command]:
-    """Return the option `--details` of a command that asks a live cluster."""
-    return click.option(
-        "--details",
-        type=click.Choice(["all", "suspects"]),
-        default="all",
-        show_default=True,
-        help="Whose details are asked: of all groups and clients, or, on a large cluster, of those that lag.",
-    )
+author_option = click.option(  # of a command that others will ask about
+    "--author", envvar="USER", required=True, help="Who does this; without it, who is logged in ($USER)."
+)
+details_option = click.option(  # of a command that asks a live cluster
+    "--details",
+    type=click.Choice(["all", "suspects"]),
+    default="all",
+    show_default=True,
+    help="Whose details are asked: of all groups and clients, or, on a large cluster, of those that lag.",
+)
 
 
 class Read(click.ParamType[T], Generic[T]):

@@ -57,7 +57,7 @@ EXIT_NOT_SEEN = 2
 @click.option("--for", "length", type=DURATION, default="5m", show_default=True, help="How long.")
 @click.option("--every", type=DURATION, default="10s", show_default=True, help="Time between two rounds.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The bundle: a folder that does not exist.")
-@details_option()
+@details_option
 @click.option("--log-time-zone", help="Of the brokers' logs.  [default: as --config says, else +08:00]")
 @click.option("--max-mib", type=click.IntRange(1), default=1024, show_default=True, help="Stop at this size.")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")

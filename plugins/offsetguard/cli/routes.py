@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -83,13 +83,13 @@ def test(
     _known("--cluster", cluster, file.config.clusters)
     if rule_id is not None:
         _known("--rule", rule_id, RULES)
-    trouble = Trouble(cluster, consumer_group, topic, at or datetime.now(UTC).replace(microsecond=0))
+    trouble = _made_up(cluster, consumer_group, topic, at or datetime.now(UTC).replace(microsecond=0))
     found = answers(
         file,
         trouble,
         [rule_id] if rule_id else sorted(RULES),
         [Severity(severity)] if severity else [Severity.CRITICAL, Severity.WARNING],
-        _silences(workspace.database_url, trouble.at),
+        _silences(workspace.database_url, trouble.opened_at),
     )
     show(found, _text(found, trouble, every_rule=rule_id is None), as_json=as_json)
 
@@ -110,10 +110,14 @@ def _silences(database_url: str, at: datetime) -> list[Silence]:
         return silence_store.active(session, at)
 
 
-def _text(found: list[dict[str, Any]], trouble: Trouble, *, every_rule: bool) -> Iterator[str]:
-    about = f"consumer group {trouble.consumer_group}" if trouble.consumer_group else "brokers and the cluster itself"
-    topic = f", topic {trouble.topic}" if trouble.topic else ""
-    yield f"{about} of {trouble.cluster}{topic}, at {format_moment(trouble.at)}"
+def _text(found: list[dict[str, Any]], trouble: Incident, *, every_rule: bool) -> Iterator[str]:
+    about = (
+        f"consumer group {trouble.subject.consumer_group}"
+        if trouble.subject.consumer_group
+        else "brokers and the cluster itself"
+    )
+    topic = f", topic {trouble.subject.topic}" if trouble.subject.topic else ""
+    yield f"{about} of {trouble.subject.cluster}{topic}, at {format_moment(trouble.opened_at)}"
     for answer in found:
         which = _which(answer["rules"]) if every_rule else f"rule {answer['rules'][0]}"
         yield ""
@@ -183,30 +187,20 @@ def _by(lines: Mapping[str, str], *names: str) -> str:
 _SPANS = ("group_wait_ms", "group_interval_ms", "repeat_interval_ms", "send_resolved", "digest_above")
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
-    """What is asked about; no group: the cluster or its brokers are in trouble."""
-
-    cluster: str
-    consumer_group: str | None
-    topic: str | None
-    at: datetime
-
-
 def answers(
     file: ConfigFile,
-    trouble: Trouble,
+    trouble: Incident,
     rule_ids: Sequence[str],
     severities: Sequence[Severity],
     silences: Sequence[Silence],
 ) -> list[dict[str, Any]]:
     """Return each distinct answer with the `rules` and `severities` that it holds for; the most common one first."""
-    known = Circumstances(Interval(trouble.at), trouble.at, silences, {}, {})
+    known = Circumstances(Interval(trouble.opened_at), trouble.opened_at, silences, {}, {})
     audience = Audience(file.config, known, ())
     rules_of: defaultdict[tuple[Severity, str], list[str]] = defaultdict(list)  # by severity and answer
     for severity in severities:
         for rule_id in rule_ids:
-            answer = _answer(file, audience, _made_up(trouble, rule_id, severity))
+            answer = _answer(file, audience, _with(trouble, rule_id, severity))
             rules_of[severity, json.dumps(answer)].append(rule_id)
     severities_of: defaultdict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)  # by answer and rules
     for (severity, text), rules in rules_of.items():
@@ -217,15 +211,21 @@ def answers(
     return sorted(merged, key=lambda answer: -len(answer["rules"]))
 
 
-def _made_up(trouble: Trouble, rule_id: str, severity: Severity) -> Incident:
+def _made_up(cluster: str, consumer_group: str | None, topic: str | None, at: datetime) -> Incident:
+    """Return trouble of a cluster, or of a group in it; rule and severity are given with the question."""
     return Incident(
         incident_id="",
-        subject=Subject(trouble.cluster, rule_id, trouble.consumer_group, trouble.topic),
-        opened_at=trouble.at,
-        last_seen_at=trouble.at,
+        subject=Subject(cluster, "", consumer_group, topic),
+        opened_at=at,
+        last_seen_at=at,
         seen_count=1,
-        evidence=Evidence(severity, "", "default", "", "", "", {}, (), 0, frozenset()),
+        evidence=Evidence(Severity.INFO, "", "default", "", "", "", {}, (), 0, frozenset()),
     )
+
+
+def _with(trouble: Incident, rule_id: str, severity: Severity) -> Incident:
+    subject, evidence = replace(trouble.subject, rule_id=rule_id), replace(trouble.evidence, severity=severity)
+    return replace(trouble, subject=subject, evidence=evidence)
 
 
 def _answer(file: ConfigFile, audience: Audience, incident: Incident) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def list_silences(*, every: bool, limit: int, as_json: bool) -> None:
 @click.option("--until", type=MOMENT, help="When it ends, e.g. 2026-11-23T08:00Z; instead of --for.")
 @click.option("--from", "since", type=MOMENT, help="When it starts; without it, now.")
 @click.option("--comment", required=True, help="Why: others will ask.")
-@author_option()
+@author_option
 @format_option("silence")
 def add(
     *,
