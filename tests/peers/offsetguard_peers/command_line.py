@@ -11,7 +11,6 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from offsetguard.cli.main import offsetguard
-from offsetguard.config.workspace import Workspace
 from offsetguard_peers.scripted.broker import ScriptedBroker, scripted_cluster
 
 
@@ -34,13 +33,3 @@ def run(
 def json_lines(result: Result) -> list[dict[str, Any]]:
     """Return the objects that were printed, one a line."""
     return [json.loads(line) for line in result.stdout.splitlines()]
-
-
-def environment_of(workspace: Workspace) -> dict[str, str]:
-    """Return the variables by which a command finds a workspace."""
-    return {
-        "OFFSETGUARD_HOME": str(workspace.home),
-        "OFFSETGUARD_CONFIG": str(workspace.config_file),
-        "OFFSETGUARD_DATABASE_URL": workspace.database_url,
-        "OFFSETGUARD_CATALOG_URL": workspace.catalog_url,
-    }

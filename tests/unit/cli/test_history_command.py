@@ -9,7 +9,7 @@ import pytest
 from click.testing import Result
 
 from offsetguard.tables import GROUP_FACTS
-from offsetguard_peers.command_line import environment_of, json_lines, run
+from offsetguard_peers.command_line import json_lines, run
 from offsetguard_peers.lake.warehouse import Warehouse, minute, rows_of
 
 HOSTILE = "orders\x1b[2J"
@@ -26,7 +26,7 @@ def history(tmp_path: Path) -> Callable[..., Result]:
         for number, lag in ((0, 1_234), (1, None))
     ]
     warehouse.show_minutes([0, 1], warehouse.append(GROUP_FACTS, [rows_of(GROUP_FACTS, rows)]))
-    environment = environment_of(warehouse.workspace)
+    environment = warehouse.workspace.variables
     fixed = ("history", "--cluster", "demo", "--until", "2026-11-21T10:39:00Z", "--group")
     return lambda *arguments: run(*fixed, *arguments, environment=environment)
 

@@ -12,7 +12,7 @@ from click.testing import Result
 from offsetguard.collect.manifest import Manifest, RequestCounts
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import GROUP_FACTS
-from offsetguard_peers.command_line import environment_of, json_lines, run
+from offsetguard_peers.command_line import json_lines, run
 from offsetguard_peers.configs import one_team_text
 from offsetguard_peers.lake.warehouse import Warehouse, minute, rows_of
 
@@ -52,7 +52,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
 def replay(warehouse: Warehouse, *arguments: str | Path, first: int = 0, last: int = 6) -> Result:
     span = (minute(number).strftime("%Y-%m-%dT%H:%M:%S") for number in (first, last))
     options = [option for pair in zip(("--from", "--to"), span, strict=True) for option in pair]
-    return run("replay", *options, *arguments, environment=environment_of(warehouse.workspace))
+    return run("replay", *options, *arguments, environment=warehouse.workspace.variables)
 
 
 def test_findings_the_end_and_messages_are_told_in_their_order(warehouse: Warehouse) -> None:
