@@ -26,7 +26,7 @@ from offsetguard.cli.parameters import (
 )
 from offsetguard.config import Cluster
 from offsetguard.config.configuration import asking_everything
-from offsetguard.facts.interval import IntervalFacts
+from offsetguard.facts.interval import QueueFacts
 from offsetguard.facts.rounds import facts_of_rounds, rows_of
 from offsetguard.judge.registry import judge
 from offsetguard.judge.rule import Finding
@@ -42,6 +42,7 @@ from offsetguard.sources.rocketmq.routes import (
     queues_to_write,
 )
 from offsetguard.tables import QUEUE_SNAPSHOTS
+from offsetguard.tables.group_facts import GroupFacts
 
 STANDARD_INPUT = "-"
 EXIT_WRONG_INPUT = 1
@@ -228,20 +229,19 @@ class GroupStanding:
     """One consumer group, as a few looks at the cluster show it."""
 
     consumer_group: str
-    facts: IntervalFacts  # with verdicts
+    suspects: Mapping[MessageQueue, QueueFacts]  # with verdicts
+    pairs: Mapping[str, GroupFacts]  # by topic
     findings: Sequence[Finding]
     offsets: Mapping[MessageQueue, QueueOffsets]
 
     def standing(self, queue: MessageQueue) -> dict[str, Any]:
         """Return how the group stands in a queue, and what was found that concerns it."""
-        suspects = {one.message_queue: one for one in self.facts.queues if one.consumer_group == self.consumer_group}
-        pairs = {one.topic: one for one in self.facts.groups if one.consumer_group == self.consumer_group}
-        suspect, pair, offsets = suspects.get(queue), pairs.get(queue.topic), self.offsets.get(queue)
+        suspect, pair, offsets = self.suspects.get(queue), self.pairs.get(queue.topic), self.offsets.get(queue)
         verdict = suspect.verdict if suspect else None
-        state = verdict.state if verdict else None if offsets is None else "OK"
+        concerned = (finding_document(one) for one in self.findings if _concerns(one, self.consumer_group, queue))
         return {
             "consumer_group": self.consumer_group,
-            "state": state,
+            "state": verdict.state if verdict else None if offsets is None else "OK",
             "reason": verdict.reason if verdict else _NEVER_SEEN if offsets is None else _HEALTHY,
             "consumer_offset": offsets.consumer_offset if offsets else None,
             "pull_offset": offsets.pull_offset if offsets else None,
@@ -253,11 +253,7 @@ class GroupStanding:
             "online_client_count": pair.online_client_count if pair else None,
             "group_lag": pair.lag if pair else None,
             "group_lag_ms": pair.lag_ms if pair else None,
-            "findings": [
-                {name: finding_document(one)[name] for name in _OF_FINDING}
-                for one in self.findings
-                if _concerns(one, self.consumer_group, queue)
-            ],
+            "findings": [{name: document[name] for name in _OF_FINDING} for document in concerned],
         }
 
 
@@ -301,13 +297,17 @@ async def _look_at_group(plan: SamplingPlan, consumer_group: str) -> GroupStandi
     asked = replace(plan, config=asking_everything(config, plan.cluster))
     rounds = await take_samples(asked, progress(shown=sys.stderr.isatty()))
     facts = facts_of_rounds(rounds, config)
-    rows = rows_of(rounds[-1].tables[QUEUE_SNAPSHOTS.name])
-    offsets = {
-        MessageQueue(row["topic"], row["broker_name"], row["queue_id"]): offsets_of(row)
-        for row in rows
-        if row["consumer_group"] == consumer_group
-    }
-    return GroupStanding(consumer_group, judge_queues(facts, config), judge(facts, config).findings, offsets)
+    return GroupStanding(
+        consumer_group,
+        {one.message_queue: one for one in judge_queues(facts, config).queues if one.consumer_group == consumer_group},
+        {one.topic: one for one in facts.groups if one.consumer_group == consumer_group},
+        judge(facts, config).findings,
+        {
+            MessageQueue(row["topic"], row["broker_name"], row["queue_id"]): offsets_of(row)
+            for row in rows_of(rounds[-1].tables[QUEUE_SNAPSHOTS.name])
+            if row["consumer_group"] == consumer_group
+        },
+    )
 
 
 def _concerns(finding: Finding, consumer_group: str, queue: MessageQueue) -> bool:

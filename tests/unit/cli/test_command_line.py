@@ -36,6 +36,8 @@ def started(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
         (["check", "--namesrv", NOBODY, "--logs", "/nowhere"], "/nowhere: is not a folder"),
         (["check", "--config", "FILE", "--cluster", "other"], "no cluster 'other'"),
         (["check", "--config", "FILE"], "--cluster: say which one of one, two"),
+        (["check", "--config", "FILE", "--cluster", "all"], "--cluster: say which one of one, two"),
+        (["record", "--config", "FILE", "--cluster", "all", "--out", "x"], "--cluster: say which one of one, two"),
         (["collect", "--config", "FILE", "--cluster", "other"], "no cluster 'other'"),
         (["collect", "--bundle", "x", "--state-dir", "y"], "--bundle and --state-dir stand alone"),
         (["collect", "--bundle", "x", "--namesrv", NOBODY], "--bundle and --state-dir stand alone"),
