@@ -42,13 +42,13 @@ _PIECE_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """What one file may take of a round."""
+class LogLimits:
+    """What a round may cost, or one file's share of it. What is left over is read in the next rounds."""
 
-    max_bytes: int
-    max_events: int
-    max_undecodable: int
-    routine: bool
+    bytes_per_round: int = 16 * 1024 * 1024
+    events_per_round: int = 50_000
+    undecodable_kept: int = 100
+    routine: bool = False  # also events that are written for ever, e.g. every counter of stats.log
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class FilePart:
         size = self.file.size * 10 if self.file.compressed else self.file.size
         return max(0, size - self.cursor.next_position)
 
-    def read(self, share: Share) -> None:
+    def read(self, share: LogLimits) -> None:
         """Read on, up to the share. Raises OSError where nothing could be read; the cursor then stays where it was."""
         if self.cursor.finished and self.file.compressed:  # nothing can follow; inflating it again would cost seconds
             self.cursor = replace(self.cursor, path=self.file.path, note=None)
@@ -106,10 +106,10 @@ class FilePart:
         file = f"{identity}~{int(number or 0) + 1}"  # the same positions may hold other lines from now on
         return replace(cursor, file=file, next_position=0, seen_bytes=0)
 
-    def _read_on(self, stream: LogStream, reader: RecordReader, start: LogCursor, share: Share) -> str | None:
+    def _read_on(self, stream: LogStream, reader: RecordReader, start: LogCursor, share: LogLimits) -> str | None:
         """Read until the share is used or the file ends; return why it could not be read any further."""
-        while len(self.events) < share.max_events:
-            if self.bytes_read >= share.max_bytes and reader.next_position > start.next_position:
+        while len(self.events) < share.events_per_round:
+            if self.bytes_read >= share.bytes_per_round and reader.next_position > start.next_position:
                 return None
             try:
                 piece = stream.read(_PIECE_BYTES)
@@ -121,7 +121,7 @@ class FilePart:
             self._take(reader.feed(piece), start, share)
         return None
 
-    def _take(self, records: Iterable[Record], start: LogCursor, share: Share) -> None:
+    def _take(self, records: Iterable[Record], start: LogCursor, share: LogLimits) -> None:
         source = self.source
         origin = LogOrigin(
             source.name, start.file, source.broker_name, source.broker_id if source.broker_name is not None else None
@@ -130,7 +130,7 @@ class FilePart:
             outcome = outcome_of(record, self.zone, origin)
             if isinstance(outcome, Unreadable):
                 self.undecodable_count += 1
-                if len(self.undecodable) < share.max_undecodable:
+                if len(self.undecodable) < share.undecodable_kept:
                     self.undecodable.append(outcome)
             elif isinstance(outcome, LogEvent) and (share.routine or not outcome.routine):
                 self.events.append(outcome)
@@ -185,16 +185,6 @@ def _may_grow(reader: RecordReader) -> bool:
 
 
 MISSING_ROUNDS = 3  # rounds for which the cursor of a file is kept that is found nowhere
-
-
-@dataclass(frozen=True, slots=True)
-class LogLimits:
-    """What a round may cost. What is left over is read in the next rounds."""
-
-    bytes_per_round: int = 16 * 1024 * 1024
-    events_per_round: int = 50_000
-    undecodable_kept: int = 100
-    routine: bool = False  # also events that are written for ever, e.g. every counter of stats.log
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,8 +301,8 @@ def _read_within(parts: Sequence[FilePart], limits: LogLimits) -> list[LogGap]:
     gaps = []
     bytes_left, events_left = limits.bytes_per_round, limits.events_per_round
     for number, part in enumerate(sorted(parts, key=lambda part: part.waiting_bytes)):
-        share = Share(bytes_left // (len(parts) - number), events_left, limits.undecodable_kept, limits.routine)
-        if share.max_bytes <= 0 or share.max_events <= 0:
+        share = replace(limits, bytes_per_round=bytes_left // (len(parts) - number), events_per_round=events_left)
+        if share.bytes_per_round <= 0 or share.events_per_round <= 0:
             part.cursor = replace(part.cursor, note=f"{part.waiting_bytes} bytes left for the next rounds")
             continue
         try:
