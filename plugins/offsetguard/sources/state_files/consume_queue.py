@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import struct
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -92,20 +93,13 @@ def _min_offset(files: list[Path], commit_log_min: int, max_offset: int) -> int:
 def _first_unit(file: Path, is_wanted: Callable[[int, int], bool]) -> int:
     """Return the number of the file's first unit that is wanted, or of all its units; units of one kind come first."""
     with file.open("rb") as opened:
-        low, high = 0, file.stat().st_size // UNIT_BYTES
-        while low < high:
-            middle = (low + high) // 2
-            opened.seek(middle * UNIT_BYTES)
+
+        def is_found(number: int) -> bool:
+            opened.seek(number * UNIT_BYTES)
             unit = opened.read(UNIT_BYTES)
-            if len(unit) < UNIT_BYTES:
-                high = middle
-                continue
-            position, size, _ = _UNIT.unpack(unit)
-            if is_wanted(position, size):
-                high = middle
-            else:
-                low = middle + 1
-    return low
+            return len(unit) < UNIT_BYTES or is_wanted(*_UNIT.unpack(unit)[:2])
+
+        return bisect_left(range(file.stat().st_size // UNIT_BYTES), True, key=is_found)
 
 
 def _commit_log_min(store: Path) -> int:

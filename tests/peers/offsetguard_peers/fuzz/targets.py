@@ -123,45 +123,31 @@ def _pull_result(data: bytes) -> object:
     return decode_pull_result(RemotingCommand(code=0, opaque=1, flag=1, ext_fields=fields))
 
 
+SOURCES, DATA = (Path(__file__).parents[3] / place for place in ("unit/sources", "data"))
 MAX_READ_BYTES = 1024 * 1024
 EAST_8 = timezone(timedelta(hours=8))
-LOG_LINES = b"""\
-2026-11-21 06:45:30 INFO PullMessageThread_3 - the request offset too small. group=G1, topic=T1, requestOffset=1, brokerMinOffset=500, clientIp=/10.0.0.9:43618
-2026-11-21 06:45:30 WARN PullMessageThread_3 - PULL_OFFSET_MOVED:correction offset. topic=T1, groupId=G1, requestOffset=99, newOffset=3, suggestBrokerId=0
-2026-11-21 06:45:31 INFO PullMessageThread_4 - the request offset: 99 over flow badly, fix to 3, broker max offset: 3, consumer: 10.0.0.9:44460
-2026-11-21 06:45:32 INFO HeartbeatThread_1 - subscription changed, group: GHB OLD: SubscriptionData [classFilterMode=false, topic=T1, subString=tagA, tagsSet=[tagA], codeSet=[], subVersion=1795215982309, expressionType=TAG] NEW: SubscriptionData [classFilterMode=false, topic=T1, subString=tagB, tagsSet=[tagB], codeSet=[], subVersion=1795215982310, expressionType=TAG]
-2026-11-21 06:45:33 WARN AdminBrokerThread_2 - tryLockBatch, message queue locked by other client. Group: G1 OtherClientId: c1 NewClientId: c2 MessageQueue [topic=T1, brokerName=broker-a, queueId=0]
-2026-11-21 06:45:33 WARN AdminBrokerThread_2 - RebalanceLockManager#tryLockBatch: message queue has been locked by other client, group=G1, mq=MessageQueue [topic=T1, brokerName=broker-a, queueId=0], locked client id=c1, current client id=c2
-2026-11-21 06:46:00 INFO - [GROUP_GET_NUMS] [T1@G1] Stats In One Minute, SUM: 3 TPS: 0.10 AVGPT: 3.00
-2026-11-21 06:44:37 - [WATERMARK] Pull Queue Size: 0 SlowTimeMills: 0
-2026-11-20 22:47:01,278 WARN RocketmqClient - execute the pull request exception
-org.apache.rocketmq.client.exception.MQBrokerException: CODE: 25  DESC: the consumer's subscription not latest
-\tat org.apache.rocketmq.client.impl.MQClientAPIImpl.processPullResponse(MQClientAPIImpl.java:880)
-2026-11-21 16:49:33.210 INFO  [21613] [main] [RocketmqRemoting#?:?] - closeChannel: close the connection
-"""  # noqa: E501  the lines of real logs are long
 METRICS = b"""\
 # TYPE rocketmq_consumer_inflight_messages gauge
 rocketmq_consumer_inflight_messages{cluster="c",consumer_group="pop",topic="tasks",is_retry="false"} 76.0
 rocketmq_consumer_lag_messages{consumer_group="pop",topic="%RETRY%pop_tasks",is_retry="true"} -9.2E18 1795
 """
-INDEX_LINE = (
-    b'{"t": 1795248420434, "broker": "broker-a-0", "code": 38, "ext": {"consumerGroup": "G"}, "file": null, '
-    b'"header": {"code": 1, "extFields": {}, "flag": 1, "opaque": 10, "remark": "no consumer for this group, G"}}'
-)
 META_JSON = b'{"format":1,"cluster":"main","recorded_by":"offsetguard","log_time_zone":"Asia/Shanghai"}'
 
 
 def file_targets(offsets: Sequence[bytes], settings: Sequence[bytes]) -> list[Target]:
     """Return the readers of files and pages; `offsets` and `settings`: real bodies of 43 and of 26."""
-    lines = LOG_LINES.splitlines(keepends=True)
+    logs = [file.read_bytes() for file in sorted((SOURCES / "logs" / "excerpts").glob("*.log"))]
+    lines = [line for log in logs for line in log.splitlines(keepends=True)]
+    beginnings = [b"".join(log.splitlines(keepends=True)[:12]) for log in logs]
+    index_lines = (DATA / "bundles" / "4.9.8-orderly-lock" / "index.jsonl").read_bytes().splitlines()[:100]
     folder = Path(_temporary_folder().name)
     state_texts = [*offsets, *(text.replace(b",", b",\n\t").replace(b"{", b"{\n") for text in offsets)]
     units = b"".join(struct.pack(">qiq", number * 100, 100, 0) for number in range(50)) + bytes(20 * 50)
     return [
-        Target("log", _log, [LOG_LINES, *lines], refusals=(), weight=40),
-        Target("log file", _log_file, [LOG_LINES, *map(gzip.compress, [LOG_LINES, b"", LOG_LINES])], (OSError,), 8),
+        Target("log", _log, [*beginnings, *lines], refusals=(), weight=40),
+        Target("log file", _log_file, [*beginnings, *map(gzip.compress, [b"", *beginnings])], (OSError,), 8),
         Target("metrics page", _metrics, [METRICS], refusals=(), weight=20),
-        Target("index line of a bundle", _index_line, [INDEX_LINE], refusals=(BundleError,), weight=10),
+        Target("index line of a bundle", _index_line, index_lines, refusals=(BundleError,), weight=10),
         Target("meta of a bundle", partial(_meta, folder), [META_JSON], refusals=(BundleError,), weight=4),
         Target("secrets in settings", partial(without_secrets, 26), settings, refusals=(), weight=4),
         Target("secrets in logs", log_without_secrets, lines, refusals=(), weight=4),
@@ -221,7 +207,7 @@ def _consume_queue(folder: Path, data: bytes) -> object:
     return read_topic(folder, "T")
 
 
-BODIES = Path(__file__).parents[3] / "unit" / "sources" / "rocketmq" / "bodies"
+BODIES = SOURCES / "rocketmq" / "bodies"
 BODY_DECODERS: dict[int, Callable[[bytes], object]] = {
     21: broker_settings.topic_config_table,
     26: broker_settings.broker_config,

@@ -48,17 +48,13 @@ def test_the_name_server_lists_one_broker_for_each_folder(transport: StateFolder
 
 
 def test_offsets_topics_and_groups_come_from_the_files_with_their_time(transport, folder):
-    async def ask() -> None:
-        address = str(folder / "broker-b-0")
-        topics = await transport.call(address, GetAllTopicConfig())
-        groups = await transport.call(address, GetAllSubscriptionGroupConfig())
-        offsets = await transport.call(address, GetAllConsumerOffset())
-        assert transport.now(address) == WRITTEN
-        assert "OrderPay" in topics
-        assert "G_ORDER_PAY" in groups
-        assert dict(offsets.offsets["OrderPay", "G_ORDER_PAY"]) == {0: 272, 1: 272, 2: 272, 3: 271}
-
-    asyncio.run(ask())
+    address = str(folder / "broker-b-0")
+    requests = [GetAllTopicConfig(), GetAllSubscriptionGroupConfig(), GetAllConsumerOffset()]
+    topics, groups, offsets = asyncio.run(transport.call_many(address, requests))
+    assert transport.now(address) == WRITTEN
+    assert "OrderPay" in topics
+    assert "G_ORDER_PAY" in groups
+    assert offsets.offsets["OrderPay", "G_ORDER_PAY"] == {0: 272, 1: 272, 2: 272, 3: 271}
 
 
 @pytest.mark.parametrize(
