@@ -16,7 +16,7 @@ from offsetguard.config.contradictions import contradictions
 from offsetguard.config.fields import matches
 from offsetguard.config.file import ConfigFile, Problem, did_you_mean
 from offsetguard.config.groups import GroupPolicy
-from offsetguard.config.routes import RECEIVER_LISTS, QuietHours, RouteEntry, quiet_hours
+from offsetguard.config.routes import RECEIVER_LISTS, QuietHours, RouteEntry
 from offsetguard.config.yaml_lines import Path
 from offsetguard.model.intervals import moment_in, zone_of
 from offsetguard.model.verdicts import Severity
@@ -192,7 +192,7 @@ def _lists(file: ConfigFile) -> Iterator[tuple[Path, list[str]]]:
 def wrong_windows(file: ConfigFile) -> Iterator[Problem]:
     """Yield the time windows of routes that cannot be meant."""
     for position, entry in enumerate(file.config.routes):
-        windows = list(map(quiet_hours, entry.quiet_hours or ()))
+        windows = entry.quiet_hours or []
         if _covers_the_week(windows):
             what = "cover the whole week: nothing that is less than critical would ever be told"
             yield file.problem(("routes", position, "quiet_hours"), what)

@@ -15,7 +15,7 @@ from typing import Any
 from offsetguard.config import Cluster, Collection, Config, Delivery, Judgement, LogSource, Retention, Team, Tls
 from offsetguard.config.fields import Section
 from offsetguard.config.groups import EffectivePolicy, GroupPolicy
-from offsetguard.config.routes import MaintenanceEntry, QuietHoursEntry, RouteEntry
+from offsetguard.config.routes import MaintenanceEntry, QuietHours, RouteEntry
 
 _INTRODUCTION = """\
 # Configuration
@@ -65,7 +65,7 @@ _SECTIONS = (
     _Section("teams.NAME", Team),
     _Section("groups[]", GroupPolicy, "Without an entry that sets a field, the default shown holds."),
     _Section("routes[]", RouteEntry, "The first five say what it is about; what is left out of them matches all."),
-    _Section("routes[].quiet_hours[]", QuietHoursEntry, "Nobody is told later of what is over by then."),
+    _Section("routes[].quiet_hours[]", QuietHours, "Nobody is told later of what is over by then."),
     _Section("routes[].maintenance[]", MaintenanceEntry),
     _Section("delivery", Delivery),
     _Section("judgement", Judgement),

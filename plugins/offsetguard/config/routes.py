@@ -6,6 +6,7 @@ From the entries of `routes` to the one Route of a notification: per field the f
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, time
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictBool, StrictInt
@@ -82,13 +83,28 @@ Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 DAYS: tuple[Day, ...] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")  # as datetime.weekday() counts
 
 
-class QuietHoursEntry(Section):
+class QuietHours(Section):
     """Hours in which what is less severe waits, in the route's zone; over midnight when `to` is not after `from`."""
 
     days: Annotated[list[Day], Field(min_length=1)] | None = None  # days on which they begin; without it: every day
     from_: TimeOfDay = Field(alias="from")  # in quotes, by the route's clock
     to: TimeOfDay  # likewise; not after `from`: on the next day
     severity_below: Severity = Severity.CRITICAL  # what is not less severe is told at once all the same
+
+    @cached_property
+    def weekdays(self) -> frozenset[int]:
+        """The days on which they begin; 0 = Monday."""
+        return frozenset(map(DAYS.index, self.days or DAYS))
+
+    @cached_property
+    def starts(self) -> time:
+        """When they begin, by the route's clock."""
+        return time.fromisoformat(self.from_)
+
+    @cached_property
+    def ends(self) -> time:
+        """When they end; not after `starts`: on the next day."""
+        return time.fromisoformat(self.to)
 
 
 class MaintenanceEntry(Section):
@@ -118,25 +134,12 @@ class RouteEntry(Entry):
     group_interval_ms: Milliseconds | None = None  # as in delivery
     repeat_interval_ms: Milliseconds | None = None  # as in delivery
     send_resolved: StrictBool | None = None  # as in delivery
-    quiet_hours: list[QuietHoursEntry] | None = None  # when what is less severe waits
+    quiet_hours: list[QuietHours] | None = None  # when what is less severe waits
     maintenance: list[MaintenanceEntry] | None = None  # when nothing is told
     escalate_after_repeats: Annotated[StrictInt, Field(ge=1)] | None = None  # repeats that nobody acknowledged, or ...
     escalate_after_ms: Milliseconds | None = None  # ... time since it was first told, whichever comes first
     escalate_to: Name | None = None  # team that is told then, too; its own routes say how, and may lead further
     digest_above: Count | None = None  # as in delivery
-
-
-@dataclass(frozen=True, slots=True)
-class QuietHours:
-    """What is below `severity_below` waits from `starts` to `ends`, local time, on days that begin on `weekdays`.
-
-    `ends` not after `starts`: they end on the next day.
-    """
-
-    weekdays: frozenset[int]  # 0 = Monday
-    starts: time
-    ends: time
-    severity_below: Severity
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +249,7 @@ class Routing:
         for name in DEFAULTS_IN_DELIVERY:
             values.setdefault(name, getattr(self._delivery, name))
         zone = zone_of(values["time_zone"])
-        values["quiet_hours"] = tuple(map(quiet_hours, values.get("quiet_hours", ())))
+        values["quiet_hours"] = tuple(values.get("quiet_hours", ()))
         values["maintenance"] = tuple(
             Maintenance(
                 moment_in(one.from_, zone), moment_in(one.to, zone), one.cluster, one.consumer_group, one.comment
@@ -274,14 +277,3 @@ class Routing:
             if told:
                 return heard_by, deciders, told
         return self._default_team, {}, ()  # cannot be: a default team without receivers is refused
-
-
-def quiet_hours(entry: QuietHoursEntry) -> QuietHours:
-    """Return quiet hours as they are compared with a clock."""
-    days = DAYS if entry.days is None else entry.days
-    return QuietHours(
-        frozenset(map(DAYS.index, days)),
-        time.fromisoformat(entry.from_),
-        time.fromisoformat(entry.to),
-        entry.severity_below,
-    )
