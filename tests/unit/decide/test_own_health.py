@@ -49,10 +49,6 @@ def working(engine: Engine) -> Engine:
     return engine
 
 
-def test_judged_clusters_and_an_empty_outbox_are_well(working: Engine) -> None:
-    assert troubles(working) == []
-
-
 def test_a_cluster_that_was_never_judged_is_not_well(engine: Engine) -> None:
     judge(engine, "main", NOW)
     assert troubles(engine) == [("other", "nothing of cluster other was judged so far")]
@@ -113,20 +109,16 @@ def test_what_was_refused_for_good_is_trouble_until_an_operator_redrives_or_dism
     assert (changed, troubles(working)) == (1, [])
 
 
-def test_the_heartbeat_says_well_or_what_is_wrong() -> None:
+@pytest.mark.parametrize("question", ["", "?create=1"])
+def test_the_heartbeat_says_well_or_what_is_wrong_before_a_question_in_its_address(question: str) -> None:
     with HeartbeatListener() as listener:
-        assert beat(listener.url, []) is None
-        assert beat(listener.url, ["nothing was judged", "the outbox does not drain"]) is None
+        address = f"{listener.url}{question}"
+        assert beat(address, []) is None
+        assert beat(address, ["nothing was judged", "the outbox does not drain"]) is None
         assert listener.heard == [
-            ("GET", "/ping/secret-key", ""),
-            ("POST", "/ping/secret-key/fail", "nothing was judged\nthe outbox does not drain"),
+            ("GET", f"/ping/secret-key{question}", ""),
+            ("POST", f"/ping/secret-key/fail{question}", "nothing was judged\nthe outbox does not drain"),
         ]
-
-
-def test_a_question_in_the_address_stays_behind_fail() -> None:
-    with HeartbeatListener() as listener:
-        beat(f"{listener.url}?create=1", ["trouble"])
-        assert listener.heard[0][1] == "/ping/secret-key/fail?create=1"
 
 
 def test_a_dead_scheduler_is_heard_as_silence_and_a_judge_that_died_as_trouble(working: Engine) -> None:

@@ -56,18 +56,6 @@ positions = st.none() | st.integers(min_value=0, max_value=2**63 - 1)
 
 
 @given(positions, positions, positions, positions)
-def test_lag_is_what_is_in_flight_and_what_is_available(
-    min_offset: int | None, max_offset: int | None, consumer_offset: int | None, pull_offset: int | None
-) -> None:
-    """lag = inflight + available, and = effective lag + lost up to the end, wherever both sides are known."""
-    offsets = QueueOffsets(min_offset, max_offset, consumer_offset, pull_offset)
-    if offsets.inflight is not None and offsets.available is not None:
-        assert offsets.lag == offsets.inflight + offsets.available
-    if offsets.lost is not None and offsets.effective_lag is not None:
-        assert offsets.lag == offsets.effective_lag + offsets.lost
-
-
-@given(positions, positions, positions, positions)
 def test_offsets_in_order_have_no_negative_figure(
     min_offset: int | None, max_offset: int | None, consumer_offset: int | None, pull_offset: int | None
 ) -> None:

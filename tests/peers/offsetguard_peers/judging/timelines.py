@@ -19,7 +19,7 @@ Source: prometheus/alertmanager, test/with_api_v2/acceptance.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -29,7 +29,7 @@ from sqlalchemy import Engine
 from offsetguard.config import Config
 from offsetguard.decide.judge import JudgeReport, judge_interval
 from offsetguard.decide.planning import PlannedMessage
-from offsetguard.facts.interval import IntervalFacts, QueueFacts
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.model.fact_records import CollectionGap
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
@@ -39,7 +39,6 @@ from offsetguard.model.views import DigestView
 from offsetguard.store import incidents as incident_store
 from offsetguard.store import silences
 from offsetguard.store.database import writing
-from offsetguard.tables.group_facts import GroupFacts
 from offsetguard_peers.judging.records import MINUTE, a_group, a_queue
 
 START = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)  # a Friday
@@ -52,46 +51,35 @@ BASE = {
 }
 
 
-@dataclass
-class World:
-    """What holds at a minute."""
+WELL: dict[str, Any] = {"bad": {}, "unread": [], "hidden": [], "late_by": 0, "notify_late": False}
 
-    config: Config
-    bad: dict[str, str] = field(default_factory=dict)
-    unread: list[str] = field(default_factory=list)
-    hidden: list[str] = field(default_factory=list)
-    late_by: int = 0
-    notify_late: bool = False
 
-    def facts(self, minute: int, groups: list[str]) -> IntervalFacts:
-        interval = Interval(START + minute * MINUTE)
-        gap = [
+def _facts(minute: int, groups: list[str], world: Mapping[str, Any]) -> IntervalFacts:
+    interval = Interval(START + minute * MINUTE)
+    bad, hidden = world["bad"], world["hidden"]
+    place, behind = MessageQueue("orders", "broker-a", 3), QueueOffsets(0, 20_000, 0)
+    return IntervalFacts(
+        "demo",
+        interval,
+        interval.end,
+        groups=tuple(
+            a_group(
+                name,
+                20_000 if name in bad else 0,
+                unknown_queue_count=1 if name in world["unread"] else 0,
+                lag_ms=600_000 if bad.get(name) == "critical" else 0,
+                online_client_count=1 if bad.get(name) == "slow" else 0,
+            )
+            for name in groups
+            if not hidden
+        ),
+        queues=tuple(a_queue(name, place, behind, lag_ms=600_000) for name in sorted(bad) if not hidden),
+        gaps=tuple(
             CollectionGap("10.0.0.4:10911", name, 0, "GET_ALL_CONSUMER_OFFSET", "timed_out", "no answer in 3 s")
-            for name in self.hidden
-        ]
-        return IntervalFacts(
-            "demo",
-            interval,
-            interval.end,
-            groups=tuple(self._group(name) for name in groups if not self.hidden),
-            queues=tuple(_queue(name) for name in sorted(self.bad) if not self.hidden),
-            gaps=tuple(gap),
-            unseen_broker_names=frozenset(self.hidden),
-        )
-
-    def _group(self, name: str) -> GroupFacts:
-        lag = 20_000 if name in self.bad else 0
-        return a_group(
-            name,
-            lag,
-            unknown_queue_count=1 if name in self.unread else 0,
-            lag_ms=600_000 if self.bad.get(name) == "critical" else 0,
-            online_client_count=1 if self.bad.get(name) == "slow" else 0,
-        )
-
-
-def _queue(group: str) -> QueueFacts:
-    return a_queue(group, MessageQueue("orders", "broker-a", 3), QueueOffsets(0, 20_000, 0), lag_ms=600_000)
+            for name in hidden
+        ),
+        unseen_broker_names=frozenset(hidden),
+    )
 
 
 def _laid_over(base: Any, change: Any) -> Any:
@@ -115,7 +103,7 @@ class Course:
 
     def run(self) -> None:
         settings = _laid_over(BASE, self.script.get("config", {}))
-        world = World(Config.model_validate(settings))
+        config, world = Config.model_validate(settings), WELL
         changes = self.script["at"]
         groups = sorted({name for change in changes.values() for name in change.get("bad", {})})
         paused_until = 0
@@ -123,24 +111,22 @@ class Course:
             change = changes.get(minute, {})
             if "config" in change:
                 settings = _laid_over(settings, change["config"])
-                world.config = Config.model_validate(settings)
-            for name in change.keys() & {"bad", "unread", "hidden", "late_by", "notify_late"}:
-                setattr(world, name, change[name])
+                config = Config.model_validate(settings)
+            world = world | {name: change[name] for name in change.keys() & world.keys()}
             self._act(minute, change)
             paused_until = max(paused_until, minute + change.get("pause", 0))
             if minute >= paused_until:
-                self._judge(minute, world, groups)
+                self._judge(minute, _facts(minute, groups, world), config, world)
 
-    def _judge(self, minute: int, world: World, groups: list[str]) -> None:
-        facts = world.facts(minute, groups)
-        now = facts.interval.end + timedelta(seconds=5) + world.late_by * MINUTE
-        report = judge_interval(self.engine, facts, world.config, now=now, notify_late=world.notify_late)
+    def _judge(self, minute: int, facts: IntervalFacts, config: Config, world: Mapping[str, Any]) -> None:
+        now = facts.interval.end + timedelta(seconds=5) + world["late_by"] * MINUTE
+        report = judge_interval(self.engine, facts, config, now=now, notify_late=world["notify_late"])
         self.reports.append(report)
         self.said += [(minute, message) for message in report.messages]
         if self.after_minute is not None:
             self.after_minute(minute, now)
         if report.messages:
-            again = judge_interval(self.engine, facts, world.config, now=now + MINUTE)
+            again = judge_interval(self.engine, facts, config, now=now + MINUTE)
             assert again.already_judged
             assert not again.messages
 
