@@ -15,9 +15,10 @@ from offsetguard.collect.broker_reading import BrokerReading, StatsItem
 from offsetguard.collect.earlier_round import CountedPlace, EarlierFigures, EarlierRound
 from offsetguard.collect.held_back import held_back_columns
 from offsetguard.collect.landing import Row
-from offsetguard.collect.manifest import MAX_HIDDEN_GROUPS, UnseenBroker
+from offsetguard.collect.manifest import MAX_HIDDEN_GROUPS
 from offsetguard.collect.replica import Answer
 from offsetguard.collect.system_names import is_system_group
+from offsetguard.model.fact_records import UnseenBrokerFacts
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MASTER_ID
 from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo, BrokerStats
@@ -30,30 +31,30 @@ _READ = "GROUP_GET_NUMS"  # messages that a group was handed out
 
 def unseen_masters(
     broker_names: Iterable[str], earlier: EarlierRound, started_at: datetime
-) -> tuple[UnseenBroker, ...]:
+) -> tuple[UnseenBrokerFacts, ...]:
     """Return a record of each master; what an earlier round noted of one that it missed, too, stays.
 
     Raises SnapshotError when a table of the earlier round cannot be read.
     """
     names = sorted(broker_names)
     if earlier.manifest is None:
-        return tuple(UnseenBroker(broker_name=name, unseen_since=None) for name in names)
+        return tuple(UnseenBrokerFacts(broker_name=name, unseen_since=None) for name in names)
     noted = {one.broker_name: one for one in earlier.manifest.unseen_brokers if one.broker_id == MASTER_ID}
     return tuple(
-        noted.get(name) or UnseenBroker(broker_name=name, unseen_since=started_at, **_groups_on(name, earlier))
+        noted.get(name) or UnseenBrokerFacts(broker_name=name, unseen_since=started_at, **_groups_on(name, earlier))
         for name in names
     )
 
 
 def silent_slaves(
     replicas: Iterable[tuple[str, int]], earlier: EarlierRound, started_at: datetime
-) -> tuple[UnseenBroker, ...]:
+) -> tuple[UnseenBrokerFacts, ...]:
     """Return a record of each slave (broker name, broker id) that answered nothing, as of masters."""
     before = earlier.manifest
     since = started_at if before else None
     noted = {(one.broker_name, one.broker_id): one.unseen_since for one in before.unseen_brokers} if before else {}
     return tuple(
-        UnseenBroker(broker_name=name, broker_id=broker_id, unseen_since=noted.get((name, broker_id), since))
+        UnseenBrokerFacts(broker_name=name, broker_id=broker_id, unseen_since=noted.get((name, broker_id), since))
         for name, broker_id in sorted(replicas)
     )
 

@@ -89,27 +89,6 @@ class MissingMaster(_Strict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnseenBroker(_Strict):
-    """A master that gave no offsets, with the groups that rounds before saw there, or a slave that answered nothing."""
-
-    broker_name: str
-    broker_id: int = 0
-    unseen_since: datetime | None  # start of the first round without it; None: no round before this one
-    consumer_groups: tuple[str, ...] = ()  # the first MAX_HIDDEN_GROUPS by name
-    consumer_group_count: NonNegativeInt | None = None  # all of them; None: never seen
-
-    def as_fact(self) -> UnseenBrokerFacts:
-        """Return the record that rules read."""
-        return UnseenBrokerFacts(
-            self.broker_name,
-            self.unseen_since,
-            tuple(self.consumer_groups),
-            self.consumer_group_count,
-            broker_id=self.broker_id,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Gap(_Strict):
     """Something asked for and not seen; see `facts.CollectionGap`."""
 
@@ -156,7 +135,7 @@ class Manifest(_Strict):
     not_asked: tuple[NotAsked, ...] = ()
     master_broker_names: tuple[str, ...] = ()  # masters that the name server lists, or that the last round listed
     unseen_broker_names: tuple[str, ...] = ()  # of these, the ones that gave no offsets
-    unseen_brokers: tuple[UnseenBroker, ...] = ()  # these, with what lay there, and slaves that answered nothing
+    unseen_brokers: tuple[UnseenBrokerFacts, ...] = ()  # these, with what lay there, and slaves that answered nothing
     gap_kinds_since: dict[str, datetime] = field(
         default_factory=dict
     )  # start of the first of the rounds in a row that had the kind; empty: no round before this one

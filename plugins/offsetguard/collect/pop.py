@@ -138,28 +138,6 @@ def is_main_topic(topic: str) -> bool:
     return not topic.startswith(_OTHER_PREFIXES)
 
 
-def online_client_count(
-    consumption: Consumption | None,
-    signs: GroupSigns,
-    *,
-    seen_by_brokers: int | None,
-    seen_by_proxies: int | None,
-    something_waits: bool,
-) -> int | None:
-    """Return how many clients of a group are online; None = could not be seen, 0 = offline.
-
-    Behind a proxy in CLUSTER mode, brokers do not see a group's clients: their "not online" says nothing of a POP
-    group, nor of a group that was not looked at closely enough to know (nobody may call it stopped while messages
-    wait). What all configured proxies say counts.
-    """
-    if seen_by_brokers:
-        return max(seen_by_brokers, seen_by_proxies or 0)
-    if seen_by_proxies is not None:
-        return seen_by_proxies
-    unsure = consumption is None and signs.pop_statistics is None and something_waits
-    return None if unsure or consumption is Consumption.POP else seen_by_brokers
-
-
 def progress(
     before: Mapping[str, Any], finished: int | None, inflight: int | None, at: datetime | None
 ) -> dict[str, Any]:

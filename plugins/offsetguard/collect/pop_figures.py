@@ -27,7 +27,6 @@ from offsetguard.collect.pop import (
     Evidence,
     GroupSigns,
     is_main_topic,
-    online_client_count,
     pop_retry_topics,
     recognise,
     retry_topic_names,
@@ -177,17 +176,8 @@ class _Group:
 
 
 def _consumption(group: _Group) -> GroupConsumption:
-    signs = _signs(group)
-    consumption, evidence = recognise(signs)
-    online = online_client_count(
-        consumption,
-        signs,
-        seen_by_brokers=len(group.seen_clients)
-        if any(group.name in one.connections for one in group.masters)
-        else None,
-        seen_by_proxies=None if group.proxy_members is None else len(group.proxy_members),
-        something_waits=group.something_waits,
-    )
+    consumption, evidence = recognise(_signs(group))
+    online = _online_client_count(group, consumption)
     if consumption is not Consumption.POP:
         return GroupConsumption(consumption, evidence, online_client_count=online)
     inflight, origin = _inflight(group)
@@ -199,6 +189,23 @@ def _consumption(group: _Group) -> GroupConsumption:
     return GroupConsumption(
         consumption, evidence, available, inflight, origin, online, _finished(group, available, inflight)
     )
+
+
+def _online_client_count(group: _Group, consumption: Consumption | None) -> int | None:
+    """Return how many clients of a group are online; None = could not be seen, 0 = offline.
+
+    Behind a proxy in CLUSTER mode, brokers do not see a group's clients: their "not online" says nothing of a POP
+    group, nor of a group that was not looked at closely enough to know (nobody may call it stopped while messages
+    wait). What all configured proxies say counts.
+    """
+    seen, of_proxies = len(group.seen_clients), group.proxy_members
+    if seen:
+        return max(seen, len(of_proxies or ()))
+    if of_proxies is not None:
+        return len(of_proxies)
+    unsure = consumption is None and group.popped is None and group.something_waits
+    answered = any(group.name in master.connections for master in group.masters)
+    return 0 if answered and not unsure and consumption is not Consumption.POP else None
 
 
 def _signs(group: _Group) -> GroupSigns:

@@ -119,7 +119,7 @@ def facts_of(
         log_lines=records(LOG_LINE_FACTS, LogLineFacts),
         online_groups=tuple(online_groups_of(rows(GROUP_SNAPSHOTS))),
         gaps=manifest.gap_facts(),
-        unseen_brokers=tuple(one.as_fact() for one in manifest.unseen_brokers),
+        unseen_brokers=manifest.unseen_brokers,
         traffic_hours=tuple(one for row in rows(TRAFFIC_BASELINES) for one in traffic_hour_of(row)),
         unseen_broker_names=frozenset(manifest.unseen_broker_names),
         cluster_unseen=manifest.cluster_unseen,

@@ -23,8 +23,11 @@ class CollectionGap:
 class UnseenBrokerFacts:
     """A master that gave no offsets, or a slave that answered nothing.
 
-    The groups of a master are those that the last round to see it saw there; a slave hides none.
+    The groups of a master are those that the last round to see it saw there; a slave hides none. It stands in the
+    manifest as it is.
     """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012 pydantic's name, and pydantic is not imported here
 
     broker_name: str
     unseen_since: datetime | None  # start of the first round without it; None: not known

@@ -11,11 +11,12 @@ import pyarrow as pa
 from offsetguard.collect.broker_rows import kinds_since, silent_slaves, unseen_masters
 from offsetguard.collect.earlier_round import EarlierRound
 from offsetguard.collect.landing import table_of
-from offsetguard.collect.manifest import MAX_HIDDEN_GROUPS, Gap, Manifest, Outcome, UnseenBroker
+from offsetguard.collect.manifest import MAX_HIDDEN_GROUPS, Gap, Manifest, Outcome
 from offsetguard.collect.name_servers import ClusterMembers
 from offsetguard.collect.replica import Replica
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.rules.broker_unreachable import find
+from offsetguard.model.fact_records import UnseenBrokerFacts
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import BROKER_SNAPSHOTS, QUEUE_SNAPSHOTS
 from offsetguard_peers.cases.running import for_each
@@ -99,7 +100,7 @@ def judged_as(manifest: Manifest) -> str | None:
         now=interval.end,
         gaps=manifest.gap_facts(),
         unseen_broker_names=frozenset(manifest.unseen_broker_names),
-        unseen_brokers=tuple(one.as_fact() for one in manifest.unseen_brokers),
+        unseen_brokers=manifest.unseen_brokers,
     )
     found = list(find(facts, config_for(NOBODY)))
     assert all("1 consumer group with offsets there cannot be judged (billing)" in one.cause for one in found)
@@ -166,13 +167,13 @@ def test_a_slave_that_left_the_list_is_missed(why: str, now: Any, missing: list[
 
 def test_a_slave_that_left_the_list_is_missed_for_a_day() -> None:
     for hours, is_missed in ((1, True), (23, True), (25, False)):
-        noted = UnseenBroker(broker_name="broker-a", broker_id=1, unseen_since=LATER - timedelta(hours=hours))
+        noted = UnseenBrokerFacts(broker_name="broker-a", broker_id=1, unseen_since=LATER - timedelta(hours=hours))
         assert bool(earlier(unseen_brokers=(noted,)).missing_slaves(members_of(MASTER), LATER)) is is_missed, hours
     assert EarlierRound().missing_slaves(members_of(MASTER), LATER) == ()
 
 
 def test_without_a_round_before_nothing_is_known() -> None:
-    unknown = UnseenBroker(broker_name="broker-a", unseen_since=None)
+    unknown = UnseenBrokerFacts(broker_name="broker-a", unseen_since=None)
     assert unseen_masters({"broker-a"}, EarlierRound(), LATER) == (unknown,)
     assert kinds_since({"timed_out X"}, EarlierRound(), LATER) == {}
 
@@ -196,9 +197,9 @@ def test_a_broker_that_was_seen_is_missed_since_now_with_its_groups_but_rocketmq
 
 def test_a_slave_is_missed_by_itself_since_the_first_round_in_which_it_answered_nothing() -> None:
     """Its master, restarted just before, is another broker: what was noted of that one does not count for it."""
-    master = UnseenBroker(broker_name="broker-a", unseen_since=THEN - timedelta(hours=1))
+    master = UnseenBrokerFacts(broker_name="broker-a", unseen_since=THEN - timedelta(hours=1))
     (one,) = silent_slaves([("broker-a", 1)], earlier(unseen_brokers=(master,)), LATER)
-    assert one == UnseenBroker(broker_name="broker-a", broker_id=1, unseen_since=LATER)
+    assert one == UnseenBrokerFacts(broker_name="broker-a", broker_id=1, unseen_since=LATER)
     assert silent_slaves([("broker-a", 1)], earlier(unseen_brokers=(one,)), LATER + timedelta(minutes=1)) == (one,)
     assert unseen_masters(["broker-a"], earlier(unseen_brokers=(one,)), LATER)[0].unseen_since == LATER
     assert silent_slaves([("broker-a", 1)], EarlierRound(), LATER)[0].unseen_since is None
