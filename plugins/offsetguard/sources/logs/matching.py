@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from offsetguard.sources.logs import broker, client, lock, stats, store
-from offsetguard.sources.logs.pattern import SPECIAL, FieldType, Pattern
+from offsetguard.sources.logs.pattern import REPEATS, SIGN, SPECIAL, FieldType, Pattern, is_literal
 from offsetguard.sources.logs.records import LAYOUTS, SECOND
 
 Value = str | int | float | None
@@ -124,75 +124,63 @@ def beginnings(regex: str) -> frozenset[str]:
 
     Understands what patterns may hold (`pattern.py`): literals, groups with alternatives, `?`; stops at what varies.
     """
-    return frozenset(text for text, _ in _Beginnings(regex.removeprefix("^")).alternatives())
+    signs = SIGN.findall(regex.removeprefix("^"))[::-1]
+    return frozenset(text for text, _ in _alternatives(signs))
 
 
-class _Beginnings:
-    """Reads a regex from the left. A beginning is (text, whether what follows in the regex can make it longer)."""
+# A beginning is (text, whether what follows can make it longer). Of the signs still to be read the last is the next.
+_Beginnings = set[tuple[str, bool]]
 
-    def __init__(self, regex: str) -> None:
-        self._regex = regex
-        self._at = 0
 
-    def alternatives(self) -> set[tuple[str, bool]]:
-        """Read up to the end of the regex or of the group."""
-        found = self._sequence()
-        while self._peek() == "|":
-            self._at += 1
-            found |= self._sequence()
-        return found
+def _alternatives(signs: list[str]) -> _Beginnings:
+    """Read up to the end of the regex or of the group."""
+    found = _sequence(signs)
+    while signs and signs[-1] == "|":
+        signs.pop()
+        found |= _sequence(signs)
+    return found
 
-    def _sequence(self) -> set[tuple[str, bool]]:
-        found = {("", True)}
-        while self._peek() not in {"", "|", ")"}:
-            if not any(is_open for _, is_open in found):
-                self._skip()
-                break
-            following = self._item()
-            closed = {one for one in found if not one[1]}
-            found = closed | {(text + more, goes_on) for text, ok in found if ok for more, goes_on in following}
-        return found
 
-    def _item(self) -> set[tuple[str, bool]]:
-        """Read one literal or group, with `?` behind it; anything else ends what is known."""
-        character = self._peek()
-        if character == "(" and (self._regex.startswith("(?:", self._at) or self._regex[self._at + 1] != "?"):
-            self._at += 3 if self._regex.startswith("(?:", self._at) else 1
-            found = self.alternatives()
-            self._at += 1  # ")"
-        elif character == "\\" and not self._regex[self._at + 1].isalnum():
-            found = {(self._regex[self._at + 1], True)}
-            self._at += 2
-        elif character not in SPECIAL:
-            found = {(character, True)}
-            self._at += 1
-        else:
-            self._skip()
-            return {("", False)}
-        if self._peek() in {"*", "+", "{"}:
-            return {("", False)}
-        if self._peek() == "?":
-            self._at += 1
-            found |= {("", True)}
-        return found
+def _sequence(signs: list[str]) -> _Beginnings:
+    found = {("", True)}
+    while signs and signs[-1] not in {"|", ")"}:
+        if not any(is_open for _, is_open in found):
+            _skip(signs)
+            break
+        following = _item(signs)
+        closed = {one for one in found if not one[1]}
+        found = closed | {(text + more, goes_on) for text, ok in found if ok for more, goes_on in following}
+    return found
 
-    def _skip(self) -> None:
-        """Go to the `|`, `)` or end behind this sequence."""
-        depth, in_class = 0, False
-        while self._at < len(self._regex):
-            character = self._regex[self._at]
-            if not in_class and depth == 0 and character in "|)":
-                return
-            if character == "\\":
-                self._at += 1
-            elif in_class or character == "[":
-                in_class = character != "]"
-            else:
-                depth += (character == "(") - (character == ")")
-            self._at += 1
 
-    def _peek(self) -> str:
-        return self._regex[self._at : self._at + 1]
+def _item(signs: list[str]) -> _Beginnings:
+    """Read one literal or group, with `?` behind it; anything else ends what is known."""
+    sign = signs.pop()
+    if sign == "(" and signs[-2:] != ["!", "?"]:
+        if signs[-1] == "?":  # "(?:"
+            del signs[-2:]
+        found = _alternatives(signs)
+        signs.pop()  # ")"
+    elif is_literal(sign):
+        found = {(sign[-1], True)}
+    else:
+        signs.append(sign)
+        _skip(signs)
+        return {("", False)}
+    if signs and signs[-1] in REPEATS:
+        return {("", False)}
+    if signs and signs[-1] == "?":
+        signs.pop()
+        found |= {("", True)}
+    return found
+
+
+def _skip(signs: list[str]) -> None:
+    """Go to the `|`, `)` or end behind this sequence."""
+    depth = 0
+    while signs and (depth or signs[-1] not in {"|", ")"}):
+        sign = signs.pop()
+        depth += (sign == "(") - (sign == ")")
 
 
 def _trie_regex(texts: Iterable[str]) -> str:

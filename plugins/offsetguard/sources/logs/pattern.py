@@ -93,8 +93,9 @@ _FRAGMENTS = {  # what stands in many lines: mostly what toString of some classe
     r"language=<language:[A-Z_]{1,20}>, version=<client_version:int>",
 }
 _FRAGMENT = re.compile(r"<([A-Z_]+)>")
+REPEATS = frozenset("*+{")
 SPECIAL = frozenset("\\^$.[]|()?*+{}")
-_SIGN = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|.", re.DOTALL)  # an escape, a class, or one character
+SIGN = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|.", re.DOTALL)  # an escape, a class, or one character
 _FIELD = re.compile(r"<([a-z_]+)(?::([^>]*))?>")
 
 
@@ -132,16 +133,20 @@ def pattern(
 
 def _longest_text(regex: str) -> str:
     """Return the longest text that the first line of every message has in it that the regex finds."""
-    signs = _SIGN.findall(regex.removeprefix("^").partition(END)[0])
+    signs = SIGN.findall(regex.removeprefix("^").partition(END)[0])
     texts, depth = [""], 0
     for sign, following in zip(signs, [*signs[1:], ""], strict=True):
         depth += (sign == "(") - (sign == ")")
-        is_text = sign not in SPECIAL if len(sign) == 1 else sign[0] == "\\" and not sign[1].isalnum()
-        if is_text and depth == 0 and following not in {"?", "*", "+", "{"}:
+        if is_literal(sign) and depth == 0 and following not in REPEATS | {"?"}:
             texts[-1] += sign[-1]
         else:
             texts.append("")
     return max(texts, key=len)
+
+
+def is_literal(sign: str) -> bool:
+    """Whether a sign of a regex stands for itself, or is escaped to do so."""
+    return sign not in SPECIAL if len(sign) == 1 else sign[0] == "\\" and not sign[1].isalnum()
 
 
 def forms(
