@@ -156,6 +156,15 @@ def _merge(answers: list[ConsumerConnections]) -> GroupMembers:
     )
 
 
+def known_groups(masters: Iterable[BrokerReading], members: Iterable[str]) -> set[str]:
+    """Return every group that a master knows by its settings, its members or a committed offset."""
+    groups = set(members)
+    for reading in masters:
+        groups.update(reading.groups or ())
+        groups |= reading.committing_groups
+    return groups
+
+
 def groups_for_proxies(masters: Iterable[BrokerReading], suspects: Collection[str] = ()) -> list[str]:
     """Return the groups that every master that knows them calls offline: their clients may sit behind a proxy.
 

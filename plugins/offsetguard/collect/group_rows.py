@@ -14,17 +14,14 @@ from datetime import datetime
 from typing import Any
 
 from offsetguard.collect.broker_reading import BrokerReading, ConsumeQueues
-from offsetguard.collect.detail_choice import DetailChoice
-from offsetguard.collect.earlier_round import EarlierFigures
-from offsetguard.collect.group_members import GroupMembers, missing_members
+from offsetguard.collect.group_members import GroupMembers, known_groups, missing_members
 from offsetguard.collect.landing import Row
 from offsetguard.collect.manifest import Gap, Outcome
 from offsetguard.collect.pop import progress
 from offsetguard.collect.pop_figures import GroupConsumption
 from offsetguard.collect.retry_topics import Backlog, backlogs, oldest_dead_letter_at
+from offsetguard.collect.round import Round
 from offsetguard.collect.system_names import is_lite_topic, is_system_group
-from offsetguard.config import Config
-from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import growth
 from offsetguard.sources.rocketmq.offset_table import TopicAtGroup
 
@@ -36,13 +33,9 @@ _BEYOND_ALL_COUNTS = 2**63
 class GroupRows:
     """Everything that the rows are made of. `masters`: all that are listed; those that answered nothing say nothing."""
 
-    cluster: str
-    interval: Interval
-    config: Config
+    one_round: Round
     masters: Sequence[BrokerReading]
     members: Mapping[str, GroupMembers]
-    choice: DetailChoice
-    earlier: EarlierFigures
     consumption: Mapping[str, GroupConsumption]
 
     def __iter__(self) -> Iterator[Row]:
@@ -50,15 +43,18 @@ class GroupRows:
         groups = sorted(known_groups(self.masters, self.members))
         found = backlogs(self.masters, groups)
         seen = {one.broker_name for one in self.masters if one.gave_offsets}
-        comparable = seen == self.earlier.seen_masters
+        comparable = seen == self.one_round.earlier_figures.seen_masters
         lite = lite_columns(self.masters)
         detailed = frozenset().union(*(one.detailed_groups for one in self.masters))
         committing = frozenset().union(*(one.committing_groups for one in self.masters))
         for group in groups:
-            suspect, before = self.choice.suspects.get(group), self.earlier.groups.get(group, {})
+            suspect, before = (
+                self.one_round.choice.suspects.get(group),
+                self.one_round.earlier_figures.groups.get(group, {}),
+            )
             yield {
-                "cluster": self.cluster,
-                "interval_start": self.interval.start,
+                "cluster": self.one_round.cluster,
+                "interval_start": self.one_round.interval.start,
                 "consumer_group": group,
                 "system_group": is_system_group(group),
                 **self._settings_columns(group),
@@ -78,22 +74,24 @@ class GroupRows:
         complete = all(one.gave_offsets for one in self.masters)
         if complete and not is_committing:
             return max((one.committed_at for one in self.masters if one.committed_at), default=None)
-        if group in self.earlier.groups:
-            noted: datetime | None = self.earlier.groups[group]["uncommitted_at"]
+        if group in self.one_round.earlier_figures.groups:
+            noted: datetime | None = self.one_round.earlier_figures.groups[group]["uncommitted_at"]
             return noted
         seen = {one.broker_name for one in self.masters if one.gave_offsets}
-        return self.earlier.finished_at if seen <= self.earlier.seen_masters else None
+        return (
+            self.one_round.earlier_figures.finished_at if seen <= self.one_round.earlier_figures.seen_masters else None
+        )
 
     def _settings_columns(self, group: str) -> Row:
         settings = next((one.groups[group] for one in self.masters if one.groups and group in one.groups), None)
-        policy = self.config.policy(self.cluster, group)
+        policy = self.one_round.config.policy(self.one_round.cluster, group)
         return {
             "retry_max_times": settings.retry_max_times if settings else None,
             "consume_enabled": settings.consume_enable if settings else None,
             "which_broker_when_consume_slowly": settings.which_broker_when_consume_slowly if settings else None,
             "declared_orderly": policy.orderly,
             "lock_interval_ms": policy.lock_interval_ms,
-            "lock_max_live_time_ms": self.config.clusters[self.cluster].lock_max_live_time_ms,
+            "lock_max_live_time_ms": self.one_round.config.clusters[self.one_round.cluster].lock_max_live_time_ms,
         }
 
     def _member_columns(self, group: str) -> Row:
@@ -123,15 +121,6 @@ class GroupRows:
             return one.columns()
         read_at = max((master.committed_at for master in self.masters if master.committed_at), default=None)
         return {**one.columns(), **progress(before, one.finished, one.inflight, read_at)}
-
-
-def known_groups(masters: Iterable[BrokerReading], members: Iterable[str]) -> set[str]:
-    """Return every group that a master knows by its settings, its members or a committed offset."""
-    groups = set(members)
-    for reading in masters:
-        groups.update(reading.groups or ())
-        groups |= reading.committing_groups
-    return groups
 
 
 def _backlog_columns(found: tuple[Backlog | None, Backlog | None], before: Mapping[str, Any]) -> Row:

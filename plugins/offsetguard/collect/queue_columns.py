@@ -15,8 +15,8 @@ from offsetguard.collect.columns import MostlyAlike, NameColumn, NumberColumn, c
 from offsetguard.collect.earlier_round import EarlierFigures
 from offsetguard.collect.group_members import GroupMembers
 from offsetguard.collect.queue_reading import known_pull_offset, topic_readings
+from offsetguard.collect.round import Round
 from offsetguard.collect.system_names import TopicKind, topic_kind
-from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.sources.rocketmq.offsets import ConsumeOffsets
 from offsetguard.tables import QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS, Column, ColumnType, Table
@@ -27,15 +27,11 @@ _LAST_MS = 253_402_300_799_999  # the last of the year 9999
 
 
 def queue_table(
-    cluster: str,
-    interval: Interval,
+    one_round: Round,
     masters: Iterable[BrokerReading],
-    *,
     members: Mapping[str, GroupMembers],
-    own_names: Collection[str],
-    earlier: EarlierFigures,
-    pop_groups: Collection[str] = (),
-    origin: str = "broker",
+    pop_groups: Collection[str],
+    origin: str,
 ) -> pa.Table:
     """Return `queue_snapshots` of all masters, one chunk each.
 
@@ -43,25 +39,23 @@ def queue_table(
     """
     chunks, alike = [], MostlyAlike()
     for reading in masters:
-        columns = _Columns(QUEUE_SNAPSHOTS, alike, cluster, interval, reading.broker_name)
+        columns = _Columns(QUEUE_SNAPSHOTS, alike, one_round, reading.broker_name)
         columns.set_all("origin", origin)
         columns.set_all("consumer_offset_read_at", microseconds(reading.committed_at))
-        rows = _QueueRows(columns, reading, earlier, pop_groups)
-        for _, pairs in topic_readings(reading, members, {*own_names, *reading.system_topics}):
+        rows = _QueueRows(columns, reading, one_round.earlier_figures, pop_groups)
+        for _, pairs in topic_readings(reading, members, one_round.own_names | reading.system_topics):
             for pair in pairs:
                 rows.add(pair)
         chunks.append(columns.table())
     return _joined(QUEUE_SNAPSHOTS, chunks)
 
 
-def topic_queue_table(
-    cluster: str, interval: Interval, masters: Iterable[BrokerReading], own_names: Collection[str]
-) -> pa.Table:
+def topic_queue_table(one_round: Round, masters: Iterable[BrokerReading]) -> pa.Table:
     """Return `topic_queue_snapshots` of all masters; a queue that was not seen has no figures."""
     chunks, alike = [], MostlyAlike()
     for reading in masters:
-        columns = _Columns(TOPIC_QUEUE_SNAPSHOTS, alike, cluster, interval, reading.broker_name)
-        system_names = {*own_names, *reading.system_topics}
+        columns = _Columns(TOPIC_QUEUE_SNAPSHOTS, alike, one_round, reading.broker_name)
+        system_names = one_round.own_names | reading.system_topics
         for topic, config in sorted((reading.topics or {}).items()):
             if topic_kind(topic, system_names) is not TopicKind.SYSTEM:
                 _add_topic(columns, reading, topic, config.read_queue_nums)
@@ -72,13 +66,12 @@ def topic_queue_table(
 class _Columns:
     """The columns of one table while they grow. Rows of some columns are mostly alike: those list the exceptions."""
 
-    def __init__(self, table: Table, alike: MostlyAlike, cluster: str, interval: Interval, broker_name: str) -> None:
+    def __init__(self, table: Table, alike: MostlyAlike, one_round: Round, broker_name: str) -> None:
         self._table = table
         self._alike = alike
-        start = microseconds(interval.start)
         self._same: dict[str, str | int | None] = {
-            "cluster": cluster,
-            "interval_start": start,
+            "cluster": one_round.cluster,
+            "interval_start": microseconds(one_round.interval.start),
             "broker_name": broker_name,
         }
         self._other: dict[str, dict[int, int | None]] = {}  # column -> row -> value

@@ -29,10 +29,10 @@ from offsetguard.collect.group_members import (
     ProxyMembers,
     SharedSubscriptions,
     groups_for_proxies,
+    known_groups,
     merge_members,
     read_proxy_members,
 )
-from offsetguard.collect.group_rows import known_groups
 from offsetguard.collect.held_back import read_held_back
 from offsetguard.collect.manifest import Gap, MissingMaster, Outcome, RequestLedger
 from offsetguard.collect.metrics_endpoint import BrokerMetrics, read_metrics

@@ -12,7 +12,8 @@ from pyarrow import compute as pc
 from offsetguard.collect.broker_reading import BrokerReading
 from offsetguard.collect.broker_rows import broker_rows, broker_stats_rows, kinds_since, silent_slaves, unseen_masters
 from offsetguard.collect.earlier_round import EarlierRound
-from offsetguard.collect.group_rows import GroupRows, known_groups, offsets_out_of_sight
+from offsetguard.collect.group_members import known_groups
+from offsetguard.collect.group_rows import GroupRows, offsets_out_of_sight
 from offsetguard.collect.landing import Row
 from offsetguard.collect.manifest import EventCursor, Gap, Manifest
 from offsetguard.collect.offset_events import EventStart
@@ -106,22 +107,12 @@ def _tables(one_round: Round, origin: str) -> dict[str, pa.Table]:
     )
     pop_groups = {group for group, one in consumption.items() if one.is_pop}
     logs = one_round.log_reading
-    groups = GroupRows(
-        cluster,
-        interval,
-        one_round.config,
-        masters,
-        members,
-        one_round.choice,
-        earlier=figures,
-        consumption=consumption,
-    )
     rows = SnapshotRows(cluster, interval, one_round.own_names)
     records = [record for reading in readings for record in reading.undecodable]
     undecodable = list(rows.undecodable((*records, *unreadable_lines(logs))))
     small: dict[Table, Iterable[Row]] = {
         TOPIC_SETTINGS: rows.topic_settings(masters),
-        GROUP_SNAPSHOTS: groups,
+        GROUP_SNAPSHOTS: GroupRows(one_round, masters, members, consumption),
         CLIENT_SNAPSHOTS: rows.clients(readings),
         CLIENT_QUEUE_SNAPSHOTS: client_queue_rows(cluster, interval, readings),
         BROKER_SNAPSHOTS: broker_rows(cluster, interval, readings, figures),
@@ -130,17 +121,8 @@ def _tables(one_round: Round, origin: str) -> dict[str, pa.Table]:
     }
     tables = {table.name: rows.table(table, made, undecodable) for table, made in small.items()}
     moves = [*rows.moves(masters), *moves_from(logs.events, cluster, interval.start)]
-    tables[TOPIC_QUEUE_SNAPSHOTS.name] = topic_queue_table(cluster, interval, masters, one_round.own_names)
-    tables[QUEUE_SNAPSHOTS.name] = queue_table(
-        cluster,
-        interval,
-        _letting_go(masters),
-        members=members,
-        own_names=one_round.own_names,
-        earlier=figures,
-        pop_groups=pop_groups,
-        origin=origin,
-    )
+    tables[TOPIC_QUEUE_SNAPSHOTS.name] = topic_queue_table(one_round, masters)
+    tables[QUEUE_SNAPSHOTS.name] = queue_table(one_round, _letting_go(masters), members, pop_groups, origin)
     moves += reset_moves(one_round.resets, one_round.earlier, tables[QUEUE_SNAPSHOTS.name], members, interval)
     if one_round.events is not EventStart.LEAVE:  # a newer snapshot was compared with an older one than ours
         moves += jumps(one_round.earlier, tables, cluster, interval, pop_groups)
