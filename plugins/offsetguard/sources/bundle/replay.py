@@ -59,7 +59,9 @@ class BundleTransport(ExchangeTransport):
         self._served: dict[tuple[str, int], int] = defaultdict(int)  # (label, kind of offset) -> last line served
         self._now: dict[str, int] = {}  # label -> unix ms of the answer that it gave last
         self._newest_ms = moment.t_ms  # of all answers
-        self._last_max = _last_lines(bundle.exchanges)
+        self._last_max = {  # label -> last line with the max offsets of a topic
+            one.broker: one.line for one in bundle.exchanges if one.code == RequestCode.GET_TOPIC_STATS_INFO
+        }
 
     def now(self, address: str | None = None) -> datetime:
         """When the answer that an address gave last was recorded; without one, the newest answer of all."""
@@ -159,8 +161,3 @@ def _figure(recorded: Sequence[Exchange], moment: Moment) -> Exchange | None:
         return in_round
     before = [one for one in recorded if one.line < moment.line and one.t_ms >= moment.t_ms - PERIOD_MS]
     return before[-1] if before else None
-
-
-def _last_lines(exchanges: Sequence[Exchange]) -> dict[str, int]:
-    """Return the last line with the max offsets of a topic, by label."""
-    return {one.broker: one.line for one in exchanges if one.code == RequestCode.GET_TOPIC_STATS_INFO}

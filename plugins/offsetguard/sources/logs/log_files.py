@@ -212,7 +212,8 @@ def _place_family(placement: Placement, files: list[LogFile], cursors: list[LogC
         others, at_rest = _look_at_siblings(placement, family)
         owners, missing = _match([*files, *others], cursors)
         if at_rest:
-            files = [*files, *(file for file in others if file not in owners and _began_after(file, newest))]
+            new = (file for file in others if file not in owners)
+            files = [*files, *(file for file in new if newest and (file.began or "") >= newest)]
         else:  # a new file that is missed now would never be read: those behind it wait for the next round, too
             files = []
         files = [*(file for file in files if file not in owners), *owners]
@@ -256,10 +257,6 @@ def _likelihood(file: LogFile, cursor: LogCursor) -> tuple[bool, bool, bool, int
     """Order files that begin like a cursor: long enough, uncompressed, the same inode, the longest."""
     long_enough = file.compressed or file.size >= cursor.next_position
     return long_enough, not file.compressed, file.inode == cursor.inode, file.size
-
-
-def _began_after(file: LogFile, newest: str) -> bool:
-    return bool(newest) and file.began is not None and file.began >= newest
 
 
 def _same_text(file: LogFile, other: LogFile) -> bool:

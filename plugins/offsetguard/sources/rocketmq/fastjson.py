@@ -54,7 +54,7 @@ def decode(body: bytes) -> Json:
         _check_depth(text)
     try:
         if is_usual and "{{" in text:  # no string has a bracket in it, so keys that are objects are found at once
-            return _loads(_PLAIN_OBJECT_KEY.sub(_as_text, text))
+            return _loads(_PLAIN_OBJECT_KEY.sub(lambda match: encode_basestring(match[0]), text))
         return _loads(text)
     except ValueError:
         pass  # no strict JSON: numbers as keys, for one
@@ -85,10 +85,6 @@ def _loads(text: str) -> Json:
     if text.startswith("\ufeff"):
         raise ValueError("it starts with a byte order mark")
     return _STRICT.decode(text)
-
-
-def _as_text(match: re.Match[str]) -> str:
-    return encode_basestring(match[0])
 
 
 def _strict_key(match: re.Match[str]) -> str:

@@ -20,8 +20,8 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from offsetguard.sources.rocketmq import fastjson
 from offsetguard.sources.rocketmq.codes import HEADER_VERSION, LanguageCode, SerializeType
+from offsetguard.sources.rocketmq.fastjson import decode_object, decode_text
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
 
 RESPONSE_FLAG = 1
@@ -87,7 +87,7 @@ def _encode_json(command: RemotingCommand) -> bytes:
 
 
 def _decode_json(header: bytes, body: bytes) -> RemotingCommand:
-    document = fastjson.decode_object(header)
+    document = decode_object(header)
     ext_fields = document.get("extFields") or {}
     if not isinstance(ext_fields, dict):
         raise MalformedBytes("header: extFields is not an object")
@@ -140,7 +140,7 @@ def _decode_compact(header: bytes, body: bytes) -> RemotingCommand:
         code=code,
         opaque=opaque,
         flag=flag,
-        remark=_text(remark) if remark else None,  # a length of 0 is RocketMQ's null
+        remark=decode_text(remark) if remark else None,  # a length of 0 is RocketMQ's null
         ext_fields=ext_fields,
         language=LanguageCode(language).name if language in iter(LanguageCode) else LanguageCode.OTHER.name,
         version=version,
@@ -154,7 +154,7 @@ def _compact_ext_fields(ext: bytes) -> dict[str, str]:
     while position < len(ext):
         name, position = _sized(ext, position, _INT16)
         value, position = _sized(ext, position, _INT32)
-        ext_fields[_text(name)] = _text(value)
+        ext_fields[decode_text(name)] = decode_text(value)
     return ext_fields
 
 
@@ -165,10 +165,6 @@ def _sized(data: bytes, position: int, length_format: struct.Struct) -> tuple[by
     if not 0 <= length <= len(data) - start:
         raise MalformedBytes(f"compact header: a length of {length} at byte {position} does not fit")
     return data[start : start + length], start + length
-
-
-def _text(data: bytes) -> str:
-    return fastjson.decode_text(data)
 
 
 @dataclass(frozen=True, slots=True)

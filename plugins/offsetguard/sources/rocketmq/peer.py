@@ -179,7 +179,8 @@ class Peer:
         if not self._queue:
             return
         if self._pacing.is_hopeless:
-            self._fail_queue(lambda exchange: SystemBusy(self._address, ResponseCode.SYSTEM_BUSY, _busy(exchange)))
+            reason = "not sent, the peer has been busy each time it was asked"
+            self._fail_queue(lambda one: SystemBusy(self._address, ResponseCode.SYSTEM_BUSY, f"{one}: {reason}"))
             self._pacing.start_over()
             return
         now = self._loop.time()
@@ -268,7 +269,3 @@ class Peer:
         if self._tls is not None and isinstance(error, ConnectionError):
             return f"the peer closed the connection during the TLS handshake; {DOES_IT_SPEAK_TLS}"
         return f"no connection: {error.strerror or error}"
-
-
-def _busy(exchange: Exchange) -> str:
-    return f"{exchange}: not sent, the peer has been busy each time it was asked"

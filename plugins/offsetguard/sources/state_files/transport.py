@@ -8,7 +8,7 @@ what is in flight and when messages were stored is not in any file. A broker's a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -123,13 +123,9 @@ def _cluster_info(cluster: str, brokers: Mapping[str, BrokerFiles]) -> bytes:
     entries = {
         name: {"brokerAddrs": addresses, "brokerName": name, "cluster": cluster} for name, addresses in by_name.items()
     }
-    clusters = {cluster: list(by_name), **{name: [] for name in _own_clusters(brokers.values())}}
+    own = {broker.own_cluster for broker in brokers.values()} - {None}  # their topics are no topics of users
+    clusters = {cluster: list(by_name), **{name: [] for name in own}}
     return json.dumps({"brokerAddrTable": entries, "clusterAddrTable": clusters}).encode()
-
-
-def _own_clusters(brokers: Iterable[BrokerFiles]) -> set[str]:
-    """Return the names of RocketMQ clusters that topics.json tells: their topics are no topics of users."""
-    return {broker.own_cluster for broker in brokers if broker.own_cluster is not None}
 
 
 def _response(body: bytes, code: int = ResponseCode.SUCCESS, remark: str | None = None) -> RemotingCommand:
