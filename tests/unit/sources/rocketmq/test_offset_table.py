@@ -5,7 +5,6 @@ As columns they read like a dictionary.
 
 from __future__ import annotations
 
-from array import array
 from contextlib import suppress
 
 import pytest
@@ -13,11 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
-from offsetguard.sources.rocketmq.offset_table import (
-    KeyedOffsets,
-    all_consumer_offsets,
-    by_topic_and_group,
-)
+from offsetguard.sources.rocketmq.offset_table import all_consumer_offsets
 from offsetguard_peers.fuzz.targets import same_offsets_both_ways
 
 # what could make the two disagree: signs of the format in names, numbers at the edges, whatever lies around
@@ -99,14 +94,9 @@ PAIRS = st.tuples(st.sampled_from("stu"), st.sampled_from("ghi"))
 TABLES = st.dictionaries(PAIRS, st.dictionaries(st.integers(0, 2**31 - 1), st.integers(-1, 2**63 - 1), max_size=4))
 
 
-def keyed(table: dict[str, dict[int, int]]) -> KeyedOffsets:
-    made = KeyedOffsets(list(table), array("i", [0]), array("i"), array("q"))
-    for by_queue_id in table.values():
-        for queue_id in sorted(by_queue_id):
-            made.queue_ids.append(queue_id)
-            made.offsets.append(by_queue_id[queue_id])
-        made.starts.append(len(made.offsets))
-    return made
+def body_of(table: dict[str, dict[int, int]]) -> bytes:
+    rows = (f'"{key}":{{{",".join(f"{a}:{b}" for a, b in by_id.items())}}}' for key, by_id in table.items())
+    return f'{{"offsetTable":{{{",".join(rows)}}}}}'.encode()
 
 
 @given(TABLES, TABLES)
@@ -115,15 +105,15 @@ def test_a_table_equals_the_dictionary_of_its_offsets(committed, broadcast):
     keys["%RETRY%nobody"] = {0: 1}
     keys |= {f"{topic}@{group}@broadcast": row for (topic, group), row in broadcast.items()}
 
-    read, read_broadcast, unreadable = by_topic_and_group(keyed(keys))
+    read = all_consumer_offsets(body_of(keys))
 
-    assert read == committed
-    assert read_broadcast == broadcast
-    assert unreadable == ("%RETRY%nobody",)
+    assert read.offsets == committed
+    assert read.broadcast_offsets == broadcast
+    assert read.unreadable_keys == ("%RETRY%nobody",)
 
 
 def test_a_pair_that_never_committed_is_not_there() -> None:
-    table, _, _ = by_topic_and_group(keyed({"t@g": {0: 5}}))
+    table = all_consumer_offsets(body_of({"t@g": {0: 5}})).offsets
     assert ("t", "h") not in table
     assert table.get(("t", "h")) is None
     with pytest.raises(KeyError):
