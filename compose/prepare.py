@@ -19,17 +19,22 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+import psycopg
+from cryptography.fernet import Fernet
+from psycopg import sql
+from sqlalchemy import Engine
 
-    from sqlalchemy import Engine
-
-    from offsetguard.config import Config
-    from offsetguard.config.workspace import Workspace
+from offsetguard.config import Config
+from offsetguard.config.file import load_config
+from offsetguard.config.workspace import Workspace
+from offsetguard.model.errors import ConfigError, StoreError
+from offsetguard.store import published_intervals
+from offsetguard.store.database import open_database
 
 SECRETS = Path("/secrets")
 SUPERUSER_PASSWORD = SECRETS / "postgres" / "superuser-password"
@@ -70,8 +75,6 @@ def make_secrets() -> None:
     if not of_catalog:
         fail(f"{SECRETS}/airflow/{PASSWORD_FILE}: no line of the role iceberg: write it anew, as docs/compose.md says")
     _once(SECRETS / "spark" / PASSWORD_FILE, of_catalog)
-    from cryptography.fernet import Fernet  # noqa: PLC0415 the other step does not need it
-
     _once(SECRETS / "airflow" / "fernet-key", Fernet.generate_key().decode())
     for name in ("jwt-secret", "secret-key", "admin-password"):
         _once(SECRETS / "airflow" / name, secrets.token_urlsafe(32))
@@ -143,10 +146,6 @@ def is_demo() -> bool:
 
 def read_config() -> Config:
     """Read the configuration; fail with its first problem: file, line, field, what to do."""
-    from offsetguard.config.file import load_config  # noqa: PLC0415
-    from offsetguard.config.workspace import Workspace  # noqa: PLC0415
-    from offsetguard.model.errors import ConfigError  # noqa: PLC0415
-
     try:
         return load_config(Workspace.from_environment().config_file)
     except ConfigError as error:
@@ -157,9 +156,6 @@ def read_config() -> Config:
 
 def make_databases() -> None:
     """Create roles and databases on our own server; passwords become those of the secrets, whatever they were."""
-    import psycopg  # noqa: PLC0415
-    from psycopg import sql  # noqa: PLC0415
-
     password = SUPERUSER_PASSWORD.read_text(encoding="ascii").strip()
     passwords = dict(_role_passwords())
     try:
@@ -190,10 +186,6 @@ def _role_passwords() -> Iterator[tuple[str, str]]:
 
 def open_store() -> tuple[Engine, Workspace]:
     """Migrate our own database; fail with what it says."""
-    from offsetguard.config.workspace import Workspace  # noqa: PLC0415
-    from offsetguard.model.errors import StoreError  # noqa: PLC0415
-    from offsetguard.store.database import open_database  # noqa: PLC0415
-
     workspace = Workspace.from_environment()
     say("migrating OffsetGuard's database")
     try:
@@ -207,8 +199,6 @@ def check_name_servers(config: Config, engine: Engine, workspace: Workspace) -> 
 
     One that was seen before may be down: to say so is what the rest is started for.
     """
-    from offsetguard.store import published_intervals  # noqa: PLC0415
-
     for name, cluster in config.clusters.items():
         troubles = {address: _trouble_with(address) for address in cluster.name_servers}
         if None in troubles.values():
@@ -241,8 +231,7 @@ def make_connections() -> None:
 
 def connections() -> dict[str, dict[str, Any]]:
     """Return Airflow's connections by id."""
-    from offsetguard.config.workspace import Workspace  # noqa: PLC0415
-    from offsetguard_spark.connect_server import ConnectServer  # noqa: PLC0415
+    from offsetguard_spark.connect_server import ConnectServer  # noqa: PLC0415 it needs pyspark: `secrets` has 128 MiB
 
     environment = os.environ.get
     made: dict[str, dict[str, Any]] = {
