@@ -16,6 +16,7 @@ import base64
 import hashlib
 import hmac
 import json
+import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,6 +31,12 @@ MAX_COMPACT_CODE = 0x7FFF
 
 _to_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 _COMPACT_HEAD = struct.Struct(">hbhii")
+# What nearly all answers of 5.x are, to compact requests too, as fastjson writes it: a tenth of the time of any JSON.
+# (4.9.7 answers in the form of the request: only its NettyRemotingAbstract calls setSerializeTypeCurrentRPC.)
+_PLAIN_ANSWER = re.compile(
+    rb'\{"code":(0|[1-9][0-9]{0,9}+),"flag":(0|[1-9][0-9]{0,9}+),"language":"([A-Z]++)","opaque":(0|[1-9][0-9]{0,9}+),'
+    rb'"serializeTypeCurrentRPC":"JSON","version":(0|[1-9][0-9]{0,9}+)\}'
+)
 _LANGUAGE_NUMBERS = {language.name: language.value for language in LanguageCode}
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
@@ -87,6 +94,13 @@ def _encode_json(command: RemotingCommand) -> bytes:
 
 
 def _decode_json(header: bytes, body: bytes) -> RemotingCommand:
+    if plain := _PLAIN_ANSWER.fullmatch(header):
+        code, flag, language, opaque, version = plain.groups()
+        numbers = int(code), int(opaque), int(flag), int(version)
+        if max(numbers) < 2**31:
+            return RemotingCommand(
+                numbers[0], numbers[1], numbers[2], language=language.decode(), version=numbers[3], body=body
+            )
     document = decode_object(header)
     ext_fields = document.get("extFields") or {}
     if not isinstance(ext_fields, dict):

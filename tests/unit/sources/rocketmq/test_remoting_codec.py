@@ -203,6 +203,22 @@ def test_any_bytes_give_events_and_after_broken_nothing(chunks: list[bytes]) -> 
     assert ends in ([], [len(events) - 1])
 
 
+@given(st.tuples(*[st.one_of(st.integers(0, 2**31 - 1), st.integers(0, 10**11))] * 4), st.sampled_from(["JAVA", "GO"]))
+def test_the_usual_answer_is_read_at_once_as_any_other_is(numbers, language):
+    code, flag, opaque, version = numbers
+    usual = (
+        f'{{"code":{code},"flag":{flag},"language":"{language}","opaque":{opaque},'
+        f'"serializeTypeCurrentRPC":"JSON","version":{version}}}'
+    )
+    if max(numbers) >= 2**31:
+        with pytest.raises(MalformedBytes, match="32-bit"):
+            decode_header(SerializeType.JSON, usual.encode())
+    else:
+        read = decode_header(SerializeType.JSON, usual.encode(), b"body")
+        assert read == decode_header(SerializeType.JSON, f" {usual}".encode(), b"body")
+        assert (read.code, read.flag, read.opaque, read.version) == numbers
+
+
 def test_an_ordinal_has_the_name_that_live_brokers_and_clients_give_it() -> None:
     released = {213: "4.0.0", 399: "4.9.3", 401: "4.9.4", 409: "4.9.8", 413: "5.0.0", 479: "5.3.3", 515: "5.5.1"}
     others = {412: "5.0.0-SNAPSHOT", 31: "31", -1: "-1"}
