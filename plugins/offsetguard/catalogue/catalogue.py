@@ -108,14 +108,10 @@ class Catalogue:
 
     def _number(self, name: str, number: float) -> str:
         if name.endswith("_ms"):
-            return self.duration(number)
+            return format_duration(number, self.locale)
         if not isinstance(number, int):
             return f"{number:g}"
         return format_bytes(number) if name.endswith("_bytes") else format_messages(number)
-
-    def duration(self, duration_ms: float) -> str:
-        """Return e.g. `1 h 5 min` or `1 小时 5 分`."""
-        return format_duration(duration_ms, self.locale)
 
     def moment(self, moment: datetime) -> str:
         """Return a moment by the reader's clock, with its distance from UTC."""

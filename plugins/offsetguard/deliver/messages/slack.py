@@ -133,7 +133,8 @@ def _fits(blocks: list[Block]) -> bool:
 def _notification(view: MessageView, words: Catalogue) -> str:
     """Return all of it in a few lines without markup: what a notification shows and a screen reader reads."""
     shown = (view.firing or view.resolved)[:NOTIFIED]
-    lines = [wording.announcement(view, words)]
+    word = wording.status_word(wording.status(view), words)
+    lines = [f"[{word.upper()}] {view.cluster} · {wording.in_brief(view, words)}"]
     lines += [
         f"{one.consumer_group or view.cluster} ({one.topic or words.say('slack_no_topic')}): {one.cause}"
         for one in shown

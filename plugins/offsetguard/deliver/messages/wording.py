@@ -113,25 +113,17 @@ def status_word(status: str, words: Catalogue = _ENGLISH) -> str:
 
 
 def subject(view: MessageView, words: Catalogue = _ENGLISH) -> str:
-    """Return e.g. `[CRITICAL] orders-cluster · order-group · messages pile up`.
+    """Return who is concerned and the rule's title, e.g. `[CRITICAL] orders-cluster · order-group · messages pile up`.
 
     Without figures: mail programs take mails with another subject for another conversation.
     """
-    return f"[{status_word(status(view), words).upper()}] {view.cluster} · {about(view, words)}"
-
-
-def announcement(view: MessageView, words: Catalogue = _ENGLISH) -> str:
-    """Return e.g. `[CRITICAL] orders-cluster · order-group is offline and 5,120 messages behind`."""
-    return f"[{status_word(status(view), words).upper()}] {view.cluster} · {in_brief(view, words)}"
-
-
-def about(view: MessageView, words: Catalogue = _ENGLISH) -> str:
-    """Return who is concerned and the rule's title: the whole message in one line that stays the same."""
     incidents = view.firing or view.resolved
     if len(incidents) != 1 or _hidden(view):
-        return f"{counted(view, words)} · {view.title}"
-    name = incidents[0].consumer_group or incidents[0].topic
-    return view.title if name is None else f"{name} · {view.title}"
+        about: str | None = counted(view, words)
+    else:
+        about = incidents[0].consumer_group or incidents[0].topic
+    head = f"[{status_word(status(view), words).upper()}] {view.cluster}"
+    return " · ".join([head, *([about] if about else []), view.title])
 
 
 def in_brief(view: MessageView, words: Catalogue = _ENGLISH) -> str:
