@@ -223,7 +223,7 @@ def _templates(*, autoescape: bool) -> Environment:
 
 
 _HTML = _templates(autoescape=True)
-_TEXT = _templates(autoescape=False)  # plain text has no markup; lines cannot be broken by names, see hostile.py
+_TEXT = _templates(autoescape=False)  # plain text has no markup; lines cannot be broken by names, see wording.py
 
 
 def fill(template: str, words: Mapping[str, Any], pictures: Mapping[str, Picture] | None = None) -> MailTexts:

@@ -33,7 +33,7 @@ def quiet(text: str, limit: int) -> str:
 
 
 def link(url: str, label: str) -> str:
-    """Return a link; `url` comes from `hostile.harmless_link`, `label` is a constant of ours."""
+    """Return a link; `url` comes from `wording.harmless_link`, `label` is a constant of ours."""
     return f"<{url.replace('&', '&amp;')}|{label}>"
 
 
@@ -82,7 +82,7 @@ def sentence(text: str, limit: int) -> Block:
 
 
 def section(mrkdwn: str) -> Block:
-    """Return text in Slack's markup: names in it went through `mrkdwn.code` or `mrkdwn.quiet`."""
+    """Return text in Slack's markup: names in it went through `code` or `quiet`."""
     return {"type": "section", "text": _mrkdwn_object(mrkdwn)}
 
 
