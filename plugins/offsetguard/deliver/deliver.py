@@ -70,7 +70,8 @@ def deliver_due(
     Never raises for a failure of a receiver or of the database: that is in the report, the log and the outbox.
     """
     try:
-        clock = Clock(now or _database_time(engine))
+        with reading(engine) as session:
+            clock = Clock(now or current_time(session))
     except SQLAlchemyError as error:
         return DeliveryReport(troubles=(_trouble(error),))
     service = LaneService(engine, clock, InDoubt(), sweep_s, claim_ms)
@@ -116,7 +117,7 @@ class _Sweep:
             lanes = outbox.due_lanes(service.engine, now=now)
             outbox.say_what_waits_for_whom(service.engine, now=now)
         except SQLAlchemyError as error:
-            self._stop_claiming(error)
+            self._trouble = _trouble(error)  # what could not be claimed stays in the outbox: the next sweep asks again
             return
         for lane in lanes:
             if lane not in self._busy.values():
@@ -137,22 +138,13 @@ class _Sweep:
         try:
             deliveries = lane.result()
         except SQLAlchemyError as error:
-            self._stop_claiming(error)
+            self._trouble = _trouble(error)
             return
         self._deliveries |= {delivery.outbox_id: delivery for delivery in deliveries}
         if any(delivery.result is Result.NOT_LOGGED for delivery in deliveries):
             self._trouble = self._trouble or "the database did not take what was accepted, so nothing more was begun"
         if not deliveries:
             time.sleep(_PAUSE_S)  # another deliverer was faster: its transaction may take a moment
-
-    def _stop_claiming(self, error: SQLAlchemyError) -> None:
-        """Claim no more: what could not be claimed stays in the outbox, and the next sweep asks again."""
-        self._trouble = _trouble(error)
-
-
-def _database_time(engine: Engine) -> datetime:
-    with reading(engine) as session:
-        return current_time(session)
 
 
 def _trouble(error: SQLAlchemyError) -> str:
