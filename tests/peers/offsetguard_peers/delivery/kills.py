@@ -23,7 +23,7 @@ from offsetguard.deliver.deliver import deliver_due
 from offsetguard.model.views import IncidentView, MessageView
 from offsetguard.store import outbox
 from offsetguard.store.database import open_database
-from offsetguard.store.models import OutboxRow, Status
+from offsetguard.store.models import Status
 from offsetguard_peers.databases import PostgresServer, postgresql_binaries
 from offsetguard_peers.delivery.world import (
     NOW,
@@ -77,13 +77,12 @@ class KillTrials:
             process.join(kill_after_s)
             took_s = time.monotonic() - started
             self.killed += process.is_alive()
-        logged = sum(row.status is Status.SENT for row in self._rows(len(wanted)))
-        self.in_doubt += self._accepted().total() > logged
+        self.in_doubt += self._accepted().total() > self._sent(wanted.total())
         report = deliver_due(self.world.engine, self.world.channels, now=now + CLAIMS_HAVE_ENDED)
         assert report.reasons == ()
         accepted = self._accepted()
         repeats = accepted - wanted
-        self.lost += (wanted - accepted).total() + sum(row.status is not Status.SENT for row in self._rows(len(wanted)))
+        self.lost += (wanted - accepted).total() + wanted.total() - self._sent(wanted.total())
         self.repeats += repeats.total()
         self.worst_repeats = max(self.worst_repeats, repeats.total())
         self.slack_repeats += sum(count for key, count in repeats.items() if "#" in key)
@@ -109,8 +108,9 @@ class KillTrials:
         channels = (f"#{message.channel.name}" for message in posted if not message.through_webhook)
         return Counter(_KEY.findall(text)[0] for text in texts) + Counter(channels)
 
-    def _rows(self, count: int) -> list[OutboxRow]:
-        return outbox.messages(self.world.engine, limit=count)
+    def _sent(self, count: int) -> int:
+        """Return how many of the newest messages are logged as accepted."""
+        return sum(row.status is Status.SENT for row in outbox.messages(self.world.engine, limit=count))
 
 
 def _named(view: MessageView, key: str, thread_key: str) -> MessageView:
