@@ -43,15 +43,13 @@ class GroupRows:
         groups = sorted(known_groups(self.masters, self.members))
         found = backlogs(self.masters, groups)
         seen = {one.broker_name for one in self.masters if one.gave_offsets}
-        comparable = seen == self.one_round.earlier_figures.seen_masters
+        earlier = self.one_round.earlier_figures
+        comparable = seen == earlier.seen_masters
         lite = lite_columns(self.masters)
         detailed = frozenset().union(*(one.detailed_groups for one in self.masters))
         committing = frozenset().union(*(one.committing_groups for one in self.masters))
         for group in groups:
-            suspect, before = (
-                self.one_round.choice.suspects.get(group),
-                self.one_round.earlier_figures.groups.get(group, {}),
-            )
+            suspect, before = self.one_round.choice.suspects.get(group), earlier.groups.get(group, {})
             yield {
                 "cluster": self.one_round.cluster,
                 "interval_start": self.one_round.interval.start,

@@ -10,8 +10,6 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from offsetguard.collect.manifest import Outcome, RequestLedger
 from offsetguard.collect.metrics_endpoint import (
@@ -74,19 +72,6 @@ def test_a_line_of_a_wanted_family_that_is_none_is_counted(rest: str) -> None:
 def test_other_families_and_comments_are_passed_over() -> None:
     page = f"# HELP {INFLIGHT} x\n{INFLIGHT}_total 3\nrocketmq_broken{{ x\n\n".encode()
     assert metrics_of(page) == BrokerMetrics()
-
-
-@given(st.lists(st.sampled_from([INFLIGHT, "{", "}", '"', "\\", ",", "=", "topic", " ", "\n", "1", "-", "\xff"])))
-def test_no_page_breaks_the_reader(tokens: list[str]) -> None:
-    page = "".join(tokens).encode("latin-1")
-    assert metrics_of(page).unreadable_count <= page.count(b"\n") + 1
-
-
-def test_a_groups_figures_are_sorted_by_topic_and_retry() -> None:
-    metrics = metrics_of(PAGE)
-    push, remote = metrics.groups["pop-push"]["mails"], metrics.groups["pop-remote"]["tasks"]
-    assert (push.inflight, push.taken_for_pop) == ([56, 0], True)
-    assert (remote.inflight, remote.taken_for_pop) == ([0, None], False)
 
 
 @contextmanager
