@@ -26,19 +26,12 @@ ELSEWHERE = MessageQueue("refunds", "broker-a", 0)
 Samples = list[tuple[int, int]]  # (max offset, committed offset), one a minute
 
 
-def queue(number: int, samples: Samples, *, group: str = "billing", topic: str = "orders") -> QueueFacts:
-    (made,) = queues([samples], first=number, group=group, topic=topic)
-    return made
-
-
-def queues(
-    all_samples: list[Samples], *, first: int = 0, group: str = "billing", topic: str = "orders"
-) -> list[QueueFacts]:
-    """Make a queue of each list of samples; all their windows are one query."""
-    windows = windows_of({number: list(history(samples)) for number, samples in enumerate(all_samples, first)})
+def queues(*all_samples: Samples) -> list[QueueFacts]:
+    """Make a queue of each list of samples, one a minute; all their windows are one query."""
+    histories = {number: list(history(samples)) for number, samples in enumerate(all_samples)}
     return [
-        a_queue(group, MessageQueue(topic, "broker-a", number), window.sample.offsets, window=window)
-        for number, window in windows.items()
+        a_queue("billing", MessageQueue("orders", "broker-a", number), window.sample.offsets, window=window)
+        for number, window in windows_of(histories).items()
     ]
 
 
@@ -60,7 +53,7 @@ def shown(*queues: QueueFacts, topic: str | None = "orders") -> list[tuple[int, 
 
 def test_a_group_that_stops_shows_nothing_until_then_and_a_growing_lag_since() -> None:
     samples = [(100 * n, 100 * min(n, 10)) for n in range(31)]
-    course = shown(queue(0, samples))
+    course = shown(*queues(samples))
     assert (course[0], course[-1]) == ((0, 0), (30, 2_000))
     assert (10, 0) in course, "the last time that nothing waited is known exactly"
     assert all(lag == 100 * max(0, minute - 10) for minute, lag in course)
@@ -68,16 +61,16 @@ def test_a_group_that_stops_shows_nothing_until_then_and_a_growing_lag_since() -
 
 def test_queues_of_a_group_are_added_up_and_those_of_others_are_not() -> None:
     samples = [(100 * n, 0) for n in range(31)]
-    mine = queues([samples, samples])
+    mine = queues(samples, samples)
     others = (replace(mine[0], consumer_group="other"), replace(mine[0], message_queue=ELSEWHERE))
     assert shown(*mine, *others)[-1] == (30, 6_000)
     assert shown(*mine, *others, topic=None)[-1] == (30, 9_000)
 
 
 def test_there_is_no_curve_where_nothing_waits_or_nobody_knows() -> None:
-    assert shown(queue(0, [(100 * n, 100 * n) for n in range(31)])) == []
+    assert shown(*queues([(100 * n, 100 * n) for n in range(31)])) == []
     assert outlooks().lag_curve("billing", "orders") == ()
-    assert outlooks(queue(0, [(100, 0)])).lag_curve(None, "orders") == ()
+    assert outlooks(*queues([(100, 0)])).lag_curve(None, "orders") == ()
     unknown = a_queue("billing", MessageQueue("orders", "broker-a", 0), QueueOffsets(0, 1, None))
     assert shown(unknown) == []
 
@@ -89,7 +82,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 60)), min_size=2, 
 def test_the_newest_lag_is_exact_and_no_point_is_above_or_below_what_was_seen(drawn) -> None:
     """Writers write, and the group consumes at most what is there; all queues have as many samples as the first."""
     courses = [[course_of(moves, len(steps[0])) for moves in steps] for (steps,) in drawn]
-    made = iter(queues([samples for courses_of_group in courses for samples in courses_of_group]))
+    made = iter(queues(*(samples for courses_of_group in courses for samples in courses_of_group)))
     for samples_of_queues in courses:
         lags = [[high - committed for high, committed in samples] for samples in samples_of_queues]
         course = shown(*(next(made) for _ in lags))
