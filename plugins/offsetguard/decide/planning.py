@@ -22,7 +22,6 @@ from offsetguard.decide.incidents.timing import (
     NEVER_NOTIFIED,
     Candidate,
     Decision,
-    Timing,
     after_silence,
     decide_in_time,
     steps,
@@ -131,11 +130,10 @@ class _Planner:
             return GroupDecision(key, Decision(send=False, reason=NotificationReason.RECEIVER_REMOVED))
         route = routed[0].route if routed else self._route_of_last(key, last)
         muted = {one.incident.incident_id: one.mute.reason for one in routed if one.mute is not None}
-        timing = _timing(route)
-        decision = self._decision(last, routed, timing)
+        decision = self._decision(last, routed, route)
         if not decision.send:
             kept = replace(last, muted=muted)
-            self.notified[key] = after_silence(self._given.interval, kept, timing, decision.reason)
+            self.notified[key] = after_silence(self._given.interval, kept, route, decision.reason)
             return GroupDecision(key, decision, muted_count=len(muted))
         notification = self._notification(key.group, decision.reason, last, routed, route)
         self.notified[key] = Notified(
@@ -151,7 +149,7 @@ class _Planner:
         )
         return GroupDecision(key, decision, notification, len(muted))
 
-    def _decision(self, last: Notified, routed: Sequence[Routed], timing: Timing) -> Decision:
+    def _decision(self, last: Notified, routed: Sequence[Routed], route: Route) -> Decision:
         candidates = [
             Candidate(
                 one.incident.incident_id,
@@ -161,7 +159,7 @@ class _Planner:
             )
             for one in routed
         ]
-        decision = decide_in_time(self._given.interval, last, candidates, timing)
+        decision = decide_in_time(self._given.interval, last, candidates, route)
         new = [one for one in routed if one.mute is None and one.incident.incident_id not in last.firing]
         if decision.reason in _MAY_BE_ESCALATIONS and new and all(one.escalated_from is not None for one in new):
             return Decision(send=True, reason=NotificationReason.ESCALATED)
@@ -214,12 +212,6 @@ class _Planner:
             now if severity.rank > known.severity.rank else known.severity_notified_at,
             known.repeats + 1 if repeated else known.repeats,
         )
-
-
-def _timing(route: Route) -> Timing:
-    return Timing(
-        route.group_wait_ms, route.group_interval_ms, route.repeat_interval_ms, send_resolved=route.send_resolved
-    )
 
 
 _Written = tuple[NotificationKey, Notification, MessageView]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from offsetguard.config.routes import Route
 from offsetguard.decide.incidents.timing import (
     NEVER_NOTIFIED,
     Candidate,
     Decision,
     LastSent,
-    Timing,
     after_silence,
     decide,
     decide_in_time,
@@ -25,8 +26,10 @@ from offsetguard.model.notification import MuteReason, Notified, NotifiedInciden
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import NotificationReason
 from offsetguard_peers.cases.running import for_each
+from offsetguard_peers.judging.records import config
 
 START = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
+ROUTE = config().route("operations", "demo", rule_id="accumulation", severity=Severity.WARNING)
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 CASES = yaml.safe_load((Path(__file__).parent / "timings.yml").read_text(encoding="utf-8"))
 OF_THE_AUDIENCE = {"escalated", "receiver_removed"}  # decided before or after the spans: tests/unit/pipeline
@@ -45,12 +48,12 @@ def candidate(name: str, severity: str, minutes: int, muted: str | None = None) 
 @for_each("case", CASES, name_of=lambda case: case["why"])
 def test_a_case_is_decided_as_it_says(case: dict[str, Any]) -> None:
     spans = {"group_wait_ms": 180_000, "group_interval_ms": 300_000, "repeat_interval_ms": 3_600_000}
-    timing = Timing(**{**spans, "send_resolved": True, **case.get("timing", {})})
+    route = replace(ROUTE, **{**spans, "send_resolved": True, **case.get("timing", {})})
     decision = decide_in_time(
         Interval(START),
         last(*case["last"]) if case["last"] else NEVER_NOTIFIED,
         [candidate(name, *given) for name, given in case["firing"].items()],
-        timing,
+        route,
     )
     assert decision.reason.value == case["expect"]
     assert decision.send is decision.reason.is_sent
@@ -88,9 +91,13 @@ def test_without_spans_it_sends_exactly_when_alertmanager_would(
 
 
 minutes = st.integers(0, 12)
-timings = st.builds(
-    lambda wait, interval, repeat, wanted: Timing(
-        wait * 30_000, interval * 30_000, repeat * 30_000, send_resolved=wanted
+routes = st.builds(
+    lambda wait, interval, repeat, wanted: replace(
+        ROUTE,
+        group_wait_ms=wait * 30_000,
+        group_interval_ms=interval * 30_000,
+        repeat_interval_ms=repeat * 30_000,
+        send_resolved=wanted,
     ),
     st.integers(0, 8),
     st.integers(1, 10),
@@ -111,64 +118,62 @@ def _at(minute: int, course: list[tuple[str, int, int, str]]) -> list[Candidate]
     ]
 
 
-def _after(
-    before: Notified, interval: Interval, firing: list[Candidate], timing: Timing, decision: Decision
-) -> Notified:
+def _after(before: Notified, interval: Interval, firing: list[Candidate], route: Route, decision: Decision) -> Notified:
     if not decision.send:
-        return after_silence(interval, before, timing, decision.reason)
+        return after_silence(interval, before, route, decision.reason)
     known = {one.incident_id: NotifiedIncident(one.severity, interval.start, interval.start) for one in firing}
     return Notified(interval.start, "thread", known, ended=None if known else before.worst)
 
 
-@given(course=courses, timing=timings)
+@given(course=courses, route=routes)
 def test_nothing_is_told_twice_and_nothing_is_kept_back_for_longer_than_the_two_waits(
-    course: list[tuple[str, int, int, str]], timing: Timing
+    course: list[tuple[str, int, int, str]], route: Route
 ) -> None:
     known = NEVER_NOTIFIED
     for minute in range(40):
         interval = Interval(START + minute * MINUTE)
         firing = _at(minute, course)
-        decision = decide_in_time(interval, known, firing, timing)
+        decision = decide_in_time(interval, known, firing, route)
         if decision.send:
             quiet = known.at is not None and interval.start - known.at < timedelta(
-                milliseconds=timing.repeat_interval_ms
+                milliseconds=route.repeat_interval_ms
             )
             unchanged = {one.incident_id for one in firing} == set(known.firing)
             assert not (quiet and unchanged), "the same state was told twice"
-        known = _after(known, interval, firing, timing, decision)
-        assert not decide_in_time(interval, known, firing, timing).send
-        longest = timedelta(milliseconds=timing.group_wait_ms + timing.group_interval_ms)
+        known = _after(known, interval, firing, route, decision)
+        assert not decide_in_time(interval, known, firing, route).send
+        longest = timedelta(milliseconds=route.group_wait_ms + route.group_interval_ms)
         for one in firing:
             assert one.incident_id in known.firing or interval.start - one.opened_at < longest
 
 
-@given(course=courses, timing=timings)
+@given(course=courses, route=routes)
 def test_whoever_was_told_that_something_fires_is_told_its_end(
-    course: list[tuple[str, int, int, str]], timing: Timing
+    course: list[tuple[str, int, int, str]], route: Route
 ) -> None:
     known = NEVER_NOTIFIED
     for minute in range(60):
         interval = Interval(START + minute * MINUTE)
         firing = _at(minute, course)
-        known = _after(known, interval, firing, timing, decide_in_time(interval, known, firing, timing))
-    if timing.send_resolved:
+        known = _after(known, interval, firing, route, decide_in_time(interval, known, firing, route))
+    if route.send_resolved:
         assert not known.firing
 
 
-@given(course=courses, timing=timings)
+@given(course=courses, route=routes)
 def test_no_news_follows_a_message_within_the_group_interval_unless_they_are_worse(
-    course: list[tuple[str, int, int, str]], timing: Timing
+    course: list[tuple[str, int, int, str]], route: Route
 ) -> None:
     """However often trouble comes and goes: the spans hold over the end of a spell."""
     known, last, worst_sent = NEVER_NOTIFIED, None, -1
     for minute in range(60):
         interval = Interval(START + minute * MINUTE)
         firing = _at(minute, course)
-        decision = decide_in_time(interval, known, firing, timing)
+        decision = decide_in_time(interval, known, firing, route)
         worst = max((one.severity.rank for one in firing), default=-1)
         if decision.send:
-            waited = last is None or interval.start - last >= timedelta(milliseconds=timing.group_interval_ms)
+            waited = last is None or interval.start - last >= timedelta(milliseconds=route.group_interval_ms)
             assert waited or worst > worst_sent or decision.reason is NotificationReason.REPEAT
             last, worst_sent = interval.start, worst if firing else worst_sent
-        known = _after(known, interval, firing, timing, decision)
+        known = _after(known, interval, firing, route, decision)
     assert known.is_empty

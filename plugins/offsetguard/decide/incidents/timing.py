@@ -78,16 +78,6 @@ def decide(
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
-    """What an operator sets."""
-
-    group_wait_ms: int
-    group_interval_ms: int
-    repeat_interval_ms: int
-    send_resolved: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Candidate:
     """A firing incident, as the decision sees it."""
 
@@ -101,7 +91,7 @@ NEVER_NOTIFIED = Notified()
 _CHANGES = frozenset({NotificationReason.NEW_FIRING, NotificationReason.RESOLVED, NotificationReason.ALL_RESOLVED})
 
 
-def decide_in_time(interval: Interval, last: Notified, firing: Sequence[Candidate], timing: Timing) -> Decision:
+def decide_in_time(interval: Interval, last: Notified, firing: Sequence[Candidate], route: Route) -> Decision:
     """Decide whether a receiver is notified of its firing incidents (worst first) in this interval, and why or why not.
 
     What the receiver knows of and fires no more counts as resolved, whether or not anything mutes it.
@@ -115,36 +105,36 @@ def decide_in_time(interval: Interval, last: Notified, firing: Sequence[Candidat
         last_sent=_last_sent(last),
         firing={*known, *(one.incident_id for one in new), *(f"{one.incident_id} worse" for one in worse)},
         resolved=last.firing.keys() - known,
-        repeat_interval_ms=timing.repeat_interval_ms,
-        send_resolved=timing.send_resolved,
+        repeat_interval_ms=route.repeat_interval_ms,
+        send_resolved=route.send_resolved,
     )
-    reason = _in_time(decision.reason, interval, last, firing, timing)
+    reason = _in_time(decision.reason, interval, last, firing, route)
     return Decision(reason.is_sent, reason)
 
 
 def _in_time(
-    reason: NotificationReason, interval: Interval, last: Notified, firing: Sequence[Candidate], timing: Timing
+    reason: NotificationReason, interval: Interval, last: Notified, firing: Sequence[Candidate], route: Route
 ) -> NotificationReason:
     audible = [one for one in firing if one.muted is None]
     if reason is NotificationReason.FIRST:
         oldest = min(one.opened_at for one in audible if one.incident_id not in last.firing)
-        if not _passed(oldest, interval, timing.group_wait_ms):
+        if not _passed(oldest, interval, route.group_wait_ms):
             reason = NotificationReason.GROUP_WAIT
-        elif _is_too_young(last, interval, timing) and not _raises_severity(audible, last):
+        elif _is_too_young(last, interval, route) and not _raises_severity(audible, last):
             reason = NotificationReason.GROUP_INTERVAL
     elif reason is NotificationReason.NEW_FIRING and _raises_severity(audible, last):
         reason = NotificationReason.WORSE
-    elif reason is NotificationReason.ALL_RESOLVED and not timing.send_resolved:
+    elif reason is NotificationReason.ALL_RESOLVED and not route.send_resolved:
         reason = NotificationReason.RESOLVED_UNWANTED
     elif reason in _CHANGES:
-        if _is_too_young(last, interval, timing):
+        if _is_too_young(last, interval, route):
             reason = NotificationReason.GROUP_INTERVAL
     elif not audible and firing:  # nothing new, or a repeat: the worst incident's mute says why
         reason = next(NotificationReason(one.muted.value) for one in firing if one.muted is not None)
     return reason
 
 
-def after_silence(interval: Interval, last: Notified, timing: Timing, reason: NotificationReason) -> Notified:
+def after_silence(interval: Interval, last: Notified, route: Route, reason: NotificationReason) -> Notified:
     """Return what is still to be known of the last notification, after an interval without a message.
 
     The last message of a spell is remembered until the group interval has passed, so that trouble which comes and goes
@@ -152,7 +142,7 @@ def after_silence(interval: Interval, last: Notified, timing: Timing, reason: No
     """
     if reason is NotificationReason.RESOLVED_UNWANTED:
         last = Notified(at=last.at, thread_key=last.thread_key, muted=last.muted, ended=last.worst)
-    if not last.firing and not _is_too_young(last, interval, timing):
+    if not last.firing and not _is_too_young(last, interval, route):
         return Notified(muted=last.muted)
     return last
 
@@ -174,9 +164,9 @@ def _raises_severity(audible: Sequence[Candidate], last: Notified) -> bool:
     )
 
 
-def _is_too_young(last: Notified, interval: Interval, timing: Timing) -> bool:
+def _is_too_young(last: Notified, interval: Interval, route: Route) -> bool:
     """Whether the last message is too young for the next one with news."""
-    return last.at is not None and not _passed(last.at, interval, timing.group_interval_ms)
+    return last.at is not None and not _passed(last.at, interval, route.group_interval_ms)
 
 
 def _passed(since: datetime, interval: Interval, span_ms: int) -> bool:
