@@ -120,10 +120,7 @@ def missing_members(group: str, masters: Iterable[BrokerReading]) -> list[tuple[
 
 
 class SharedSubscriptions:
-    """Keeps one copy of subscriptions that thousands of groups on a dozen brokers say in the same words.
-
-    `sub_version` is not compared: clients raise it on every rebalance, and nobody reads it.
-    """
+    """Keeps one copy of subscriptions that thousands of groups on a dozen brokers say in the same words."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[tuple[str, str, str | None], ...], Mapping[str, Subscription]] = {}

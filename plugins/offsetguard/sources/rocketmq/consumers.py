@@ -27,7 +27,6 @@ from offsetguard.sources.rocketmq.json_fields import (
     optional_int_field,
     optional_text_field,
     text_field,
-    texts,
     texts_field,
     time_in,
     timestamp_field,
@@ -48,13 +47,11 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """One topic that the group subscribes to. Clients raise `sub_version` on every rebalance: never compare it."""
+    """One topic that the group subscribes to. (Clients raise `subVersion` on every rebalance: it says nothing.)"""
 
     topic: str
     sub_string: str
     expression_type: str | None
-    tags: frozenset[str]
-    sub_version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +61,7 @@ class ConsumerConnections:
     connections: tuple[Connection, ...]
     consume_type: str | None  # CONSUME_PASSIVELY, CONSUME_ACTIVELY, CONSUME_POP
     message_model: str | None  # CLUSTERING, BROADCASTING
-    subscriptions: Mapping[str, Subscription]  # by topic; of the client with the highest sub_version
+    subscriptions: Mapping[str, Subscription]  # by topic; of the client with the highest subVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,10 +171,7 @@ def consumer_running_info(body: bytes) -> ConsumerRunningInfo:
     statuses = object_field(document, "statusTable")
     return ConsumerRunningInfo(
         settings=texts_field(document, "properties"),
-        subscriptions=tuple(
-            _subscription(text_field(value, "topic"), {**value, "subVersion": _number(value.get("subVersion"))})
-            for value in subscriptions
-        ),
+        subscriptions=tuple(_subscription(text_field(value, "topic"), value) for value in subscriptions),
         queues={queue: _process_queue(value) for queue, value in by_message_queue(document, "mqTable")},
         pop_queues={queue: _pop_process_queue(value) for queue, value in by_message_queue(document, "mqPopTable")},
         statuses={topic: _consume_status(as_object(value, topic)) for topic, value in statuses.items()},
@@ -199,8 +193,6 @@ def _subscription(topic: str, document: Mapping[str, Any]) -> Subscription:
         topic=topic,
         sub_string=optional_text_field(document, "subString") or "",
         expression_type=optional_text_field(document, "expressionType"),
-        tags=frozenset(texts(document, "tagsSet")),
-        sub_version=int_field(document, "subVersion", default=0),
     )
 
 

@@ -113,7 +113,9 @@ def decode_messages(data: bytes) -> tuple[list[Message], list[UndecodableMessage
         try:
             messages.append(_decode_record(record))
         except struct.error:
-            undecodable.append(UndecodableMessage(record, f"message: a record of {total} bytes is cut off"))
+            undecodable.append(
+                UndecodableMessage(record, f"message: what stands before its body does not fit the record of {total}")
+            )
         except MalformedBytes as error:
             undecodable.append(UndecodableMessage(record, str(error)))
         position += total

@@ -43,7 +43,7 @@ def test_offset_store_time_and_body_are_read(stored: bytes) -> None:
         (record(zlib.compress(b"hello" * 100), sys_flag=0x1), "compressed"),
         (record(b"short", sys_flag=0x40 | 0x80), "batch"),
         (record(stored_ms=2**60), "a time in ms"),
-        (struct.pack(">ii", 20, MAGIC_V1) + bytes(12), "cut off"),
+        (struct.pack(">ii", 20, MAGIC_V1) + bytes(12), "does not fit the record of 20"),
         (struct.pack(">ii", 90, MAGIC_V1) + record()[8:90], "body of 5 bytes does not fit the record of 90"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
