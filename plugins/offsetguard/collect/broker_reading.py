@@ -202,18 +202,6 @@ class SecondReading:
 
 
 @dataclass(frozen=True, slots=True)
-class MoveEvent:
-    """One OFFSET_MOVED_EVENT message, decoded."""
-
-    event_offset: int
-    moved_at: datetime
-    consumer_group: str
-    message_queue: MessageQueue
-    requested_offset: int
-    corrected_offset: int
-
-
-@dataclass(frozen=True, slots=True)
 class Undecodable:
     """Bytes (or a name) that we could not read, with the reason."""
 
@@ -259,7 +247,7 @@ class BrokerReading:
     second_readings: dict[GroupQueue, SecondReading] = field(default_factory=dict)
     running_info: dict[GroupClient, ClientAnswer] = field(default_factory=dict)
     broker_stats: dict[StatsItem, Answer[BrokerStats]] = field(default_factory=dict)  # None = nothing counted
-    events: list[MoveEvent] = field(default_factory=list)
+    events: list[Mapping[str, object]] = field(default_factory=list)  # columns of offset_moves
     event_cursor: EventCursor | None = None  # None: not reached in this round, the previous one holds on
     undecodable: list[Undecodable] = field(default_factory=list)
 

@@ -76,7 +76,7 @@ class EarlierRound:
     folder: Path | None = None  # where they lie when they have not been read yet
 
     def columns(self, table: Table, names: Sequence[str]) -> pa.Table | None:
-        """Return some columns of one of its tables, texts dictionary-encoded or not; None: no round, or no rows."""
+        """Return some columns of one of its tables, texts dictionary-encoded or not; None for a first round."""
         parts = list(self.parts(table, names))
         return pa.concat_tables(parts) if parts else None
 

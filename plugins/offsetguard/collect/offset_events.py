@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import Enum
 
-from offsetguard.collect.broker_reading import BrokerReading, MoveEvent, Undecodable
+from offsetguard.collect.broker_reading import BrokerReading, Undecodable
 from offsetguard.collect.manifest import EventCursor
 from offsetguard.collect.replica import ReplicaLink
 from offsetguard.collect.system_names import OFFSET_MOVED_EVENT, TOOLS_CONSUMER
@@ -94,17 +94,20 @@ def take(reading: BrokerReading, position: int, pulled: PullResult) -> bool:
     return pulled.status in (PullStatus.FOUND, PullStatus.NO_MATCHED_MSG) and pulled.next_begin_offset > position
 
 
-def decode_event(message: Message) -> MoveEvent:
-    """Read one event's body; raises MalformedBytes."""
+def decode_event(message: Message) -> dict[str, object]:
+    """Read one event's body, as columns of `offset_moves`; raises MalformedBytes."""
     document = decode_object(message.body)
-    return MoveEvent(
-        event_offset=message.queue_offset,
-        moved_at=message.store_timestamp,
-        consumer_group=text_field(document, "consumerGroup"),
-        message_queue=message_queue_of(document.get("messageQueue")),
-        requested_offset=int_field(document, "offsetRequest"),
-        corrected_offset=int_field(document, "offsetNew"),
-    )
+    queue = message_queue_of(document.get("messageQueue"))
+    return {
+        "position": message.queue_offset,
+        "moved_at": message.store_timestamp,
+        "consumer_group": text_field(document, "consumerGroup"),
+        "topic": queue.topic,
+        "broker_name": queue.broker_name,
+        "queue_id": queue.queue_id,
+        "requested_offset": int_field(document, "offsetRequest"),
+        "corrected_offset": int_field(document, "offsetNew"),
+    }
 
 
 def _keep(reading: BrokerReading, position: int, pulled: PullResult) -> None:

@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer, GroupClient, Undecodable
 from offsetguard.collect.landing import Row, table_of
-from offsetguard.collect.snapshot_moves import move_row
 from offsetguard.collect.system_names import topic_kind
 from offsetguard.model.errors import SnapshotError
 from offsetguard.model.intervals import Interval
@@ -87,18 +86,7 @@ class SnapshotRows:
         """Rows of `offset_moves` that events tell of."""
         for reading in masters:
             for event in reading.events:
-                queue = event.message_queue
-                yield move_row(
-                    self.cluster,
-                    self.interval,
-                    (event.consumer_group, queue.topic, queue.broker_name, queue.queue_id),
-                    origin="event",
-                    source=reading.broker_name,
-                    position=event.event_offset,
-                    moved_at=event.moved_at,
-                    requested=event.requested_offset,
-                    corrected=event.corrected_offset,
-                )
+                yield self.row(origin="event", source=reading.broker_name, **event)
 
     def undecodable(self, records: Iterable[Undecodable]) -> Iterator[Row]:
         """Rows of `undecodable_records`."""
