@@ -110,7 +110,7 @@ def test_what_was_refused_for_good_is_trouble_until_an_operator_redrives_or_dism
 
 
 @pytest.mark.parametrize("question", ["", "?create=1"])
-def test_the_heartbeat_says_well_or_what_is_wrong_before_a_question_in_its_address(question: str) -> None:
+def test_the_heartbeat_says_well_or_what_is_wrong(question: str) -> None:
     with HeartbeatListener() as listener:
         address = f"{listener.url}{question}"
         assert beat(address, []) is None
