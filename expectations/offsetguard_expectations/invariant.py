@@ -48,8 +48,8 @@ class Invariant:
     title: str  # what holds in a healthy cluster, in a few words
     violation: str  # what a violation tells, in a few words: the headline of the Data Docs
     table: Table
-    violation_means: ViolationMeans
-    severity: Severity
+    violation_means: ViolationMeans = ViolationMeans.TROUBLE
+    severity: Severity = Severity.WARNING
     applies_when: str = EVERY_ROW  # SQL condition: the rows that the invariant speaks about
     holds_when: str  # SQL condition: where it is not TRUE (FALSE or NULL), the row violates the invariant
     example: str  # SQL expression, not NULL for a violating row: a short line with its names and figures

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -49,7 +49,6 @@ AT_ONCE = 4  # tables: small ones mostly wait for Spark
 TAG = "gate"  # of the Spark jobs
 SHOWN_PROBLEM_EXAMPLES = 3
 _CORRUPT = tuple(one for one in ROW_INVARIANTS if one.violation_means is ViolationMeans.CORRUPT)
-_BY_ID = {check.id: check for check in ALL}
 _ONE_JOB = {
     # Adaptive execution would make a job of every exchange; each of them moves a row.
     "spark.sql.adaptive.enabled": "false",
@@ -58,39 +57,38 @@ _ONE_JOB = {
 
 
 @dataclass(frozen=True, slots=True)
-class GateReport:
-    """What the gate found."""
+class GateReport(RunReport):
+    """What the gate found, and the Data Docs show."""
 
-    cluster: str
-    interval: Interval
-    results: tuple[InvariantResult, ...]  # one per invariant and agreement that was checked, in their order
-    rows: dict[str, int]  # table name -> rows written; the results themselves are written after the gate
-    problems: tuple[str, ...]  # why nothing may be published; empty: publish
-    not_checked: dict[str, str]  # id of what could not be evaluated -> why; empty: publish
+    rows: dict[str, int] = field(default_factory=dict)  # table name -> rows written; the results come after the gate
+    not_evaluated: dict[str, str] = field(default_factory=dict)  # id, or name of a figure -> why; empty: publish
 
     def raise_problems(self) -> None:
-        """Raise PublishError naming every problem, or what was not checked, if there is one."""
-        if self.problems:
+        """Raise PublishError naming every problem, or what was not evaluated, if there is one."""
+        if self.not_published_because:
+            problems = "; ".join(self.not_published_because)
+            raise PublishError(f"{self.cluster} {self.interval.name}: nothing was published: {problems}")
+        if self.not_evaluated:  # violations are published as what they are; what was not checked is not
+            reasons = "; ".join(dict.fromkeys(self.not_evaluated.values()))
             raise PublishError(
-                f"{self.cluster} {self.interval.name}: nothing was published: " + "; ".join(self.problems)
-            )
-        if self.not_checked:  # violations are published as what they are; what was not checked is not
-            reasons = "; ".join(dict.fromkeys(self.not_checked.values()))
-            raise PublishError(
-                f"invariants without a result: {', '.join(self.not_checked)}; nothing published: {reasons}"
+                f"invariants without a result: {', '.join(self.not_evaluated)}; nothing published: {reasons}"
             )
 
     @property
-    def run_report(self) -> RunReport:
-        """What the Data Docs show."""
-        found = {one.invariant_id: one for one in self.results}
-        outcomes = (
-            InvariantOutcome(check, found[check.id].rows_checked, found[check.id].violations, found[check.id].examples)
-            if check.id in found
-            else InvariantOutcome(check, 0, 0, (), not_checked_because=self.not_checked[check.id])
-            for check in ALL
+    def results(self) -> tuple[InvariantResult, ...]:
+        """What is kept: one per invariant and agreement that was checked, in their order."""
+        return tuple(
+            InvariantResult(
+                invariant_id=one.invariant.id,
+                table_name=one.invariant.table.name,
+                violation_means=one.invariant.violation_means.value,
+                rows_checked=one.rows_checked,
+                violations=one.violations,
+                examples=one.examples,
+            )
+            for one in self.outcomes
+            if one.not_checked_because is None
         )
-        return RunReport(self.cluster, self.interval, tuple(outcomes), self.problems)
 
 
 def check_written(
@@ -116,7 +114,7 @@ def check_written(
 
     def judge(findings: Findings) -> RunReport:
         reports.append(_Judgement(written, rows, landed, findings, max_corrupt_share).report())
-        return reports[0].run_report
+        return reports[0]
 
     expected = {table: landed[table.name].key_count for table in LANDED}
     with _one_job_per_query(spark), ThreadPoolExecutor(AT_ONCE, initializer=spark.addTag, initargs=(TAG,)) as pool:
@@ -166,15 +164,20 @@ class _Judgement:
     def report(self) -> GateReport:
         not_checked = self._not_checked()
         examples = find_examples(self._sought(not_checked))
-        results = tuple(self._result(check, examples) for check in ALL if check.id not in not_checked)
+        outcomes = tuple(
+            InvariantOutcome(check, 0, 0, (), not_checked_because=not_checked[check.id])
+            if check.id in not_checked
+            else self._outcome(check, examples.get(check.id, ()))
+            for check in ALL
+        )
         problems = (
             *self._not_conserved(),
             *self._corrupt_written(),
-            *self._defects(results),
-            *self._too_many_corrupt(results),
+            *_defects(outcomes),
+            *self._too_many_corrupt(outcomes),
         )
         row_counts = {table.name: self._rows(table) for table in PUBLISHED if table != INVARIANT_RESULTS}
-        return GateReport(self.written.cluster, self.written.interval, results, row_counts, problems, not_checked)
+        return GateReport(self.written.cluster, self.written.interval, outcomes, problems, row_counts, not_checked)
 
     def _not_checked(self) -> dict[str, str]:
         """Return what was not evaluated, and the agreements of figures that were not."""
@@ -212,23 +215,18 @@ class _Judgement:
                 sought.append(Sought(one.id, self.tables[one.table], one.violated_when, example_of(one), count))
         return sought
 
-    def _result(self, check: Check, examples: Mapping[str, tuple[str, ...]]) -> InvariantResult:
-        if isinstance(check, Agreement):
-            return self._agreement_result(check)
+    def _outcome(self, check: Check, examples: tuple[str, ...]) -> InvariantOutcome:
         count = self.findings.count(check.table.name, check.id)
-        if check.violation_means is ViolationMeans.CORRUPT:  # rows that break it are not in the table any more
+        if isinstance(check, Agreement):
+            if not self._rows(check.figure.table) + self._rows(check.expected.table):  # nothing to agree on
+                return InvariantOutcome(check, 0, 0, ())
+            found, expected = self._figure(check.figure), self._figure(check.expected)
+            if count.violations and found is not None and expected is not None:
+                examples = (check.example(found, expected),)
+        elif check.violation_means is ViolationMeans.CORRUPT:  # rows that break it are not in the table any more
             quarantined = self._quarantined(check)
             count = Count(count.checked + quarantined, quarantined)
-        return _result_of(check, count, examples.get(check.id, ()))
-
-    def _agreement_result(self, check: Agreement) -> InvariantResult:
-        count = self.findings.count(check.table.name, check.id)
-        if not self._rows(check.figure.table) + self._rows(check.expected.table):  # nothing to agree on
-            return _result_of(check, Count(0, 0))
-        found, expected = self._figure(check.figure), self._figure(check.expected)
-        if not count.violations or found is None or expected is None:
-            return _result_of(check, count)
-        return _result_of(check, count, (check.example(found, expected),))
+        return InvariantOutcome(check, count.checked, count.violations, examples)
 
     def _not_conserved(self) -> list[str]:
         """Every landed row is written or in quarantine, once; those that repeat a key excepted."""
@@ -246,27 +244,31 @@ class _Judgement:
             if (count := self.findings.count(one.table.name, one.id).violations)
         ]
 
-    def _defects(self, results: tuple[InvariantResult, ...]) -> list[str]:
-        return [
-            f"{result.invariant_id} {_BY_ID[result.invariant_id].violation}: "
-            + "; ".join(result.examples[:SHOWN_PROBLEM_EXAMPLES])
-            for result in results
-            if _BY_ID[result.invariant_id].violation_means is ViolationMeans.DEFECT and result.violations
-        ]
-
-    def _too_many_corrupt(self, results: tuple[InvariantResult, ...]) -> list[str]:
+    def _too_many_corrupt(self, outcomes: tuple[InvariantOutcome, ...]) -> list[str]:
         problems = []
-        for result in results:
-            check = _BY_ID[result.invariant_id]
+        for one in outcomes:
+            check = one.invariant
             if not isinstance(check, Invariant) or not check.stops_publication or check not in _CORRUPT:
                 continue
             rows = self._rows(check.table) + self._quarantined_rows(check.table)
-            if stops_publication(result.violations, rows, self.max_corrupt_share):
+            if stops_publication(one.violations, rows, self.max_corrupt_share):
                 problems.append(
-                    f"{check.id} {check.violation}: {result.violations} of {rows} rows of {check.table.name},"
-                    f" more than {self.max_corrupt_share:.0%}: " + "; ".join(result.examples[:SHOWN_PROBLEM_EXAMPLES])
+                    f"{check.id} {check.violation}: {one.violations} of {rows} rows of {check.table.name},"
+                    f" more than {self.max_corrupt_share:.0%}: {_first_examples(one)}"
                 )
         return problems
+
+
+def _defects(outcomes: tuple[InvariantOutcome, ...]) -> list[str]:
+    return [
+        f"{one.invariant.id} {one.invariant.violation}: {_first_examples(one)}"
+        for one in outcomes
+        if one.invariant.violation_means is ViolationMeans.DEFECT and one.violations
+    ]
+
+
+def _first_examples(outcome: InvariantOutcome) -> str:
+    return "; ".join(outcome.examples[:SHOWN_PROBLEM_EXAMPLES])
 
 
 @contextmanager
@@ -280,14 +282,3 @@ def _one_job_per_query(spark: SparkSession) -> Iterator[None]:
     finally:
         for name in changed:
             spark.conf.set(name, str(before[name]))
-
-
-def _result_of(check: Check, count: Count, examples: tuple[str, ...] = ()) -> InvariantResult:
-    return InvariantResult(
-        invariant_id=check.id,
-        table_name=check.table.name,
-        violation_means=check.violation_means.value,
-        rows_checked=count.checked,
-        violations=count.violations,
-        examples=examples,
-    )

@@ -64,9 +64,10 @@ class Publisher:
         Raises SnapshotError (a landed file, naming file and column) and PublishError; readers then keep what they have.
         """
         recorded = recorded_cycle(self.engine, cluster, interval, self.progress, now)
-        with recorded as recorder, disk_errors_named(self.workspace):
+        with recorded as reports, disk_errors_named(self.workspace):
             report = self._publish_landed(cluster, interval, now, again=again)
-            recorder.report = report if report.verdict == "published" else None
+            if report.verdict == "published":
+                reports.append(report)
         return report
 
     def _publish_landed(self, cluster: str, interval: Interval, now: datetime, *, again: bool) -> PublishReport:

@@ -54,23 +54,16 @@ class PublishReport:
     seconds: dict[str, float] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class CycleRecorder:
-    """Takes the report of a publication that did something."""
-
-    report: PublishReport | None = None
-
-
 @contextmanager
 def recorded_cycle(
     engine: Engine, cluster: str, interval: Interval, progress: Progress, now: datetime
-) -> Iterator[CycleRecorder]:
-    """Keep a row of what happens within, also of an error, which goes on; none when no report is given.
+) -> Iterator[list[PublishReport]]:
+    """Keep a row of what happens within, also of an error, which goes on; none when no report is put into the list.
 
     A row that cannot be written is told and stops nothing: what was published is published.
     """
     began = time.monotonic()
-    recorder = CycleRecorder()
+    reports: list[PublishReport] = []
 
     def cycle() -> CycleRow:
         run_id = f"{interval.name}_{uuid.uuid4().hex[:12]}"
@@ -78,12 +71,12 @@ def recorded_cycle(
         return CycleRow(cluster, interval.start, run_id, now, ended, verdict=None, seconds=dict(progress.seconds))
 
     try:
-        yield recorder
+        yield reports
     except Exception as error:
         text = (str(error).strip() or type(error).__name__).splitlines()[0][:_ERROR_LENGTH]
         _record(engine, replace(cycle(), error=text, failed_step=progress.current or "start"), progress)
         raise
-    if (report := recorder.report) is not None:
+    for report in reports:
         published = replace(
             cycle(),
             run_id=report.run_id,

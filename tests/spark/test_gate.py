@@ -141,7 +141,7 @@ def test_everything_that_was_written_wrongly_is_named_and_nothing_is_published(s
     written.frames[QUEUE_SNAPSHOTS] = written.frames[QUEUE_SNAPSHOTS].unionAll(written.frames[QUEUE_SNAPSHOTS])
     written.frames[QUARANTINE] = quarantine.unionAll(quarantine)
     report = gate(written, snapshot)
-    assert sorted(problem.split(":")[0] for problem in report.problems) == [
+    assert sorted(problem.split(":")[0] for problem in report.not_published_because) == [
         "OG-F02 A figure of groups is impossible",
         "OG-V01 Groups do not stand for all queues",
         "OG-V03 The lag of groups is not that of their queues",
@@ -161,7 +161,7 @@ def test_everything_that_was_written_wrongly_is_named_and_nothing_is_published(s
         "queues in group_facts: 1 instead of 4 (queues in queue_snapshots)",
         "billing in orders: 1 queues, unknown 0, never committed 0, lag 119, effective 119, lost -1",
     ):
-        assert any(text in problem for problem in report.problems), text
+        assert any(text in problem for problem in report.not_published_because), text
     with pytest.raises(PublishError, match=r"demo 20261121T103900Z: nothing was published: queue_snapshots: 4 rows"):
         report.raise_problems()
 
@@ -170,11 +170,11 @@ def test_a_queue_in_trouble_that_is_no_suspect_keeps_readers_away(spark, snapsho
     clean(snapshot)
     snapshot.rows["queue_snapshots"][0] |= {"min_offset": 50}
     written = with_facts(written_rows(spark, snapshot, tmp_path))
-    assert "OG-V05" in gate(written, snapshot).problems[0]
+    assert "OG-V05" in gate(written, snapshot).not_published_because[0]
     with_facts(written, suspect_queue_count=1)
     row = {"consumer_group": "billing", "topic": "orders", "broker_name": "broker-a", "queue_id": 0}
     written.put(QUEUE_FACTS, row | {"violated_invariants": ["OG-Q01"]})
-    assert gate(written, snapshot).problems == ()
+    assert gate(written, snapshot).not_published_because == ()
 
 
 def test_figures_that_cannot_be_compared_are_neither_good_nor_bad(spark, snapshot, tmp_path) -> None:
@@ -182,7 +182,7 @@ def test_figures_that_cannot_be_compared_are_neither_good_nor_bad(spark, snapsho
     clean(snapshot)
     most = 2**63 - 1
     report = gate(with_facts(written_rows(spark, snapshot, tmp_path), lag=most, effective_lag=most), snapshot)
-    assert report.problems == ()
+    assert report.not_published_because == ()
     for id_ in ("OG-V03", "OG-V04", "OG-V09", "OG-V10", "OG-V14"):
         assert (result(report, id_).rows_checked, result(report, id_).violations) == (0, 0)
 
@@ -191,7 +191,7 @@ def test_facts_that_were_not_written_at_all_keep_readers_away(spark, snapshot, t
     clean(snapshot)
     written = with_facts(written_rows(spark, snapshot, tmp_path))
     del written.frames[GROUP_FACTS]
-    problems = gate(written, snapshot).problems
+    problems = gate(written, snapshot).not_published_because
     assert problems[0].endswith(": queues in group_facts: 0 instead of 2 (queues in queue_snapshots)")
 
 
@@ -204,10 +204,10 @@ def test_when_most_rows_of_a_table_are_corrupt_nothing_is_published(spark, snaps
     written.put(BROKER_FACTS, {"broker_name": "broker-a", "listed": True, "topic_queue_count": 19})
     written.put(CLUSTER_FACTS, {"topic_queue_count": 19})
     report = gate(written, snapshot)
-    assert report.problems[0].startswith(
+    assert report.not_published_because[0].startswith(
         "OG-T11 The broker reports negative offsets: 21 of 40 rows of topic_queue_snapshots, more than 50%: orders"
     )
-    assert gate(written, snapshot, max_corrupt_share=0.6).problems == ()
+    assert gate(written, snapshot, max_corrupt_share=0.6).not_published_because == ()
 
 
 def test_gaps_in_time_unknown_brokers_and_a_half_seen_cluster_are_told_and_published(spark, snapshot, tmp_path) -> None:
@@ -256,10 +256,10 @@ def test_what_great_expectations_could_not_evaluate_is_not_checked_and_never_goo
         *(one.id for one in invariants_of(QUEUE_SNAPSHOTS) if of_it.search(one.violated_when)),
         *(one.id for one in AGREEMENTS if of_it.search(one.figure.aggregate + one.expected.aggregate)),
     }
-    assert missing <= report.not_checked.keys()
+    assert missing <= report.not_evaluated.keys()
     with pytest.raises(PublishError, match=r"invariants without a result: OG-Q02, .*nothing published: .*pull_offset"):
         report.raise_problems()
-    assert not report.run_report.success
+    assert not report.success
     assert "Whether they hold is unknown." in (tmp_path / "demo" / "index.html").read_text(encoding="utf-8")
 
 

@@ -13,7 +13,6 @@ EVERY_MASTER_ANSWERED = Invariant(
     title="Every master answered",
     violation="A master did not answer",
     table=BROKER_SNAPSHOTS,
-    violation_means=ViolationMeans.TROUBLE,
     severity=Severity.CRITICAL,
     applies_when="broker_id = 0",
     holds_when="answered",
@@ -32,8 +31,6 @@ EVERY_SLAVE_ANSWERED = Invariant(
     title="Every slave answered",
     violation="A slave did not answer",
     table=BROKER_SNAPSHOTS,
-    violation_means=ViolationMeans.TROUBLE,
-    severity=Severity.WARNING,
     applies_when="broker_id <> 0",
     holds_when="answered",
     example=EVERY_MASTER_ANSWERED.example,
@@ -50,7 +47,6 @@ SLAVE_NOT_AHEAD = Invariant(
     title="No slave is ahead of its master",
     violation="A slave has more in its commit log than its master",
     table=BROKER_SNAPSHOTS,
-    violation_means=ViolationMeans.TROUBLE,
     severity=Severity.CRITICAL,
     applies_when="broker_id <> 0 AND slave_behind_bytes IS NOT NULL",
     holds_when=f"slave_behind_bytes >= 0 - {AHEAD_TOLERANCE_BYTES}",
@@ -71,7 +67,6 @@ COMMIT_LOG_IN_ORDER = Invariant(
     title="A commit log begins before it ends",
     violation="A commit log begins beyond its end",
     table=BROKER_SNAPSHOTS,
-    violation_means=ViolationMeans.TROUBLE,
     severity=Severity.CRITICAL,
     applies_when="commit_log_min_offset IS NOT NULL AND commit_log_max_offset IS NOT NULL",
     holds_when="commit_log_min_offset <= commit_log_max_offset",
@@ -87,8 +82,6 @@ CLOCK_NOT_AHEAD = Invariant(
     title="A broker was not started in the future",
     violation="A broker was started in the future",
     table=BROKER_SNAPSHOTS,
-    violation_means=ViolationMeans.TROUBLE,
-    severity=Severity.WARNING,
     applies_when="boot_at IS NOT NULL AND read_at IS NOT NULL",
     holds_when=f"unix_seconds(boot_at) <= {SKEW_TOLERANCE_S} + unix_seconds(read_at)",
     example=f"{_REPLICA} || ': started at ' || boot_at || ', read at ' || read_at",
@@ -104,7 +97,6 @@ FIGURES_IN_RANGE = Invariant(
     violation="A broker reports figures that cannot be",
     table=BROKER_SNAPSHOTS,
     violation_means=ViolationMeans.CORRUPT,
-    severity=Severity.WARNING,
     holds_when=(
         "broker_id >= 0 AND COALESCE(commit_log_disk_ratio, 0) BETWEEN 0 AND 1"
         " AND COALESCE(commit_log_min_offset, 0) >= 0 AND COALESCE(commit_log_max_offset, 0) >= 0"
@@ -130,7 +122,6 @@ RATES_NOT_NEGATIVE = Invariant(
     violation="A replica reports a negative rate",
     table=BROKER_STATS,
     violation_means=ViolationMeans.CORRUPT,
-    severity=Severity.WARNING,
     stops_publication=False,
     holds_when="tps >= 0 AND minute_sum >= 0 AND average >= 0 AND hour_sum >= 0 AND day_sum >= 0",
     example=(

@@ -12,8 +12,6 @@ LOCK_OUTLIVES_RENEWALS = Invariant(
     title=f"A rebalance lock lives for at least {LOCK_INTERVALS_PER_LIFE} lock intervals",
     violation="A rebalance lock expires before its third renewal",
     table=GROUP_SNAPSHOTS,
-    violation_means=ViolationMeans.TROUBLE,
-    severity=Severity.WARNING,
     applies_when="declared_orderly AND lock_interval_ms IS NOT NULL AND lock_max_live_time_ms IS NOT NULL",
     holds_when=f"lock_max_live_time_ms >= {LOCK_INTERVALS_PER_LIFE} * lock_interval_ms",
     example=(
@@ -39,7 +37,6 @@ COUNTS_NOT_NEGATIVE = Invariant(
     violation="A group has a negative count",
     table=GROUP_SNAPSHOTS,
     violation_means=ViolationMeans.CORRUPT,
-    severity=Severity.WARNING,
     holds_when=(
         "COALESCE(online_client_count, 0) >= 0 AND COALESCE(retry_message_count, 0) >= 0"
         " AND COALESCE(dead_letter_message_count, 0) >= 0 AND COALESCE(retry_max_offset, 0) >= 0"
@@ -66,7 +63,6 @@ CLOCK_NOT_AHEAD = Invariant(
     title="The clock of a client is not ahead of ours",
     violation="The clock of a client is ahead of ours",
     table=CLIENT_SNAPSHOTS,
-    violation_means=ViolationMeans.TROUBLE,
     severity=Severity.INFO,
     applies_when="consumer_start_at IS NOT NULL AND running_info_read_at IS NOT NULL",
     holds_when=f"unix_seconds(consumer_start_at) <= {SKEW_TOLERANCE_S} + unix_seconds(running_info_read_at)",
@@ -84,7 +80,6 @@ COUNTS_IN_RANGE = Invariant(
     violation="A client reports counts that cannot be",
     table=CLIENT_SNAPSHOTS,
     violation_means=ViolationMeans.CORRUPT,
-    severity=Severity.WARNING,
     stops_publication=False,
     holds_when=(
         "broker_id >= 0 AND COALESCE(thread_count, 0) >= 0 AND COALESCE(cached_message_count, 0) >= 0"
@@ -110,7 +105,6 @@ QUEUE_COUNTS_NOT_NEGATIVE = Invariant(
     violation="A client counts fewer than 0 messages",
     table=CLIENT_QUEUE_SNAPSHOTS,
     violation_means=ViolationMeans.CORRUPT,
-    severity=Severity.WARNING,
     stops_publication=False,
     holds_when=(
         "queue_id >= -1 AND COALESCE(cached_message_count, 0) >= 0 AND COALESCE(cached_message_mib, 0) >= 0"
@@ -135,7 +129,6 @@ CACHE_IN_ORDER = Invariant(
     violation="The oldest message in a client's cache is newer than its newest",
     table=CLIENT_QUEUE_SNAPSHOTS,
     violation_means=ViolationMeans.CORRUPT,
-    severity=Severity.WARNING,
     stops_publication=False,
     applies_when="cached_message_count > 0 AND cached_min_offset IS NOT NULL AND cached_max_offset IS NOT NULL",
     holds_when="cached_min_offset <= cached_max_offset",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from offsetguard.model.verdicts import Severity
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES
 from offsetguard_expectations.invariant import CORRECT_THE_CLOCKS, Invariant, ViolationMeans, shown
 
@@ -20,7 +19,6 @@ OFFSETS_NOT_NEGATIVE = Invariant(
     violation="An offset move names a negative offset",
     table=OFFSET_MOVES,
     violation_means=ViolationMeans.CORRUPT,
-    severity=Severity.WARNING,
     stops_publication=False,
     holds_when="position >= 0 AND COALESCE(queue_id, 0) >= 0 AND requested_offset >= 0 AND corrected_offset >= 0",
     example=f"{_MOVE} || ': requested ' || requested_offset || ', corrected to ' || corrected_offset",
@@ -36,7 +34,6 @@ MOVE_NOT_IN_THE_FUTURE = Invariant(
     violation="An offset move is from the future",
     table=OFFSET_MOVES,
     violation_means=ViolationMeans.CORRUPT,
-    severity=Severity.WARNING,
     stops_publication=False,
     holds_when=f"unix_seconds(moved_at) <= {MOVE_LATENESS_TOLERANCE_S} + unix_seconds(interval_start)",
     example=f"{_MOVE} || ': moved at ' || {shown('moved_at')} || ', interval ' || interval_start",
@@ -54,7 +51,6 @@ LINE_NOT_IN_THE_FUTURE = Invariant(
     violation="Log lines are from the future",
     table=LOG_EVENTS,
     violation_means=ViolationMeans.CORRUPT,
-    severity=Severity.WARNING,
     stops_publication=False,
     applies_when="at IS NOT NULL",
     holds_when=f"unix_seconds(at) <= {LINE_LATENESS_TOLERANCE_S} + unix_seconds(interval_start)",
@@ -73,7 +69,6 @@ PLACE_IS_KNOWN = Invariant(
     violation="A log line has no place in its file",
     table=LOG_EVENTS,
     violation_means=ViolationMeans.CORRUPT,
-    severity=Severity.WARNING,
     stops_publication=False,
     holds_when="position >= 0 AND kind <> '' AND COALESCE(queue_id, 0) >= 0",
     example="kind || ' in ' || file || ' of ' || source || ' at byte ' || position",

@@ -20,7 +20,7 @@ def _order(
     low: str,
     high: str,
     *,
-    severity: Severity,
+    severity: Severity = Severity.WARNING,
     title: str,
     violation: str,
     meaning: str,
@@ -31,7 +31,6 @@ def _order(
         title=title,
         violation=violation,
         table=QUEUE_SNAPSHOTS,
-        violation_means=ViolationMeans.TROUBLE,
         severity=severity,
         applies_when=f"{low} IS NOT NULL AND {high} IS NOT NULL",
         holds_when=f"{low} <= {high}",
@@ -63,7 +62,6 @@ CONSUMER_NOT_ABOVE_PULL = _order(
     OffsetOrderViolation.CONSUMER_ABOVE_PULL,
     "consumer_offset",
     "pull_offset",
-    severity=Severity.WARNING,
     title="Nothing is committed before it was pulled (consumer <= pull)",
     violation="An offset was committed that nobody pulled",
     meaning=(
@@ -100,7 +98,6 @@ PULL_NOT_ABOVE_MAX = _order(
     OffsetOrderViolation.PULL_ABOVE_MAX,
     "pull_offset",
     "max_offset",
-    severity=Severity.WARNING,
     title="Nothing is pulled beyond the end of the queue (pull <= max)",
     violation="Clients pull beyond the end of the queue",
     meaning=(
@@ -135,7 +132,6 @@ OFFSETS_NOT_NEGATIVE = Invariant(
     violation="An offset is negative",
     table=QUEUE_SNAPSHOTS,
     violation_means=ViolationMeans.CORRUPT,
-    severity=Severity.WARNING,
     holds_when=(
         "queue_id >= 0 AND COALESCE(min_offset, 0) >= 0 AND COALESCE(max_offset, 0) >= 0"
         " AND COALESCE(consumer_offset, 0) >= 0 AND COALESCE(pull_offset, 0) >= 0"
@@ -180,7 +176,6 @@ TIMES_NOT_IN_THE_FUTURE = Invariant(
     violation="Messages carry a time in the future",
     table=QUEUE_SNAPSHOTS,
     violation_means=ViolationMeans.CORRUPT,
-    severity=Severity.WARNING,
     applies_when="last_timestamp IS NOT NULL OR oldest_unconsumed_at IS NOT NULL",
     holds_when=" AND ".join(
         f"unix_seconds(COALESCE({column}, interval_start)) <= {CLOCK_TOLERANCE_S}"
@@ -205,7 +200,6 @@ MAX_ONLY_GROWS = Invariant(
     title="The end of a queue never moves back, unless the queue was recreated",
     violation="The end of a queue moved back",
     table=QUEUE_STATE,
-    violation_means=ViolationMeans.TROUBLE,
     severity=Severity.CRITICAL,
     applies_when="seen_at IS NOT NULL",
     holds_when="recreated_at IS NULL OR recreated_at < seen_at OR seen_min_offset = 0",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.verdicts import Severity
 from offsetguard.tables import MANIFEST
-from offsetguard_expectations.invariant import Invariant, ViolationMeans, shown
+from offsetguard_expectations.invariant import Invariant, shown
 
 _INTERVAL_S = int(INTERVAL_LENGTH.total_seconds())
 LATENESS_TOLERANCE_S = 600  # schedulers start rounds late: beyond ten minutes a snapshot says little of its interval
@@ -15,8 +15,6 @@ NO_INTERVAL_MISSING = Invariant(
     title="No interval is missing before this one",
     violation="Intervals are missing before this one",
     table=MANIFEST,
-    violation_means=ViolationMeans.TROUBLE,
-    severity=Severity.WARNING,
     applies_when="previous_interval_start IS NOT NULL",
     holds_when=f"unix_seconds(interval_start) - unix_seconds(previous_interval_start) <= {_INTERVAL_S}",
     example=(
@@ -36,8 +34,6 @@ ROUND_IN_TIME = Invariant(
     title="A snapshot is of its own interval",
     violation="The snapshot was taken at another time than its interval says",
     table=MANIFEST,
-    violation_means=ViolationMeans.TROUBLE,
-    severity=Severity.WARNING,
     holds_when=(
         f"unix_seconds(started_at) - unix_seconds(interval_start) BETWEEN 0 - {_INTERVAL_S} AND {LATENESS_TOLERANCE_S}"
     ),
@@ -54,8 +50,6 @@ ROUND_SHORT_ENOUGH = Invariant(
     title="A round ends within one interval",
     violation="The round took longer than an interval",
     table=MANIFEST,
-    violation_means=ViolationMeans.TROUBLE,
-    severity=Severity.WARNING,
     holds_when=f"unix_seconds(finished_at) - unix_seconds(started_at) BETWEEN 0 AND {_INTERVAL_S}",
     example="'began at ' || started_at || ', ended at ' || finished_at",
     meaning=(
@@ -73,8 +67,6 @@ EVERYTHING_SEEN = Invariant(
     title="Everything that was asked for was seen",
     violation="Something that was asked for was not seen",
     table=MANIFEST,
-    violation_means=ViolationMeans.TROUBLE,
-    severity=Severity.WARNING,
     holds_when="gap_count = 0 AND NOT cluster_unseen",
     example=(
         "gap_count || ' of ' || asked_count || ' requests gave nothing'"
@@ -95,7 +87,6 @@ EVERY_MASTER_GAVE_OFFSETS = Invariant(
     title="Every listed master gave its offsets",
     violation="A master gave no offsets",
     table=MANIFEST,
-    violation_means=ViolationMeans.TROUBLE,
     severity=Severity.CRITICAL,
     applies_when="master_count > 0",
     holds_when="unseen_masters IS NULL",
@@ -111,7 +102,6 @@ NO_MASTER_VANISHED = Invariant(
     title="No master has vanished from the route",
     violation="A master has vanished from the route",
     table=MANIFEST,
-    violation_means=ViolationMeans.TROUBLE,
     severity=Severity.CRITICAL,
     holds_when="missing_masters IS NULL",
     example="missing_masters || ' was listed by an earlier round and is not any more'",
@@ -126,7 +116,6 @@ NOTHING_LANDED_TWICE = Invariant(
     title="Nothing landed twice",
     violation="Rows landed twice",
     table=MANIFEST,
-    violation_means=ViolationMeans.TROUBLE,
     severity=Severity.INFO,
     applies_when="landed_count > 0",
     holds_when="duplicate_count = 0",

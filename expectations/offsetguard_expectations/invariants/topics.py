@@ -19,7 +19,6 @@ SETTINGS_IN_RANGE = Invariant(
     violation="A topic has settings that cannot be",
     table=TOPIC_SETTINGS,
     violation_means=ViolationMeans.CORRUPT,
-    severity=Severity.WARNING,
     holds_when="read_queue_nums >= 0 AND write_queue_nums >= 0 AND perm BETWEEN 0 AND 15",
     example=(
         "topic || ' on ' || broker_name || ': ' || read_queue_nums || ' read queues, ' || write_queue_nums"
@@ -40,8 +39,6 @@ EVERY_QUEUE_ANSWERED = Invariant(
     title="Every queue of every topic was seen",
     violation="Queues could not be seen",
     table=TOPIC_QUEUE_SNAPSHOTS,
-    violation_means=ViolationMeans.TROUBLE,
-    severity=Severity.WARNING,
     holds_when="read_at IS NOT NULL",
     example=f"{_QUEUE} || ': the broker did not give its offsets'",
     meaning=(
@@ -59,7 +56,6 @@ MIN_NOT_ABOVE_MAX = Invariant(
     title="The oldest message of a topic's queue is not beyond its end (min <= max)",
     violation="The oldest message of a queue lies beyond its end",
     table=TOPIC_QUEUE_SNAPSHOTS,
-    violation_means=ViolationMeans.TROUBLE,
     severity=Severity.CRITICAL,
     applies_when="min_offset IS NOT NULL AND max_offset IS NOT NULL",
     holds_when="min_offset <= max_offset",
@@ -77,8 +73,6 @@ CLOCKS_AGREE = Invariant(
     title="The clock of a broker is not ahead of ours",
     violation="The clock of a broker is ahead of ours",
     table=TOPIC_QUEUE_SNAPSHOTS,
-    violation_means=ViolationMeans.TROUBLE,
-    severity=Severity.WARNING,
     applies_when="last_update_at IS NOT NULL AND read_at IS NOT NULL",
     holds_when=f"unix_seconds(last_update_at) <= {SKEW_TOLERANCE_S} + unix_seconds(read_at)",
     example=(
@@ -98,7 +92,6 @@ OFFSETS_NOT_NEGATIVE = Invariant(
     violation="The broker reports negative offsets",
     table=TOPIC_QUEUE_SNAPSHOTS,
     violation_means=ViolationMeans.CORRUPT,
-    severity=Severity.WARNING,
     holds_when="queue_id >= 0 AND COALESCE(min_offset, 0) >= 0 AND COALESCE(max_offset, 0) >= 0",
     example=f"{_QUEUE} || ': min ' || {shown('min_offset')} || ', max ' || {shown('max_offset')}",
     meaning=(
@@ -112,7 +105,6 @@ ANSWER_IS_WHOLE = Invariant(
     violation="The broker left out the offsets of a queue",
     table=TOPIC_QUEUE_SNAPSHOTS,
     violation_means=ViolationMeans.CORRUPT,
-    severity=Severity.WARNING,
     applies_when="read_at IS NOT NULL",
     holds_when="min_offset IS NOT NULL AND max_offset IS NOT NULL",
     example=f"{_QUEUE} || ': min ' || {shown('min_offset')} || ', max ' || {shown('max_offset')}",
@@ -128,7 +120,6 @@ TIME_NOT_IN_THE_FUTURE = Invariant(
     violation="A message was stored in the future",
     table=TOPIC_QUEUE_SNAPSHOTS,
     violation_means=ViolationMeans.CORRUPT,
-    severity=Severity.WARNING,
     applies_when="last_update_at IS NOT NULL",
     holds_when=(
         f"unix_seconds(last_update_at) <= {CLOCK_TOLERANCE_S} + unix_seconds(COALESCE(read_at, interval_start))"

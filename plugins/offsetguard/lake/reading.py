@@ -32,6 +32,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.published_intervals import RETENTION_PASSED, PublishedInterval
 from offsetguard.tables import GROUP_FACTS, QUARANTINE, ColumnType, Table
+from offsetguard.tables.gate import Quarantined
 from offsetguard.tables.table import arrow_schema
 
 UNDECODABLE = "UNDECODABLE"  # instead of an invariant's id: what could not even be read
@@ -209,20 +210,12 @@ def _snapshot_is_gone(table: Table, snapshot_id: int, whose: str) -> PublishErro
     )
 
 
-@dataclass(frozen=True, slots=True)
-class QuarantinedRow:
-    """One row and one invariant that it breaks."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuarantinedRow(Quarantined):
+    """Such a row of an interval."""
 
     cluster: str
     interval: Interval
-    table_name: str
-    invariant_id: str
-    row_key: str
-    row_json: str
-    reason: str
-    reason_number: int
-    rule_version: str
-    run_id: str
 
 
 @dataclass(frozen=True, slots=True)

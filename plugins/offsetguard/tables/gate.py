@@ -30,7 +30,10 @@ INVARIANT_RESULTS = Table(
 )
 
 
-class _Quarantine:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quarantined:
+    """One row and one invariant that it breaks."""
+
     table_name: Annotated[str, "table that the row was meant for"]
     invariant_id: Annotated[str, "the corrupt invariant that it breaks; UNDECODABLE: it could not be read"]
     row_key: Annotated[str, "the row's key as text"]
@@ -47,7 +50,7 @@ QUARANTINE = Table(
     "quarantine",
     "rows left out of the facts because they cannot be right, with the reason",
     ("cluster", "table_name", "invariant_id", "row_key", "interval_start"),
-    row_of(_Quarantine),
+    row_of(Quarantined),
     retention=FACT_RETENTION,
 )
 

@@ -64,7 +64,6 @@ class HousekeepingReport:
     deleted_intervals: int = 0  # of which every retention has passed
     deleted_cycles: int = 0
     deleted_judgements: int = 0
-    deleted_forecasts: int = 0
     deleted_incidents: int = 0  # resolved ones, with their histories and acknowledgements
     deleted_messages: int = 0  # sent ones, with what the notification log says of them
     deleted_silences: int = 0
@@ -155,7 +154,7 @@ class Housekeeper:
             intervals = published_intervals.delete_older(session, min(snapshots_from, records_from))
             deleted_cycles = cycles.delete_older(session, records_from)
             judgements = judged_intervals.delete_older(session, records_from)
-            deleted_forecasts = judge_memory.delete_forecasts(session, snapshots_from, records_from)
+            judge_memory.delete_forecasts(session, snapshots_from, records_from)
             judge_memory.delete_rhythms(session, now)
         aged = ageing.delete_older(self.engine, records_from)
         return HousekeepingReport(
@@ -165,7 +164,6 @@ class Housekeeper:
             deleted_intervals=intervals,
             deleted_cycles=deleted_cycles,
             deleted_judgements=judgements,
-            deleted_forecasts=deleted_forecasts,
             deleted_incidents=aged.incidents,
             deleted_messages=aged.messages,
             deleted_silences=aged.silences,
