@@ -117,15 +117,7 @@ class Answered:
 class Asked:
     """The peer sent a request of its own (code 40 and the like); `reply` is what to send back, or b""."""
 
-    command: RemotingCommand
     reply: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Late:
-    """An answer that nobody waits for any more."""
-
-    answer: RemotingCommand
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +134,7 @@ class Broken:
     reason: str
 
 
-Event = Answered | Asked | Late | Closed | Broken
+Event = Answered | Asked | Closed | Broken
 
 
 class Connection:
@@ -163,7 +155,7 @@ class Connection:
         return opaque, data
 
     def forget(self, opaque: int) -> None:
-        """Stop waiting for an answer; it will be Late if it comes."""
+        """Stop waiting for an answer; it is dropped if it comes late."""
         self._waiting.discard(opaque)
 
     def receive(self, data: bytes) -> list[Event]:
@@ -177,19 +169,19 @@ class Connection:
         events: list[Event] = []
         try:
             while (frame := self._frames.next_frame()) is not None:
-                events.append(self._event(decode_header(frame.serialize_type, frame.header, frame.body)))
+                events += self._events(decode_header(frame.serialize_type, frame.header, frame.body))
         except MalformedBytes as error:
             self._ended = True
             events.append(Broken(str(error)))
         return events
 
-    def _event(self, command: RemotingCommand) -> Event:
+    def _events(self, command: RemotingCommand) -> list[Event]:
         if not command.is_response:
-            return Asked(command, b"" if command.is_oneway else _encode(_not_supported(command)))
-        if command.opaque in self._waiting:
-            self._waiting.discard(command.opaque)
-            return Answered(command.opaque, command)
-        return Late(command)
+            return [Asked(b"" if command.is_oneway else _encode(_not_supported(command)))]
+        if command.opaque not in self._waiting:
+            return []  # nobody waits for it any more
+        self._waiting.discard(command.opaque)
+        return [Answered(command.opaque, command)]
 
 
 def _encode(command: RemotingCommand) -> bytes:

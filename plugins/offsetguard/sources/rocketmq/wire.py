@@ -204,7 +204,7 @@ class Wire(asyncio.Protocol):
                 if exchange := self._waiting.pop(opaque, None):
                     self._owner.settle(exchange, answer)
                 self._close_if_done()
-            case Asked(_, reply):
+            case Asked(reply):
                 if self._transport.get_write_buffer_size() < _MAX_UNREAD_REPLY_BYTES:
                     self._transport.write(reply)
             case Closed(missing_bytes):
