@@ -11,10 +11,11 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from offsetguard.model.errors import RocketMQError
 from offsetguard.model.verdicts import Severity
 from offsetguard_peers.rocketmq.admin import Admin, mqadmin
 from offsetguard_peers.rocketmq.clients import ConsumerSpec, RunningConsumers, produce, producer_of, running_consumers
@@ -148,6 +149,19 @@ class Subject:
     def consumed(self) -> int:
         """Count what all clients say that they consumed; twice what came twice."""
         return sum(pod.consumed() for pod in self.pods)
+
+    def wait_until_committed(self, count: int) -> None:
+        """Return once the group has committed so many messages: clients count twice what comes twice at a restart."""
+        admin = Admin(self.cluster)
+
+        def is_committed() -> bool:
+            with suppress(RocketMQError):  # a broker restarts
+                places = admin.queues(self.topic)
+                found = [admin.committed(self.group, self.topic, queue_id, broker=on) or 0 for on, queue_id in places]
+                return sum(found) >= count
+            return False
+
+        wait_until(is_committed, f"{self.group} to commit {count} messages")
 
     def wait_until_drained(self) -> None:
         """Return once as many were consumed as had been sent by now."""

@@ -39,7 +39,7 @@ class JudgedRound:
 
     at: datetime
     judgement: Judgement
-    saw_all: bool = True  # every broker gave its offsets
+    settled: bool = True  # every broker gave its offsets, and none was started so lately that its clients move about
 
     def loud(self) -> list[Finding]:
         """Return what people would be told: everything above INFO."""
@@ -55,6 +55,9 @@ def judged_rounds_of_bundle(folder: Path) -> list[JudgedRound]:
         JudgedRound(now, judge(without_own_gaps(facts), config))
         for (_, now), facts in zip(moments, facts_of_moments(rounds, moments, config), strict=True)
     ]
+
+
+CLIENTS_COME_BACK = timedelta(seconds=60)  # to a master that was started: 30 s to a heartbeat, 20 s to a rebalance
 
 
 class LiveRounds:
@@ -79,8 +82,11 @@ class LiveRounds:
         oldest = snapshot.manifest.started_at - WINDOW
         self._rounds = [one for one in self._rounds if one.manifest.started_at >= oldest]
         self._rounds.append(snapshot)
-        judgement = judge(facts_of_rounds(self._rounds, self._config), self._config)
-        return JudgedRound(snapshot.manifest.finished_at, judgement, not snapshot.manifest.unseen_broker_names)
+        facts = facts_of_rounds(self._rounds, self._config)
+        boots = [one.boot_at for one in facts.brokers if one.broker_id == 0 and one.boot_at is not None]
+        started = any(facts.now - boot_at <= CLIENTS_COME_BACK for boot_at in boots)
+        settled = not started and not snapshot.manifest.unseen_broker_names
+        return JudgedRound(snapshot.manifest.finished_at, judge(facts, self._config), settled)
 
     async def _collect(self) -> Snapshot:
         now = datetime.now(UTC)

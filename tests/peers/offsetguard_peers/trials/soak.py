@@ -172,7 +172,7 @@ class Soak:
         begun, self.result.round_count = time.time(), self.result.round_count + 1
         waiting = [one for one in self.result.stood_still if one.named is None and one.since and one.since < begun]
         judged = live.judge_now()
-        for one in waiting if counts and judged.saw_all else ():  # a standstill behind a master that restarts is unseen
+        for one in waiting if counts and judged.settled else ():  # a standstill behind a master that restarts is unseen
             one.rounds += 1
         for finding in judged.loud():
             if (row := self._stands_still(finding, begun)) is not None:
@@ -247,7 +247,7 @@ class Soak:
             self._batch.start_pod()
             with self._no_restart:
                 sent = self._batch.produced()
-            self._batch.wait_until_consumed(sent)
+            self._batch.wait_until_committed(sent)
             self._batch.pods[-1].stop()
             runs += 1
             if runs == 2:
