@@ -115,7 +115,7 @@ def _merged(found: Iterable[Suspect]) -> dict[str, Suspect]:
 
 
 def choose_clients(
-    clients: Mapping[str, Sequence[str]], limit: int, round_number: int
+    clients: Mapping[str, Iterable[str]], limit: int, round_number: int
 ) -> tuple[list[tuple[str, str]], int]:
     """Choose clients to be asked what they do: one of each group in turn, at most `limit` in all.
 

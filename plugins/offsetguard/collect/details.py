@@ -96,13 +96,15 @@ def plan_clients(
 ) -> dict[str, list[GroupClient]]:
     """Choose clients of the suspects, and of the share in its turn; by the name of the first master that each is on."""
     for_suspects = limit - limit // SHARE_OF_PLACES
-    chosen, left = choose_clients(_clients(masters, suspects), for_suspects, round_number)
-    of_share, left_of_share = choose_clients(_clients(masters, share), limit - len(chosen), round_number)
+    known, of_others = _clients(masters, suspects), _clients(masters, share)
+    chosen, left = choose_clients(known, for_suspects, round_number)
+    of_share, left_of_share = choose_clients(of_others, limit - len(chosen), round_number)
     reason = f"collection.running_info_clients allows {limit} in a round; the others take turns"
     ledger.leave_out("running info of clients", left + left_of_share, reason)
     plan: defaultdict[str, list[GroupClient]] = defaultdict(list)
-    for client in (*chosen, *of_share):
-        plan[_first_master_of(client, masters)].append(client)
+    master_names = known | of_others
+    for group, client_id in (*chosen, *of_share):
+        plan[master_names[group][client_id]].append((group, client_id))
     return dict(plan)
 
 
@@ -144,29 +146,16 @@ async def read_rates(
     await read_broker_stats(link, reading, [*items_of_replica(reading), *items[:limit]])
 
 
-def _clients(masters: Sequence[BrokerReading], groups: Iterable[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+def _clients(masters: Sequence[BrokerReading], groups: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return the clients of each group that can answer, with the name of the first master that each is on."""
+    found: dict[str, dict[str, str]] = {}
     for group in groups:
-        ids = {
-            client.client_id
-            for master in masters
-            if (connections := master.connections.get(group)) is not None
-            for client in connections.connections
-            if can_answer(master, group, client.client_id)
-        }
-        if ids:
-            found[group] = sorted(ids)
+        for master in masters:
+            connections = master.connections.get(group)
+            for client in connections.connections if connections else ():
+                if can_answer(master, group, client.client_id):
+                    found.setdefault(group, {}).setdefault(client.client_id, master.broker_name)
     return found
-
-
-def _first_master_of(client: GroupClient, masters: Sequence[BrokerReading]) -> str:
-    group, client_id = client
-    return next(
-        master.broker_name
-        for master in masters
-        if (connections := master.connections.get(group)) is not None
-        and any(one.client_id == client_id for one in connections.connections)
-    )
 
 
 def _topics_by_group(master: BrokerReading, groups: Sequence[str]) -> dict[str, Collection[str]]:

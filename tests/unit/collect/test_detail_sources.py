@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -31,7 +30,8 @@ from offsetguard.sources.rocketmq.consumers import (
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.sources.rocketmq.requests import GetBrokerConfig
 from offsetguard.tables import BROKER_STATS, CLIENT_QUEUE_SNAPSHOTS, CLIENT_SNAPSHOTS
-from offsetguard_peers.scripted.peer import PATIENT_MS, QUICK_MS, Conversation, ScriptedPeer
+from offsetguard_peers.scripted.peer import PATIENT_MS, QUICK_MS, Conversation
+from offsetguard_peers.scripted.peer import ask as ask_peer
 
 BODIES = Path(__file__).parents[1] / "sources" / "rocketmq" / "bodies"
 RUNNING_INFO = (BODIES / "307_4.9.8.json").read_bytes()
@@ -62,16 +62,16 @@ def ask(
             else:
                 answer(conversation, request)
 
-    async def run() -> tuple[BrokerReading, ReplicaLink, RequestLedger]:
-        async with ScriptedPeer(play) as peer, RocketMQClient(timeout_ms) as client:
-            ledger = RequestLedger()
-            link = ReplicaLink(client, Replica("broker-a", 0, peer.address), ledger, "log in")
-            filled = reading or replica()
-            await read(link, filled)
-            assert await link.ask(GetBrokerConfig()) is not None, "the replica must not have been given up"
-            return filled, link, ledger
+    filled, ledger = reading or replica(), RequestLedger()
 
-    return asyncio.run(run())
+    async def client_does(client: RocketMQClient, address: str) -> ReplicaLink:
+        link = ReplicaLink(client, Replica("broker-a", 0, address), ledger, "log in")
+        await read(link, filled)
+        assert await link.ask(GetBrokerConfig()) is not None, "the replica must not have been given up"
+        return link
+
+    link, _ = ask_peer(play, client_does, timeout_ms=timeout_ms)
+    return filled, link, ledger
 
 
 def read_clients(*clients: str) -> Callable[[ReplicaLink, BrokerReading], Awaitable[None]]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.model.offsets import OffsetOrderViolation, QueueOffsets
+from offsetguard.model.offsets import OffsetOrderViolation, QueueOffsets, sum_of_known
 
 CASES = {
     # case: (min, max, consumer, pull), (lag, effective lag, inflight, available, lost)
@@ -64,3 +64,7 @@ def test_offsets_in_order_have_no_negative_figure(
     if not offsets.order_violations():
         figures = (offsets.lag, offsets.effective_lag, offsets.inflight, offsets.available, offsets.lost)
         assert all(figure >= 0 for figure in figures if figure is not None)
+
+
+def test_a_sum_is_unknown_only_when_nothing_is_known() -> None:
+    assert [sum_of_known(values) for values in ([], [None], [None, 0], [2, None, 3])] == [None, None, 0, 5]
