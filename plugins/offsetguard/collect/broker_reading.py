@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from operator import le, lt
 from typing import NamedTuple
 
@@ -22,7 +22,6 @@ from offsetguard.sources.rocketmq.offset_table import INT64_RANGE, AllConsumerOf
 from offsetguard.sources.rocketmq.offsets import (
     ConsumeOffsets,
     ConsumeTimeSpan,
-    TopicOffsets,
     TopicStats,
 )
 
@@ -90,34 +89,23 @@ class QueueEnds:
         in_order = all(map(lt, ends.queue_ids, ends.queue_ids[1:]))
         return ends if in_order else ends.with_queues({})
 
-    def with_queues(self, more: dict[int, TopicOffsets]) -> QueueEnds:
-        """Return the same with further queues, all in order of their ids, each once."""
-        rows = {
-            queue_id: (low, high, updated_ms)
-            for queue_id, low, high, updated_ms in zip(
-                self.queue_ids, self.min_offsets, self.max_offsets, self.last_update_ms, strict=True
-            )
-        }
-        rows |= {queue_id: (one.min_offset, one.max_offset, 0) for queue_id, one in more.items()}
+    def with_queues(self, more: Mapping[int, tuple[int, int]]) -> QueueEnds:
+        """Return the same with further queues, given as (min, max) by id; all in order of their ids, each once."""
+        rows = {queue_id: figures for queue_id, *figures in self.rows()}
+        rows |= {queue_id: [low, high, 0] for queue_id, (low, high) in more.items()}
         ids = sorted(rows)
         low, high, updated = (array("q", (rows[queue_id][place] for queue_id in ids)) for place in range(3))
         return QueueEnds(self.at, array("i", ids), low, high, updated)
 
-    def get(self, queue_id: int) -> TopicOffsets | None:
-        """Return one queue's ends; None = the broker does not have it."""
+    def rows(self) -> Iterator[tuple[int, int, int, int]]:
+        """Yield (queue id, min offset, max offset, store time of the newest message in ms), in ascending order."""
+        return zip(self.queue_ids, self.min_offsets, self.max_offsets, self.last_update_ms, strict=True)
+
+    def get(self, queue_id: int) -> tuple[int, int] | None:
+        """Return one queue's (min, max) offsets; None = the broker does not have it."""
         position = bisect_left(self.queue_ids, queue_id)
         is_there = position < len(self.queue_ids) and self.queue_ids[position] == queue_id
-        return self._at(position) if is_there else None
-
-    def items(self) -> Iterator[tuple[int, TopicOffsets]]:
-        """Yield (queue id, ends) in ascending order."""
-        for position, queue_id in enumerate(self.queue_ids):
-            yield queue_id, self._at(position)
-
-    def _at(self, position: int) -> TopicOffsets:
-        updated_ms = self.last_update_ms[position]
-        updated_at = datetime.fromtimestamp(updated_ms / 1000, UTC) if updated_ms > 0 else None
-        return TopicOffsets(self.min_offsets[position], self.max_offsets[position], updated_at)
+        return (self.min_offsets[position], self.max_offsets[position]) if is_there else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,6 @@ from offsetguard.collect.read_broker import NO_SUCH_TOPIC
 from offsetguard.collect.replica import ReplicaLink
 from offsetguard.model.offsets import growth
 from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo
-from offsetguard.sources.rocketmq.offsets import TopicOffsets
 from offsetguard.sources.rocketmq.requests import GetTopicStatsInfo, SearchOffsetByTimestamp
 
 HALF_TOPIC, CHECK_GROUP = "RMQ_SYS_TRANS_HALF_TOPIC", "CID_RMQ_SYS_TRANS"
@@ -58,7 +57,7 @@ class _Queue:
     queue_id: int
     first: int
     count: int
-    newest_ms: int | None  # store time of the newest; None: not known
+    newest_ms: int  # store time of the newest; 0 or less: not known
     late_before_ms: int | None  # None: not known
 
 
@@ -114,9 +113,9 @@ async def _read_halves(link: ReplicaLink, reading: BrokerReading) -> list[_Queue
         return None
     late_before_ms = _late_before_ms(reading.runtime)
     queues = []
-    for queue_id, one in ends.items():
-        first = max(committed.get(queue_id, 0), one.min_offset)
-        queues.append(_Queue(queue_id, first, one.max_offset - first, _newest_ms(one), late_before_ms))
+    for queue_id, low, high, newest_ms in ends.rows():
+        first = max(committed.get(queue_id, 0), low)
+        queues.append(_Queue(queue_id, first, high - first, newest_ms, late_before_ms))
     return [queue for queue in queues if queue.count > 0]
 
 
@@ -126,7 +125,7 @@ async def _read_given_up(link: ReplicaLink, reading: BrokerReading, halves: list
     if GIVEN_UP_TOPIC not in reading.topics:
         return 0
     ends = await _ends_of(link, GIVEN_UP_TOPIC)
-    return None if ends is None else min(sum(max(one.max_offset, 0) for one in ends.values()), _MOST)
+    return None if ends is None else min(sum(max(high, 0) for high in ends.max_offsets), _MOST)
 
 
 async def _read_delayed(
@@ -142,11 +141,12 @@ async def _read_delayed(
     ends = await _ends_of(link, SCHEDULE_TOPIC)
     if ends is None:
         return None
-    unsaid = {queue_id + 1: (one.min_offset, one.max_offset) for queue_id, one in ends.items()}
+    unsaid = {queue_id + 1: (low, high) for queue_id, low, high, _ in ends.rows()}
+    newest_ms = dict(zip(ends.queue_ids, ends.last_update_ms, strict=True))
     queues = []
     for level, (first, end) in sorted({**unsaid, **progress}.items()):
         late_before_ms = _late_before_ms(runtime, delays[level - 1]) if level <= len(delays) else None
-        queues.append(_Queue(level - 1, first, end - first, _newest_ms(ends.get(level - 1)), late_before_ms))
+        queues.append(_Queue(level - 1, first, end - first, newest_ms.get(level - 1, 0), late_before_ms))
     return [queue for queue in queues if queue.count > 0]
 
 
@@ -179,11 +179,12 @@ async def _late_count(link: ReplicaLink, topic: str, queues: list[_Queue] | None
 
     Where the newest message of a queue is late all are, and no request 29 goes out: 4.x could not tell it.
     """
-    if queues is None or any(None in (queue.newest_ms, queue.late_before_ms) for queue in queues):
+    if queues is None:
         return None
     total, searches = 0, {}
     for queue in queues:
-        assert queue.newest_ms is not None and queue.late_before_ms is not None  # noqa: PT018, S101 see above
+        if queue.newest_ms <= 0 or queue.late_before_ms is None:
+            return None
         if queue.newest_ms < queue.late_before_ms:
             total += queue.count
         else:
@@ -195,15 +196,10 @@ async def _late_count(link: ReplicaLink, topic: str, queues: list[_Queue] | None
     return min(total, _MOST) if answered == len(searches) else None
 
 
-async def _ends_of(link: ReplicaLink, topic: str) -> dict[int, TopicOffsets] | None:
-    """Return queue id -> ends of one of RocketMQ's own topics; None = not seen."""
+async def _ends_of(link: ReplicaLink, topic: str) -> QueueEnds | None:
+    """Return the ends of one of RocketMQ's own topics; None = not seen."""
     answer = await link.ask(GetTopicStatsInfo(topic), answers=NO_SUCH_TOPIC)
-    return None if answer is None else dict(QueueEnds.of(answer.body, answer.at).items())
-
-
-def _newest_ms(ends: TopicOffsets | None) -> int | None:
-    newest_at = ends.last_update_timestamp if ends else None
-    return None if newest_at is None else round(newest_at.timestamp() * 1_000)
+    return None if answer is None else QueueEnds.of(answer.body, answer.at)
 
 
 def _total(queues: list[_Queue] | None) -> int | None:

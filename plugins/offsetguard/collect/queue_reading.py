@@ -106,4 +106,4 @@ def _ends(
     if ends is not None and ends.queue_ids == queue_ids:  # nearly all pairs: their columns stand there already
         return ends.min_offsets, ends.max_offsets
     found = [ends.get(queue_id) if ends is not None else None for queue_id in queue_ids]
-    return [one.min_offset if one else None for one in found], [one.max_offset if one else None for one in found]
+    return [one[0] if one else None for one in found], [one[1] if one else None for one in found]

@@ -35,7 +35,6 @@ from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.sources.rocketmq.broker_settings import TopicConfig
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.sources.rocketmq.offset_table import AllConsumerOffsets
-from offsetguard.sources.rocketmq.offsets import TopicOffsets
 from offsetguard.sources.rocketmq.requests import (
     GetAllConsumerOffset,
     GetAllSubscriptionGroupConfig,
@@ -157,14 +156,14 @@ async def read_queue_ends(link: ReplicaLink, reading: BrokerReading, topics: Ite
         reading.queue_ends[topic] = ends
 
 
-async def _read_one_by_one(link: ReplicaLink, topic: str, queue_ids: Collection[int]) -> dict[int, TopicOffsets]:
+async def _read_one_by_one(link: ReplicaLink, topic: str, queue_ids: Collection[int]) -> dict[int, tuple[int, int]]:
     low: dict[int, int] = {}
     high: dict[int, int] = {}
     for kind, ends in ((GetMinOffset, low), (GetMaxOffset, high)):
         async for queue_id, answer in link.ask_each({queue_id: kind(topic, queue_id) for queue_id in queue_ids}):
             if answer.body is not None:
                 ends[queue_id] = answer.body
-    return {queue_id: TopicOffsets(low[queue_id], high[queue_id], None) for queue_id in sorted(low.keys() & high)}
+    return {queue_id: (low[queue_id], high[queue_id]) for queue_id in low.keys() & high}
 
 
 def topics_to_ask(reading: BrokerReading, own_names: Collection[str]) -> list[str]:
@@ -292,7 +291,7 @@ async def read_broken_again(
         consume = answer.body.get(queue) if answer and answer.body else None
         pull_offset = known_pull_offset(consume, consumer_offset)
         reading.second_readings[group, queue] = SecondReading(
-            QueueOffsets(before.min_offset, after.max_offset, consumer_offset, pull_offset),
+            QueueOffsets(before[0], after[1], consumer_offset, pull_offset),
             consumer_at=committed.at,
             pull_at=answer.at if answer and pull_offset is not None else None,
             max_at=high[queue.topic].at,

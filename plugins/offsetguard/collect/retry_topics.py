@@ -134,6 +134,6 @@ def _known_before(now: Backlog, before: Mapping[str, Any]) -> datetime | None:
 
 def _queues_with_messages(reading: BrokerReading, group: str) -> Iterator[int]:
     ends = reading.queue_ends.get(f"{DEAD_LETTER_PREFIX}{group}")
-    for queue_id, one in ends.items() if ends else ():
-        if one.max_offset > one.min_offset:
+    for queue_id, low, high, _ in ends.rows() if ends else ():
+        if high > low:
             yield queue_id
