@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
@@ -105,9 +106,18 @@ FORM = {
 }
 
 
+def rendered(dag_id: str, task_id: str, context: dict[str, Any], *fields: str) -> dict[str, Any]:
+    """Return fields of a DAG's task as Airflow fills them in."""
+    dag = DagBag(str(Path(__file__).parents[2] / "dags" / f"{dag_id}.py")).dags[dag_id]
+    task = dag.get_task(task_id)
+    environment = task.get_template_env(dag)
+    return {name: task.render_template(getattr(task, name), context, environment) for name in fields}
+
+
 def test_the_form_becomes_a_command_line_in_which_no_value_is_an_option() -> None:
-    operator = IngestBrokerLogsOperator(task_id="ingest_broker_logs", form=FORM)
-    assert operator.job_arguments() == [
+    form = rendered("ingest_broker_logs", "ingest_broker_logs", {"params": FORM}, "form")
+    assert form == {"form": FORM}, "it arrives with its types"
+    assert IngestBrokerLogsOperator(task_id="ingest_broker_logs", **form).job_arguments() == [
         "--cluster=main",
         "--broker-name=",
         "--broker-id=0",
@@ -116,12 +126,6 @@ def test_the_form_becomes_a_command_line_in_which_no_value_is_an_option() -> Non
         "--files=--broker-id=7",
         "--dry-run",
     ]
-
-
-def test_the_form_arrives_at_the_task_with_its_types() -> None:
-    dag = DagBag(str(Path(__file__).parents[2] / "dags")).dags["ingest_broker_logs"]
-    task = dag.get_task("ingest_broker_logs")
-    assert task.render_template(task.form, {"params": FORM}, task.get_template_env(dag)) == FORM
 
 
 SPAN = {
@@ -135,12 +139,9 @@ SPAN = {
 
 def test_a_recomputation_goes_on_with_what_its_run_was_asked_for() -> None:
     """`since` is the moment of the trigger, so that a second try does not begin again."""
-    dag = DagBag(str(Path(__file__).parents[2] / "dags")).dags["recompute_facts"]
-    task = dag.get_task("recompute_facts")
     context = {"params": SPAN, "dag_run": SimpleNamespace(run_after=INTERVAL.start)}
-    environment = task.get_template_env(dag)
-    form, since = (task.render_template(field, context, environment) for field in (task.form, task.since))
-    operator = RecomputeFactsOperator(task_id="recompute_facts", form=form, since=since)
+    fields = rendered("recompute_facts", "recompute_facts", context, "form", "since")
+    operator = RecomputeFactsOperator(task_id="recompute_facts", **fields)
     assert operator.job_arguments() == [
         "--cluster=main",
         "--from=2026-11-14T00:00:00+00:00",
@@ -156,11 +157,10 @@ def test_a_recomputation_goes_on_with_what_its_run_was_asked_for() -> None:
 def test_a_backfill_publishes_what_is_published_already_and_is_judged_as_history(
     run_type: str, is_backfill: str
 ) -> None:
-    dag = DagBag(str(Path(__file__).parents[2] / "dags")).dags["collect_and_judge"]
     context = {"dag_run": SimpleNamespace(run_type=DagRunType(run_type))}
     for task_id, field in (("publish_interval", "again"), ("judge_interval", "replay")):
-        task = dag.get_task(f"one_cluster.{task_id}")
-        assert task.render_template(getattr(task, field), context, task.get_template_env(dag)) == is_backfill
+        given = rendered("collect_and_judge", f"one_cluster.{task_id}", context, field)
+        assert given == {field: is_backfill}
     publish = PublishIntervalOperator(
         task_id="publish_interval", cluster="main", interval_start="2026-11-21T10:39:30Z", again=is_backfill
     )
