@@ -7,9 +7,9 @@ import socket
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
+from urllib.parse import urlsplit
 
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
@@ -17,6 +17,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from offsetguard.store import cycles
 from offsetguard.store.database import open_database
 from offsetguard.store.models import CycleRow
+from offsetguard_peers.http_server import HttpPeer, Quiet
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
 # As a task does it: the runner configures the backend, the operator sends, and the process ends.
@@ -62,21 +63,16 @@ def send(environment: dict[str, str], **settings: str) -> None:
 def test_with_opentelemetry_each_value_has_its_tags(environment: dict[str, str]) -> None:
     received: list[ExportMetricsServiceRequest] = []
 
-    class Receiver(BaseHTTPRequestHandler):
+    class Receiver(Quiet, BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             received.append(ExportMetricsServiceRequest.FromString(body))
             self.send_response(200)
             self.end_headers()
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class calls it so
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Receiver) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        port = str(server.server_address[1])
+    with HttpPeer(Receiver) as server:
+        port = str(urlsplit(server.url).port)
         send(environment, otel_on="True", otel_host="127.0.0.1", otel_port=port)
-        server.shutdown()
 
     values = {
         (metric.name, *sorted((tag.key, tag.value.string_value) for tag in point.attributes)): (
