@@ -135,13 +135,12 @@ class AllConsumerOffsets:
     """Answer of 43: every committed offset of one broker; a missing entry = never committed.
 
     Each table reads as (topic, group) -> queue id -> offset. They are kept apart: `broadcast_offsets` is what
-    broadcasting clients *pulled* (5.1+, no commit), `pull_offsets` exists only in 5.5.0. LMQ offsets (lite topics) are
-    not read.
+    broadcasting clients *pulled* (5.1+, no commit). Of the pull offsets, which 5.5.0 has beside them, only keys that
+    cannot be read are told. LMQ offsets (lite topics) are not read.
     """
 
     offsets: OffsetTable
     broadcast_offsets: OffsetTable
-    pull_offsets: OffsetTable
     unreadable_keys: tuple[str, ...] = ()  # keys that are not `topic@group`, kept so that nobody loses them silently
 
 
@@ -149,8 +148,8 @@ def all_consumer_offsets(body: bytes) -> AllConsumerOffsets:
     """43 GET_ALL_CONSUMER_OFFSET. Keys are split at the first `@`; `topic@group@broadcast` has a table of its own."""
     tables = offset_tables(body)
     committed, broadcast, unreadable = by_topic_and_group(tables["offsetTable"])
-    pulled, _, unreadable_pulled = by_topic_and_group(tables["pullOffsetTable"])
-    return AllConsumerOffsets(committed, broadcast, pulled, unreadable + unreadable_pulled)
+    _, _, unreadable_pulled = by_topic_and_group(tables["pullOffsetTable"])
+    return AllConsumerOffsets(committed, broadcast, unreadable + unreadable_pulled)
 
 
 def offset_tables(body: bytes) -> dict[str, KeyedOffsets]:

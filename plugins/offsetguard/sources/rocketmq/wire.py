@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Protocol, cast
 
 from offsetguard.model.errors import ConnectionLost, RequestTimedOut, RocketMQError, UndecodableResponse
@@ -20,19 +21,17 @@ from offsetguard.sources.rocketmq.tls import why_tls_failed
 Outcome = RemotingCommand | RocketMQError
 
 
+@dataclass(slots=True, eq=False)
 class Exchange:
     """One request on its way; `asked` shows it in errors."""
 
-    __slots__ = ("asked", "batch", "busy_count", "code", "ext_fields", "index", "sent_at")
-
-    def __init__(self, batch: Batch, index: int, code: int, ext_fields: Mapping[str, str], asked: object) -> None:
-        self.batch = batch
-        self.index = index
-        self.code = code
-        self.ext_fields = ext_fields
-        self.asked = asked
-        self.sent_at = 0.0  # loop time
-        self.busy_count = 0  # how often the peer said that it is busy
+    batch: Batch
+    index: int
+    code: int
+    ext_fields: Mapping[str, str]
+    asked: object
+    sent_at: float = 0.0  # loop time
+    busy_count: int = 0  # how often the peer said that it is busy
 
     def __str__(self) -> str:
         shown = str(self.asked)

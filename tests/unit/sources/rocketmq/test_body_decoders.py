@@ -107,12 +107,11 @@ def subscribed(found: Any) -> list[tuple[str, str]]:
         # committed offsets: what broadcasting clients pulled, and the pull offsets of 5.5.0, are not mixed with them
         ("43_4.9.8", lambda table: table.offsets["NarrowTopic", "G_NARROW"], {0: 100, 1: 100}),
         ("43_4.9.8", lambda table: table.offsets["%RETRY%G_WIDE", "G_WIDE"], {0: 0}),
-        ("43_4.9.8", lambda table: (table.broadcast_offsets, table.pull_offsets, table.unreadable_keys), ({}, {}, ())),
+        ("43_4.9.8", lambda table: (table.broadcast_offsets, table.unreadable_keys), ({}, ())),
         ("43_5.5.1", lambda table: table.broadcast_offsets, {("payments", "cache-refresh"): {0: 163, 1: 162}}),
         ("43_5.5.1", lambda table: table.offsets["payments", "ledger"], {0: 163, 1: 162}),
         ("43_5.5.1", lambda table: {group for _, group in table.offsets}, {"billing", "ledger", "vip-mail"}),
         ("43_5.5.0", lambda table: table.offsets, {("t1", "g1"): {0: 0, 1: 0}}),
-        ("43_5.5.0", lambda table: table.pull_offsets, {("t1", "g1"): {0: 0}}),
         ("43_5.5.1-lite", lambda table: table.offsets["%LMQ%$chat$session-10", "lite-readers"], {0: 3}),
         # consume stats: before 5.1 there is no pull offset, and 0 is no time
         (
