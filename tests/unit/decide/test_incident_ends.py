@@ -68,6 +68,14 @@ def test_a_broker_that_has_nothing_to_do_with_the_group_does_not_keep_its_incide
     assert len(changes.resolved) == 1
 
 
+def test_unknown_since_is_the_first_interval_and_ends_when_it_is_seen_again() -> None:
+    blind = after(opened(), facts(1, cluster_unseen=True)).unknown
+    blind = after(blind, facts(2, cluster_unseen=True)).unknown
+    assert blind[0].unknown_since == interval(1).start
+    (seen,) = after(blind, facts(3), finding()).seen_again
+    assert (seen.unknown_since, seen.state, seen.seen_count) == (None, "FALLING_BEHIND", 2)
+
+
 @pytest.mark.parametrize(
     ("gap", "stays_open"),
     [
