@@ -221,8 +221,8 @@ def test_pop_groups_are_left_out() -> None:
 
 
 def test_the_order_of_the_queues_does_not_matter() -> None:
-    before = [queue((0, 400, 500), NOW - MINUTE, queue_id=number) for number in range(4)]
+    before = [queue((0, 400 + number, 500), NOW - MINUTE, queue_id=number) for number in range(4)]
     now = [queue((0, 400 - 100 * number, 600), NOW, queue_id=number) for number in range(4)]
     for after in (now, now[::-1]):
         moves = {(row["queue_id"], row["requested_offset"], row["corrected_offset"]) for row in moves_of(before, after)}
-        assert moves == {(1, 400, 300), (2, 400, 200), (3, 400, 100)}
+        assert moves == {(1, 401, 300), (2, 402, 200), (3, 403, 100)}
