@@ -11,17 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import click
+from pydantic import ValidationError
 
 from offsetguard.catalogue.text import format_moment
 from offsetguard.cli.output import finding_document, findings_as_text, show_findings
-from offsetguard.cli.parameters import PATTERN, concerns, default_config, format_option, safe_name
+from offsetguard.cli.parameters import PATTERN, check_is_known, concerns, default_config, format_option, safe_name
 from offsetguard.collect.collector import snapshots_of_bundle
 from offsetguard.collect.manifest import Outcome
 from offsetguard.collect.snapshot import Snapshot
 from offsetguard.config import Config
 from offsetguard.config.file import load_config
 from offsetguard.judge.diagnosis import Diagnosed, diagnose_rounds
-from offsetguard.sources.bundle.reader import Bundle, open_bundle
+from offsetguard.sources.bundle.reader import Bundle, name_servers_of, open_bundle
 
 EXIT_FINDINGS, EXIT_NOT_SEEN = 1, 2
 
@@ -59,7 +60,7 @@ def diagnose(
     """
     opened = open_bundle(bundle)
     name = safe_name(cluster or opened.meta.cluster or bundle.resolve().name)
-    config = _config(name, config_file, cluster)
+    config = _config(opened, name, config_file, cluster)
     rounds = asyncio.run(snapshots_of_bundle(opened, name, config))
     result = diagnose_rounds(rounds, config, end=_end_of(opened))
     found = [one for one in result.diagnosed if concerns(one.finding.consumer_group, group_pattern)]
@@ -74,17 +75,19 @@ def diagnose(
     sys.exit(EXIT_NOT_SEEN if unseen else EXIT_FINDINGS if found else 0)
 
 
-def _config(name: str, config_file: Path | None, cluster: str | None) -> Config:
-    """Return the file's configuration if it knows the cluster, else the default limits."""
+def _config(bundle: Bundle, name: str, config_file: Path | None, cluster: str | None) -> Config:
+    """Return the file's configuration if it knows the cluster, else the default limits.
+
+    Nobody is asked at its name servers; commands for the reader name them.
+    """
     if config_file is None:
-        return default_config({name: ["127.0.0.1:9876"]})  # nobody asks there
+        try:
+            return default_config({name: name_servers_of(bundle)})
+        except ValidationError:  # nobody says, or what cannot be an address
+            return default_config({name: ["NAME-SERVER:9876"]})
     config = load_config(config_file)
-    if name not in config.clusters:
-        known = ", ".join(config.clusters)
-        what = "--cluster" if cluster is not None else "the bundle's cluster"
-        raise click.UsageError(
-            f"{what}: there is no cluster {name!r} in {config_file}; write --cluster, one of {known}"
-        )
+    if cluster is not None or name not in config.clusters:
+        check_is_known("--cluster", name, config.clusters)
     return config
 
 

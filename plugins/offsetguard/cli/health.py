@@ -11,8 +11,9 @@ from offsetguard.cli.output import show
 from offsetguard.cli.parameters import format_option
 from offsetguard.config.file import load_config
 from offsetguard.config.workspace import Workspace
-from offsetguard.decide.own_health import find_troubles, read_signs
-from offsetguard.store.database import open_database
+from offsetguard.decide.own_health import SignsOfLife, Trouble, find_troubles, read_signs
+from offsetguard.model.errors import StoreError
+from offsetguard.store.database import our_database
 
 
 @click.command(short_help="Say whether OffsetGuard itself does its work.")
@@ -36,8 +37,12 @@ def health(*, config_file: Path | None, as_json: bool) -> None:
     workspace = Workspace.from_environment()
     config = load_config(config_file or workspace.config_file)
     now = datetime.now(UTC)
-    signs = read_signs(open_database(workspace.database_url), config, now)
-    troubles = find_troubles(
+    unread: tuple[Trouble, ...] = ()
+    try:
+        signs = read_signs(our_database(), config, now)
+    except StoreError as error:
+        unread, signs = (Trouble(None, str(error)),), SignsOfLife(dict.fromkeys(config.clusters), {}, None, 0, 0)
+    troubles = unread + find_troubles(
         signs,
         now=now,
         silent_after_ms=config.delivery.silent_after_ms,

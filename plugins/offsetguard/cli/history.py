@@ -13,7 +13,7 @@ from offsetguard.cli.output import show
 from offsetguard.cli.parameters import DURATION, Read, format_option, refuse_unknown
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.reading import FactReader
-from offsetguard.store.database import open_database
+from offsetguard.store.database import our_database
 from offsetguard.tables import GROUP_FACTS
 
 _ALWAYS = ("interval_start", "topic")
@@ -62,7 +62,7 @@ def history(
     workspace = Workspace.from_environment()
     end = datetime.now(UTC) if until is None else until.replace(tzinfo=UTC)
     names = (*_ALWAYS, *(name for name in columns if name not in _ALWAYS))
-    reader = FactReader(workspace, open_database(workspace.database_url))
+    reader = FactReader(workspace, our_database())
     rows = reader.group_history(cluster, consumer_group, end - since, end, columns=names).select(list(names))
     found = [row for row in rows.to_pylist() if topic in (None, row["topic"])]
     of = f"{consumer_group} in {topic}" if topic else consumer_group

@@ -21,6 +21,14 @@ class _CommandFiles(click.Group):
         names = (one.name.replace("_", "-") for one in pkgutil.iter_modules(cli.__path__))
         return sorted(name for name in names if self.get_command(ctx, name))
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as error:  # which knows none: they are files
+            raise click.NoSuchCommand(error.command_name, possibilities=self.list_commands(ctx), ctx=ctx) from None
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         name = cmd_name.replace("-", "_")
         if name not in {one.name for one in pkgutil.iter_modules(cli.__path__)}:

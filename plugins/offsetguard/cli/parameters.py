@@ -19,7 +19,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from offsetguard.config import Cluster, Config, Team
 from offsetguard.config.fields import Address
-from offsetguard.config.file import load_config
+from offsetguard.config.file import did_you_mean, load_config
+from offsetguard.deliver.messages.wording import harmless
 from offsetguard.model.errors import ConfigError, RocketMQError
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.header import Credentials
@@ -149,14 +150,19 @@ def chosen_clusters(
     if config_file is None or namesrv is not None:
         raise click.UsageError("say which cluster: either --namesrv HOST:PORT, or --config FILE with --cluster NAME")
     config = load_config(config_file)
-    known = ", ".join(config.clusters)
     if not clusters and len(config.clusters) > 1:
-        raise click.UsageError(f"--cluster: say which one of {known}")
+        raise click.UsageError(f"--cluster: say which one of {', '.join(config.clusters)}")
     names = tuple(config.clusters) if not clusters or ALL in clusters else tuple(dict.fromkeys(clusters))
     for name in names:
-        if name not in config.clusters:
-            raise click.UsageError(f"--cluster: there is no cluster {name!r} in {config_file}; clusters: {known}")
+        check_is_known("--cluster", name, config.clusters)
     return names, config
+
+
+def check_is_known(option: str, name: str, known: Collection[str]) -> None:
+    """Raise UsageError where there is nothing of that name, with the one that is meant, or with all that there are."""
+    if name not in known:
+        hint = did_you_mean(name, known) or f"; there are: {', '.join(sorted(known))}"
+        raise click.UsageError(f"{option}: there is no {option.removeprefix('--')} {harmless(name, 100)!r}{hint}")
 
 
 def _config_for(namesrv: str) -> tuple[str, Config]:

@@ -17,7 +17,7 @@ from offsetguard.cli.output import show
 from offsetguard.cli.parameters import MOMENT, format_option
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.reading import FactReader, QuarantinedRow, Wanted, intervals_to_redrive, quarantined_rows
-from offsetguard.store.database import open_database
+from offsetguard.store.database import our_database
 
 _DEFAULT_SPAN = timedelta(days=1)
 _JOB = "offsetguard_spark.jobs"
@@ -101,7 +101,7 @@ def _wanted(choice: Mapping[str, Any]) -> Wanted:
 
 def _reader() -> FactReader:
     workspace = Workspace.from_environment()
-    return FactReader(workspace, open_database(workspace.database_url))
+    return FactReader(workspace, our_database())
 
 
 def _identity(row: QuarantinedRow) -> tuple[str, str, str, str]:

@@ -20,7 +20,7 @@ from sqlalchemy import Engine
 
 from offsetguard.catalogue.text import format_moment
 from offsetguard.cli.output import finding_document, show
-from offsetguard.cli.parameters import Read, format_option, refuse_unknown
+from offsetguard.cli.parameters import Read, check_is_known, format_option, refuse_unknown
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config.file import load_config
 from offsetguard.config.workspace import Workspace
@@ -34,7 +34,7 @@ from offsetguard.model.incident import Incident
 from offsetguard.model.intervals import Interval
 from offsetguard.model.views import DigestView, MessageView
 from offsetguard.store import published_intervals
-from offsetguard.store.database import connect, open_database
+from offsetguard.store.database import open_database, our_database
 
 EXIT_FINDINGS, EXIT_NOTHING_PUBLISHED = 1, 2
 _FORMATS = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%S"]
@@ -89,9 +89,9 @@ def replay(
     """  # noqa: E501 a command to be pasted stays whole
     workspace = Workspace.from_environment()
     config = load_config(config_file or workspace.config_file)
-    if cluster is not None and cluster not in config.clusters:
-        raise click.UsageError(f"--cluster: there is no cluster {cluster!r}; clusters: {', '.join(config.clusters)}")
-    engine = connect(workspace.database_url)  # not migrated: nothing is written
+    if cluster is not None:
+        check_is_known("--cluster", cluster, config.clusters)
+    engine = our_database()
     span = since.replace(tzinfo=UTC), until.replace(tzinfo=UTC)
     names = list(config.clusters) if cluster is None else [cluster]
     counts: Counter[str] = Counter()

@@ -20,13 +20,12 @@ from sqlalchemy import make_url
 from offsetguard.catalogue import catalogue
 from offsetguard.catalogue.text import Locale, format_duration, format_moment
 from offsetguard.cli.output import show
-from offsetguard.cli.parameters import MOMENT, format_option
-from offsetguard.config.file import ConfigFile, did_you_mean, read_config_file
+from offsetguard.cli.parameters import MOMENT, check_is_known, format_option
+from offsetguard.config.file import ConfigFile, read_config_file
 from offsetguard.config.routes import RECEIVER_LISTS, Route
 from offsetguard.config.workspace import Workspace
 from offsetguard.decide.audience import Audience, Circumstances
 from offsetguard.decide.incidents.timing import steps
-from offsetguard.deliver.messages.wording import harmless
 from offsetguard.judge.registry import RULES
 from offsetguard.model.incident import Evidence, Incident, Subject
 from offsetguard.model.intervals import Interval, zone_of
@@ -80,9 +79,9 @@ def test(
     """
     workspace = Workspace.from_environment()
     file = read_config_file(config_file or workspace.config_file)
-    _known("--cluster", cluster, file.config.clusters)
+    check_is_known("--cluster", cluster, file.config.clusters)
     if rule_id is not None:
-        _known("--rule", rule_id, RULES)
+        check_is_known("--rule", rule_id, RULES)
     trouble = _made_up(cluster, consumer_group, topic, at or datetime.now(UTC).replace(microsecond=0))
     found = answers(
         file,
@@ -92,13 +91,6 @@ def test(
         _silences(workspace.database_url, trouble.opened_at),
     )
     show(found, _text(found, trouble, every_rule=rule_id is None), as_json=as_json)
-
-
-def _known(option: str, name: str, names: Iterable[str]) -> None:
-    known = sorted(names)
-    if name not in known:
-        hint = did_you_mean(name, known) or f"; there are: {', '.join(known)}"
-        raise click.UsageError(f"{option}: there is no {option.removeprefix('--')} {harmless(name, 100)!r}{hint}")
 
 
 def _silences(database_url: str, at: datetime) -> list[Silence]:

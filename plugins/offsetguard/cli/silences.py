@@ -13,12 +13,13 @@ from offsetguard.catalogue.text import format_duration, format_moment
 from offsetguard.cli.incidents import find_incident
 from offsetguard.cli.output import show
 from offsetguard.cli.parameters import DURATION, MOMENT, author_option, format_option
+from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import SilenceError
 from offsetguard.model.silence import Matchers, Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import incidents as incident_store
 from offsetguard.store import silences as store
-from offsetguard.store.database import our_database, reading, writing
+from offsetguard.store.database import open_database, our_database, reading, writing
 
 _TEXT_LIMIT = 500
 _COUNTED_INCIDENTS = 20_000
@@ -93,7 +94,7 @@ def add(
     ends_at = until or starts_at + (lasting or timedelta())
     if ends_at <= now:
         raise click.UsageError("a silence that is over already mutes nothing: see --for and --until")
-    with writing(our_database()) as session:
+    with writing(open_database(Workspace.from_environment().database_url)) as session:  # it may come before all else
         if incident_id is None:
             matchers = Matchers(**globs, severity=Severity(severity) if severity else None)
         else:

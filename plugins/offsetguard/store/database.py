@@ -25,8 +25,8 @@ _WAL_PAUSE_S = 0.01
 
 
 def our_database() -> Engine:
-    """Open the database that Airflow uses: OFFSETGUARD_DATABASE_URL, or SQLite in OFFSETGUARD_HOME."""
-    return open_database(Workspace.from_environment().database_url)
+    """Open the database that Airflow uses: OFFSETGUARD_DATABASE_URL, or SQLite in OFFSETGUARD_HOME; makes none."""
+    return open_migrated(Workspace.from_environment().database_url)
 
 
 def open_database(url: str) -> Engine:
@@ -35,6 +35,8 @@ def open_database(url: str) -> Engine:
     `url`: an SQLAlchemy URL, `sqlite:///file` or `postgresql+psycopg://...`. Raises StoreError, which never shows
     the password.
     """
+    if (parsed := _parse(url)).get_backend_name() == "sqlite":
+        _make_folder(Path(parsed.database or "").parent)
     engine = connect(url)
     try:
         migrate(engine)
@@ -46,6 +48,12 @@ def open_database(url: str) -> Engine:
 
 def open_migrated(url: str) -> Engine:
     """Open a database whose tables are of this release, and change nothing; raises StoreError where they are not."""
+    file = _parse(url).database if _parse(url).get_backend_name() == "sqlite" else None
+    if file and not Path(file).exists():
+        raise StoreError(
+            f"{file} does not exist: nothing was collected here yet, or OFFSETGUARD_HOME (or OFFSETGUARD_DATABASE_URL) "
+            "is another one where Airflow runs"
+        )
     engine = connect(url)
     try:
         revision = _revision(engine)
@@ -56,8 +64,8 @@ def open_migrated(url: str) -> Engine:
         engine.dispose()
         found = "has no tables of OffsetGuard yet" if revision is None else f"is of revision {revision}"
         raise StoreError(
-            f"{_shown(url)} {found}, and this release needs {NEWEST_REVISION}: the next task of the DAG, or "
-            "`offsetguard health`, brings it there; restart what still runs an earlier release"
+            f"{_shown(url)} {found}, and this release needs {NEWEST_REVISION}: the next task of the DAG "
+            "brings it there; restart what still runs an earlier release"
         )
     return engine
 
@@ -143,10 +151,8 @@ def _parse(url: str) -> URL:
         ) from None
     if parsed.get_backend_name() not in ("sqlite", "postgresql"):
         raise StoreError(f"{parsed.get_backend_name()} is not supported; use sqlite or postgresql")
-    if parsed.get_backend_name() == "sqlite":
-        if not parsed.database or parsed.database == ":memory:":
-            raise StoreError("an SQLite database needs a file: two processes must see the same incidents")
-        _make_folder(Path(parsed.database).parent)
+    if parsed.get_backend_name() == "sqlite" and (not parsed.database or parsed.database == ":memory:"):
+        raise StoreError("an SQLite database needs a file: two processes must see the same incidents")
     return parsed
 
 

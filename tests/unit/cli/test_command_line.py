@@ -66,7 +66,11 @@ def started(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
             ["replay", "--from", "2026-11-20", "--to", "2026-11-21", "--rules", "lock_not_relaesed"],
             "there is no rule 'lock_not_relaesed'; lock_not_released",
         ),
-        (["replay", "--from", "2026-11-20", "--to", "2026-11-21", "--cluster", "onw"], "clusters: one, two"),
+        (
+            ["replay", "--from", "2026-11-20", "--to", "2026-11-21", "--cluster", "onw"],
+            "no cluster 'onw'; did you mean 'one'?",
+        ),
+        (["chekc"], "No such command 'chekc'. Did you mean 'check'?"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -102,3 +106,29 @@ def test_help_lists_every_command_and_teaches() -> None:
     assert "4.x clients write the zone of their host" in " ".join(run("parse-log", "--help").stdout.split())
     reasons = run("explain", "notification", "--help").stdout
     assert [one.value for one in NotificationReason if one.value not in reasons] == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "incidents list",
+        "silences list",
+        "outbox list",
+        "cycles",
+        "forecasts",
+        "history --cluster one --group g",
+        "quarantine list --cluster one",
+        "replay --from 2026-11-20 --to 2026-11-21",
+        "health",
+    ],
+)
+def test_who_only_reads_makes_nothing(tmp_path: Path, command: str) -> None:
+    (tmp_path / "offsetguard.yml").write_text(one_team_text(one=NOBODY))
+    environment = {
+        "OFFSETGUARD_HOME": str(tmp_path / "home"),
+        "OFFSETGUARD_CONFIG": str(tmp_path / "offsetguard.yml"),
+    }
+    result = started(*command.split(), **environment)
+    assert result.returncode == (1 if command == "health" else 2)
+    assert "does not exist" in result.stdout + result.stderr
+    assert not (tmp_path / "home").exists()

@@ -148,6 +148,6 @@ def test_a_configuration_gives_the_limits_and_must_know_the_cluster(tmp_path: Pa
     bundle = BUNDLES / "4.9.8-orderly-lock"
     result = run("diagnose", bundle, "--config", file)
     assert result.exit_code == 2
-    assert "write --cluster, one of main" in " ".join(result.output.split())
+    assert "--cluster: there is no cluster '4.9.8-orderly-lock'; there are: main" in " ".join(result.output.split())
     _, findings, _ = diagnose(bundle, "--config", file, "--cluster", "main")
     assert {one["cluster"] for one in findings} == {"main"}

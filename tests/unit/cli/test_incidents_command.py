@@ -17,7 +17,7 @@ from offsetguard.model.notification import Channel, GroupKey, MuteReason, Notifi
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import QueueEvidence, Severity
 from offsetguard.store import incidents, notifications
-from offsetguard.store.database import writing
+from offsetguard.store.database import open_database, writing
 from offsetguard_peers.command_line import json_lines, run
 from offsetguard_peers.judging.records import an_incident
 
@@ -245,5 +245,6 @@ def test_a_silence_that_nobody_can_have_meant_is_refused(options: tuple[str, ...
 )
 def test_an_empty_database_says_so(tmp_path: Path, command: str, said: str) -> None:
     url = f"sqlite:///{tmp_path / 'new.db'}"
+    open_database(url).dispose()
     result = run(*command.split(), "--format", "table", environment={"OFFSETGUARD_DATABASE_URL": url})
     assert result.stdout == f"{said}\n"

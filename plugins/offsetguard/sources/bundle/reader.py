@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +21,7 @@ from offsetguard.sources.bundle.layout import (
     read_index_line,
     read_meta,
 )
+from offsetguard.sources.rocketmq.broker_settings import broker_config
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
 from offsetguard.sources.rocketmq.routes import cluster_info
@@ -74,6 +76,15 @@ def open_bundle(folder: Path) -> Bundle:
         bundle.by_key[key_of(exchange.broker, exchange.code, exchange.ext)].append(exchange)
     _read_labels(bundle)
     return bundle
+
+
+def name_servers_of(bundle: Bundle) -> list[str]:
+    """Return the name servers with which the first broker registers that told its settings; none: nobody did."""
+    for one in bundle.exchanges:
+        if one.code == RequestCode.GET_BROKER_CONFIG and one.file is not None:
+            with suppress(MalformedBytes, BundleError):  # the replay tells
+                return broker_config(read_body(bundle.folder, one)).get("namesrvAddr", "").split(";")
+    return []
 
 
 def key_of(label: str, code: int, ext: Mapping[str, str]) -> Key:
