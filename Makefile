@@ -60,6 +60,7 @@ docs: ## Write the generated pages again (tables, configuration, invariants, rul
 	@$(RUN) python -m offsetguard.sources.logs.reference > docs/logs.md
 	@$(RUN) python -m offsetguard_peers.source_matrix > docs/sources.md
 	@$(RUN) python -m offsetguard_peers.verdicts > docs/verdicts.md
+	@$(RUN) python -m offsetguard_peers.printed_commands docs/messages.md
 
 .PHONY: verdicts
 verdicts: install-test ## Measure verdicts again on real brokers, with soaks and simulated weeks: an hour and a half

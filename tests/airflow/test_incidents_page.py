@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -49,7 +50,8 @@ def stored(engine: Engine, name: str, *, group: str | None = None, **more: objec
             variant="default",
             summary=f"{group or name} is offline and 20,000 messages behind on orders",
             cause=f"No client of {group or name} is online, and 20,000 messages wait on orders, the oldest for 10 min.",
-            do_next="Start the consumers, or delete the group if it is retired.",
+            do_next="Start the consumers, or delete the group if it is retired:",
+            commands=(f"mqadmin deleteSubGroup -n 10.0.0.1:9876 -c demo -g {shlex.quote(group or name)} -r true",),
             figures={"effective_lag": 20_000, "lag_ms": 600_000},
             queues=tuple(
                 QueueEvidence(MessageQueue("orders", "broker-a", n), {"effective_lag": 5_000}) for n in range(3)
@@ -102,6 +104,7 @@ def test_the_login_sees_what_is_open_and_nobody_else_does(airflow: AirflowStanda
         for text in (
             incident.evidence.cause,
             incident.evidence.do_next,
+            *incident.evidence.commands,
             "lock.log was not read.",
             "lag 24,000",
             "orders@example.org",
@@ -125,7 +128,7 @@ def test_names_from_brokers_are_text_and_nothing_else(airflow: AirflowStandalone
         for path in (LIST, LIST + incident.incident_id):
             page = browser.get(path).text
             assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
-            assert "<script" not in page
+            assert "<script" not in page, "what cannot be shown as it is gives no command"
             assert "<img" not in page
             assert "{{ 7*7 }}" in page
             assert r"\u202e" in page
@@ -224,7 +227,12 @@ def test_people_acknowledge_and_silence_in_airflow_under_their_own_name(
         page.get_by_role("menuitem", name="Incidents").click()
         frame = page.frame_locator("iframe")
         frame.get_by_role("link", name=incident.evidence.summary).click()
-        frame.get_by_label("What you do about it").fill("restarting the consumers")
+        comment = frame.get_by_label("What you do about it")
+        frame.get_by_role("button", name="Copy").click()
+        frame.get_by_role("button", name="Copied").wait_for()
+        comment.press("Control+V")
+        assert (comment.input_value(),) == incident.evidence.commands
+        comment.fill("restarting the consumers")
         frame.get_by_role("button", name="Acknowledge").click()
         frame.get_by_text("acknowledged by admin").wait_for()
         frame.get_by_label("Why").fill("known, <b>deployment</b>")

@@ -20,6 +20,7 @@ from offsetguard.judge.rule import Finding
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import BROKER_SNAPSHOTS, LANDED
 from offsetguard_peers.collecting import as_rows, config_of, group_row
+from offsetguard_peers.printed_commands import run_as_printed
 from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.clients import produce, produce_held_back, running_consumer
 from offsetguard_peers.rocketmq.cluster import RocketMQCluster
@@ -139,6 +140,8 @@ def _see_transactions_given_up(rounds: Rounds, cluster: RocketMQCluster) -> None
         return given_up == 3
 
     told = rounds.until(all_given_up, "3 transactions given up")["transactions_not_ended"]
+    (command,) = told.commands
+    assert "REAL_TOPIC=held-quick" in run_as_printed(cluster, command, cluster.folder).stdout
     assert (told.variant, told.severity.value, told.figures["worst_broker"]) == ("given_up", "warning", "broker-a")
     # the broker gives them up one by one, and moves on in its half topic when it has been through it
     rounds.until(lambda _: rounds.broker("broker-a")["half_message_count"] == 0, "none that is still unended")

@@ -3,6 +3,7 @@
 Texts with figures: `{lag:messages}`, `{lag_ms:duration}`, `{moved_at:moment}`, `{behind:bytes}`, `{topic:shell}`.
 
 Unknown figures read "unknown". Everything is English and in UTC unless a `Locale` says who reads it.
+Not by Babel: it has no durations of two units, no short units in Chinese ("12 duration-hour") and no GiB.
 """
 
 from __future__ import annotations
@@ -166,6 +167,8 @@ class _FigureFormatter(string.Formatter):
             "plural": lambda count: "" if count == 1 else "s",
             # a word of a command that the reader may paste: RocketMQ allows | and % in names
             "shell": lambda word: shlex.quote(str(word)),
+            "each": lambda word: shlex.quote(str(word)),
+            "unix_ms": lambda moment: str(round(moment.timestamp() * 1_000)),
         }
 
     def format_field(self, value: Any, format_spec: str) -> str:

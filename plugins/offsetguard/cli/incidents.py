@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from offsetguard.catalogue.text import format_duration, format_moment
 from offsetguard.cli.output import queue_documents, queue_text, show, shown
 from offsetguard.cli.parameters import author_option, format_option
-from offsetguard.deliver.messages.wording import harmless
+from offsetguard.deliver.messages.wording import harmless, pasteable
 from offsetguard.model.errors import SilenceError
 from offsetguard.model.incident import Incident, IncidentEvent
 from offsetguard.model.silence import Acknowledgement, Silence
@@ -53,6 +53,7 @@ def _document(known: _Known) -> dict[str, Any]:
         "summary": evidence.summary,
         "cause": evidence.cause,
         "do_next": evidence.do_next,
+        "commands": list(evidence.commands),
         "opened_at": incident.opened_at,
         "last_seen_at": incident.last_seen_at,
         "seen_count": incident.seen_count,
@@ -98,6 +99,7 @@ def _texts(known: _Known, now: datetime) -> Iterator[str]:
         return
     yield f"  {evidence.cause}"
     yield f"  Do next: {evidence.do_next}"
+    yield from (f"    {command}" for command in pasteable(evidence.commands))
     if given is not None and given.comment:
         yield f"  {given.author}: {given.comment}"
     for silence in known.muting:

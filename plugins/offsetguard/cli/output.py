@@ -14,7 +14,7 @@ import click
 
 from offsetguard.catalogue.text import format_moment
 from offsetguard.collect.manifest import Manifest
-from offsetguard.deliver.messages.wording import harmless
+from offsetguard.deliver.messages.wording import harmless, pasteable
 from offsetguard.judge.rule import Finding
 from offsetguard.model.verdicts import CannotTell, Figure, QueueEvidence, Severity
 
@@ -104,6 +104,7 @@ def finding_document(finding: Finding) -> dict[str, Any]:
             }
             for one in finding.explains
         ],
+        "commands": list(finding.commands),
     }
 
 
@@ -149,6 +150,7 @@ def findings_as_text(findings: Sequence[Finding]) -> Iterator[str]:
         yield f"{head}  {_safe(finding.summary)}  [{finding.rule.id}, {finding.state}]"
         yield f"  {_safe(finding.cause)}"
         yield f"  Do next: {_safe(finding.do_next)}"
+        yield from (f"    {command}" for command in pasteable(finding.commands))
         for queue in finding.queues[:MAX_QUEUES_SHOWN]:
             yield _safe(queue_text(queue))
         if len(finding.queues) > MAX_QUEUES_SHOWN:

@@ -26,6 +26,7 @@ from offsetguard.cli.parameters import (
 )
 from offsetguard.config import Cluster
 from offsetguard.config.configuration import asking_everything
+from offsetguard.deliver.messages.wording import pasteable
 from offsetguard.facts.interval import QueueFacts
 from offsetguard.facts.rounds import facts_of_rounds, rows_of
 from offsetguard.judge.registry import judge
@@ -198,10 +199,11 @@ def _texts_of(line: Line) -> Iterator[str]:
             yield f"  {finding['severity'].upper()}  {finding['summary']}  [{finding['rule']}]"
             yield f"    {finding['cause']}"
             yield f"    Do next: {finding['do_next']}"
+            yield from (f"      {command}" for command in pasteable(finding["commands"]))
 
 
 _HEALTHY = "everything was consumed"
-_OF_FINDING = ("rule", "severity", "state", "summary", "cause", "do_next")
+_OF_FINDING = ("rule", "severity", "state", "summary", "cause", "do_next", "commands")
 _NEVER_SEEN = "the group has no offset here: it never committed, its clients keep the offsets, or its name is another"
 
 

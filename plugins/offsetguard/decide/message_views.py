@@ -132,6 +132,7 @@ class _IncidentWriter:
             summary=said.summary,
             cause=said.cause,
             do_next=said.do_next,
+            commands=evidence.commands,
             opened_at=incident.opened_at,
             last_seen_at=incident.last_seen_at,
             resolved_at=incident.resolved_at or (self.interval_start if resolution else None),

@@ -55,7 +55,9 @@ def _section(file: RuleFile) -> Iterator[str]:
         yield f"### {rule.id}: {variant.replace('_', ' ')}\n"
         yield f"- Summary: `{texts.summary}`"
         yield f"- Cause: `{texts.cause}`"
-        yield f"- Do next: `{texts.do_next}`\n"
+        yield f"- Do next: `{texts.do_next}`"
+        yield from (f"- Command: `{command}`" for command in texts.commands)
+        yield ""
 
 
 def _facts_of(file: RuleFile) -> Iterator[str]:

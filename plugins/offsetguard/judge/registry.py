@@ -12,7 +12,7 @@ from offsetguard.catalogue.text import Language
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge import rules
-from offsetguard.judge.evidence.lookups import name_servers_of, rocketmq_cluster_of
+from offsetguard.judge.evidence.lookups import command_figures
 from offsetguard.judge.evidence.unseen import unseen_facts
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.judge.subsumption import by_shares, subsume
@@ -81,12 +81,8 @@ def _found(file: RuleFile, facts: IntervalFacts, config: Config) -> Iterator[Fin
     """Yield a rule's findings, with what mqadmin needs to be told where their texts name commands."""
     named = file.RULE.named_figures
     for finding in file.find(facts, config):
-        figures = dict(finding.figures)
-        if "name_servers" in named:
-            figures.setdefault("name_servers", name_servers_of(config, facts.cluster))
-        if "rocketmq_cluster" in named:
-            figures.setdefault("rocketmq_cluster", rocketmq_cluster_of(facts))
-        yield replace(finding, figures=figures)
+        of_commands = {name: figure for name, figure in command_figures(facts, config).items() if name in named}
+        yield replace(finding, figures=of_commands | dict(finding.figures))
 
 
 def _with_verdicts(facts: IntervalFacts, config: Config) -> IntervalFacts:

@@ -5,7 +5,8 @@ A rule's file takes the words of its trade from here: `from offsetguard.judge.ru
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import string
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -75,8 +76,8 @@ class _Bilingual:
 class Texts(_Bilingual):
     """What people read of a finding, as templates over its figures (format: `catalogue.text.render_text`).
 
-    Besides its figures they may name the finding's cluster, consumer_group and topic, and for commands of mqadmin
-    name_servers (-n) and rocketmq_cluster (-c).
+    Besides its figures they may name the finding's cluster, consumer_group and topic, and commands name_servers (-n)
+    and rocketmq_cluster (-c). `{addresses:each}` gives one command for each word of a figure.
     """
 
     summary: str  # a few words, no full stop
@@ -85,6 +86,12 @@ class Texts(_Bilingual):
     cause_zh: str
     do_next: str  # what the reader should do now
     do_next_zh: str
+    commands: tuple[str, ...] = ()  # for a shell; what is foreign in them is quoted: `{topic:shell}`
+
+    @property
+    def named_figures(self) -> frozenset[str]:
+        """The figures that they name: they are the same in each language."""
+        return frozenset().union(*map(named_figures, (self.summary, self.cause, self.do_next, *self.commands)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,8 +125,7 @@ class Rule(_Bilingual):
     @property
     def named_figures(self) -> frozenset[str]:
         """The figures that any of its texts names: they are the same in each language."""
-        said = (text for one in self.texts.values() for text in (one.summary, one.cause, one.do_next))
-        return frozenset().union(*map(named_figures, said))
+        return frozenset().union(*(texts.named_figures for texts in self.texts.values()))
 
     def finding(
         self,
@@ -191,13 +197,20 @@ class Finding:
     @property
     def do_next(self) -> str:
         """The next step."""
-        return render_text(self._texts.do_next, self._names_and_figures)
+        return closed(render_text(self._texts.do_next, self._names_and_figures), self.commands)
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """What the next step has to paste into a shell; none that names a figure that is not known."""
+        figures = self._names_and_figures
+        known = {name for name, figure in figures.items() if figure is not None}
+        runnable = [one for one in self._texts.commands if named_figures(one) <= known]
+        return tuple(command for one in runnable for command in _commands(one, figures))
 
     @property
     def text_figures(self) -> dict[str, Figure]:
         """The figures that its texts name: what it takes to say them in another language."""
-        texts = self._texts
-        named = named_figures(texts.summary) | named_figures(texts.cause) | named_figures(texts.do_next)
+        named = self._texts.named_figures
         return {name: figure for name, figure in self.figures.items() if name in named}
 
     @property
@@ -215,3 +228,17 @@ class Finding:
     def _names_and_figures(self) -> dict[str, Figure]:
         names = {"cluster": self.cluster, "consumer_group": self.consumer_group, "topic": self.topic}
         return {**names, **self.figures}
+
+
+def closed(text: str, commands: Collection[str]) -> str:
+    """Return a next step as it reads with its commands: a colon leads to them, a stop ends it where there is none."""
+    stop = {":": ".", "：": "。"}.get(text[-1:])
+    return text if commands or stop is None else text[:-1] + stop
+
+
+def _commands(template: str, figures: Mapping[str, Figure]) -> Iterator[str]:
+    repeated = [name for _, name, how, _ in string.Formatter().parse(template) if name and how == "each"]
+    if not repeated:
+        yield render_text(template, figures)
+    for word in str(figures[repeated[0]]).split() if repeated else ():
+        yield render_text(template, {**figures, repeated[0]: word})

@@ -56,6 +56,7 @@ class Evidence:
     cannot_tell: tuple[CannotTell, ...] = ()  # what could not be told about the same group or brokers; EVIDENCE_KEPT
     cannot_tell_count: int = 0
     text_figures: Mapping[str, Figure] = field(default_factory=lambda: MappingProxyType({}), hash=False)  # of its texts
+    commands: tuple[str, ...] = ()  # that the next step names, ready for a shell
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,6 +109,7 @@ class IncidentView(Record):
     summary: str
     cause: str
     do_next: str
+    commands: tuple[str, ...] = ()  # for a shell, one a line
     opened_at: datetime
     last_seen_at: datetime
     resolved_at: datetime | None = None

@@ -176,5 +176,6 @@ def _evidence(record: dict[str, Any]) -> Evidence:
             "cannot_tell": tuple(
                 CannotTell(**{**one, "broker_names": frozenset(one["broker_names"])}) for one in record["cannot_tell"]
             ),
+            "commands": tuple(record["commands"]),
         }
     )

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl
 from airflow.api_fastapi.core_api.security import GetUserDep
 from airflow.configuration import conf
 from fastapi import APIRouter, Depends, HTTPException, Request, status
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
@@ -38,8 +38,9 @@ OPEN_SHOWN, RESOLVED_SHOWN = 500, 50
 SPANS = {"30 min": 30, "1 h": 60, "2 h": 120, "8 h": 480, "24 h": 1440, "3 d": 4320, "7 d": 10_080}  # minutes
 SCOPES = ("incident", "group", "rule")
 _MAX_FORM_BYTES, _MAX_FIELDS, _MAX_COMMENT = 16_384, 10, 1_000
+_FOLDER = Path(__file__).parent / "templates"
 _TEMPLATES = Environment(
-    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    loader=FileSystemLoader(_FOLDER),
     autoescape=True,
     undefined=StrictUndefined,
     trim_blocks=True,
@@ -71,6 +72,7 @@ def routes(may_write: list[object]) -> APIRouter:
     router = APIRouter()
     router.get("")(lead_to_list)
     router.get("/")(show_list)
+    router.get("/copy.js")(give_script)
     router.get("/{incident_id}")(show_incident)
     router.post("/{incident_id}", dependencies=may_write)(take_form)  # type: ignore[arg-type]
     return router
@@ -96,6 +98,11 @@ def show_list() -> Response:
             silences=tuple(silence_line(one) for one in active),
         )
     return _html("incidents.html.j2", page=harmless_view(page))
+
+
+def give_script() -> Response:
+    """Give the script of the pages; they are complete without it."""
+    return FileResponse(_FOLDER / "copy.js", headers=FORM_HEADERS, media_type="text/javascript; charset=utf-8")
 
 
 def show_incident(incident_id: str, user: GetUserDep) -> Response:

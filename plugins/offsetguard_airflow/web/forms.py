@@ -1,7 +1,7 @@
 """What protects our pages: their headers, and whether a form was sent by the person in front of one of them.
 
-Pages hold names that came from brokers: they run no script, load nothing from elsewhere, send nothing anywhere but,
-where they have forms, to us, and are framed by nobody but Airflow itself.
+Pages hold names that came from brokers: they run no script but, where they have forms, our own files, load nothing from
+elsewhere, send nothing anywhere but, where they have forms, to us, and are framed by nobody but Airflow itself.
 
 Airflow's login cookie is SameSite=Lax, so that other sites' forms come without it. Two more things must hold, each of
 which would do: the browser says that the request comes from our own origin, and the form holds a token that only a page
@@ -17,18 +17,18 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 _POLICY = (
-    "default-src 'none'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; "
-    "form-action {form_action}; base-uri 'none'; frame-ancestors 'self'"
+    "default-src 'none'; script-src {own}; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "font-src 'self' data:; form-action {own}; base-uri 'none'; frame-ancestors 'self'"
 )
 _OF_ALL = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin"}
 
 PAGE_HEADERS = {
-    "Content-Security-Policy": _POLICY.format(form_action="'none'"),
+    "Content-Security-Policy": _POLICY.format(own="'none'"),
     **_OF_ALL,
     "Cache-Control": "private, no-cache",  # the newest run replaces the page in place
 }
 FORM_HEADERS = {
-    "Content-Security-Policy": _POLICY.format(form_action="'self'"),
+    "Content-Security-Policy": _POLICY.format(own="'self'"),
     **_OF_ALL,
     "Cache-Control": "private, no-store",
 }

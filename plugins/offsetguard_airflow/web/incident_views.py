@@ -7,6 +7,7 @@ from datetime import datetime
 
 from offsetguard.catalogue import catalogue
 from offsetguard.catalogue.text import format_duration, format_moment
+from offsetguard.deliver.messages.wording import pasteable
 from offsetguard.model.incident import Incident, IncidentEvent
 from offsetguard.model.silence import Acknowledgement, Silence
 from offsetguard.model.verdicts import Figure
@@ -74,6 +75,7 @@ class IncidentPage(ListedIncident):
     topic: str | None
     cause: str
     do_next: str
+    commands: tuple[str, ...]
     unknown_because: str | None
     last_seen: str
     seen_count: int
@@ -128,6 +130,7 @@ def incident_page(
         topic=subject.topic,
         cause=evidence.cause,
         do_next=evidence.do_next,
+        commands=pasteable(evidence.commands),
         unknown_because=incident.unknown_because,
         last_seen=format_moment(incident.last_seen_at),
         seen_count=incident.seen_count,

@@ -5,6 +5,7 @@ The bundles' ground truth stands in tests/data/bundles/README.md.
 
 from __future__ import annotations
 
+import json
 import shutil
 from functools import cache
 from pathlib import Path
@@ -151,3 +152,21 @@ def test_a_configuration_gives_the_limits_and_must_know_the_cluster(tmp_path: Pa
     assert "--cluster: there is no cluster '4.9.8-orderly-lock'; there are: main" in " ".join(result.output.split())
     _, findings, _ = diagnose(bundle, "--config", file, "--cluster", "main")
     assert {one["cluster"] for one in findings} == {"main"}
+
+
+def test_commands_name_the_name_servers_of_the_bundle(tmp_path: Path) -> None:
+    """Its brokers' settings tell them; where no settings were recorded, nobody knows them."""
+    command = "mqadmin consumerProgress -n {} -g G_NEVER_ONLINE2 -s true"
+    bundle = tmp_path / "4.9.8-retention-and-queues"
+    shutil.copytree(BUNDLES / bundle.name, bundle)
+    assert command.format("NAME-SERVER:9876") in _commands(bundle)
+    (bundle / "bodies" / "settings").write_bytes(b"brokerName=broker-a\nnamesrvAddr=10.1.2.3:9876;10.1.2.4:9876\n")
+    line = {"t": 1, "broker": "broker-a-0", "code": 26, "ext": {}, "file": "settings", "header": {"code": 0}}
+    index = bundle / "index.jsonl"
+    index.write_text(json.dumps(line) + "\n" + index.read_text(encoding="utf-8"), encoding="utf-8")
+    assert command.format("'10.1.2.3:9876;10.1.2.4:9876'") in _commands(bundle)
+
+
+def _commands(bundle: Path) -> list[str]:
+    _, findings, _ = diagnose(bundle)
+    return [command for one in findings for command in one["commands"]]

@@ -11,6 +11,7 @@ from offsetguard.catalogue import catalogue
 from offsetguard.catalogue.text import ENGLISH_UTC, Locale, named_figures
 from offsetguard.decide.incidents.lifecycle import Changes
 from offsetguard.judge.registry import RULES
+from offsetguard.judge.rule import closed
 from offsetguard.model.incident import EventKind, Incident, IncidentEvent
 from offsetguard.model.intervals import Interval
 from offsetguard.model.verdicts import Explained, Figure
@@ -75,7 +76,7 @@ class IncidentWords:
     @property
     def do_next(self) -> str:
         """The next step."""
-        return self._said("do_next", self._evidence.do_next)
+        return closed(self._said("do_next", self._evidence.do_next), self._evidence.commands)
 
     @property
     def resolution(self) -> str | None:

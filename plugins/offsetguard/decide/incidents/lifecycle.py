@@ -202,6 +202,7 @@ def evidence_of(finding: Finding, cannot_tell: Sequence[CannotTell] = ()) -> Evi
         cannot_tell=tuple(cannot_tell[:EVIDENCE_KEPT]),
         cannot_tell_count=len(cannot_tell),
         text_figures=finding.text_figures,
+        commands=finding.commands,
     )
 
 

@@ -195,6 +195,7 @@ class _Writer:
             story.append(
                 blocks_of.sentence(words.say("slack_what_to_do", do_next=incident.do_next), self.room.sentence)
             )
+        story += blocks_of.commands(incident.commands)
         if figures := self._figures(incident):
             story.append(blocks_of.fields(figures))
         story += self._queues(incident)

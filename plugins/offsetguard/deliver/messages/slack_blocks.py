@@ -105,6 +105,12 @@ def small_print(texts: Iterable[str], limit: int) -> list[Block]:
     return [{"type": "context", "elements": elements}] if elements else []
 
 
+def commands(lines: Sequence[str]) -> list[Block]:
+    """Return a block of code in which nothing is markup, one command a line; no block without a command."""
+    code_block = {"type": "rich_text_preformatted", "elements": [{"type": "text", "text": "\n".join(lines)}]}
+    return [{"type": "rich_text", "elements": [code_block]}] if lines else []
+
+
 def divider() -> Block:
     """Return a line across."""
     return {"type": "divider"}

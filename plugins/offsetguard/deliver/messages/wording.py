@@ -11,7 +11,7 @@ autoescape, what is markup to Slack to `slack_blocks.py`.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -27,6 +27,7 @@ ELLIPSIS = "…"
 _SHOWN_AS_ESCAPE = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})  # Unicode general categories
 _LIMITS = {"summary": 250, "cause": 1_500, "do_next": 1_500, "resolution": 200, "label": 60, "value": 120, "title": 150}
 _LIMITS |= {"explains": 400, "cannot_tell": 400, "muted_when_resolved": 300, "acknowledgement": 500}
+_COMMAND_LIMIT = 1_500
 _NAME_LIMIT = 255  # RocketMQ's own limit for group and topic names
 
 
@@ -34,6 +35,11 @@ def harmless(text: str, limit: int) -> str:
     """Return one line of at most `limit` characters in which nothing hides."""
     text = text[: limit + 1]
     return shorten(text if text.isprintable() else "".join(map(_shown, text)), limit)
+
+
+def pasteable(commands: Iterable[str]) -> tuple[str, ...]:
+    """Return the commands that can be shown as they are: one that is cut or escaped would do another thing."""
+    return tuple(one for one in commands if len(one) <= _COMMAND_LIMIT and one.isprintable())
 
 
 def shorten(text: str, limit: int) -> str:
@@ -74,6 +80,8 @@ def harmless_view(view: _View) -> _View:
 def _walk(value: Any, field: str) -> Any:
     if isinstance(value, dict):
         return {name: _walk(below, name) for name, below in value.items()}
+    if field == "commands":
+        return pasteable(value)
     if isinstance(value, tuple | list):
         return tuple(_walk(below, field) for below in value)
     if field.endswith("_url"):

@@ -17,6 +17,7 @@ from offsetguard.facts.interval import IntervalFacts, QueueFacts, TrafficHour
 from offsetguard.judge.windows.rules import POP
 from offsetguard.judge.windows.windows import above_limit
 from offsetguard.model.verdicts import CannotTell, Figure
+from offsetguard.tables.facts import TopicFacts
 from offsetguard.tables.group_facts import GroupFacts
 
 OVERRUN = 1.2  # so many times what is consumed is written
@@ -66,6 +67,18 @@ def capacities(facts: IntervalFacts) -> Iterator[GroupCapacity]:
             online_client_count=first.online_client_count,
             thread_count=first.thread_count if everybody else None,
         )
+
+
+def wanted_queue_nums(topic: TopicFacts) -> int | None:
+    """Return as how many queues each broker would read and write all that it reads or writes now."""
+    known = [count for count in (topic.read_queue_count, topic.write_queue_count) if count is not None]
+    return max(known) // max(1, topic.broker_count or 1) if known else None
+
+
+def twice_the_queues(facts: IntervalFacts, topic: str) -> int | None:
+    """Return twice the queues that each broker has of a topic; None = not known."""
+    wanted = (wanted_queue_nums(one) for one in facts.topics if one.topic == topic)
+    return next((2 * nums for nums in wanted if nums is not None), None)
 
 
 def is_short_of_queues(facts: IntervalFacts, config: Config, group: GroupFacts) -> bool:

@@ -14,6 +14,8 @@ from offsetguard.model.verdicts import CannotTell, QueueEvidence
 from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.group_facts import GroupFacts
 
+_COMMANDS_OF_A_KIND = 4
+
 
 def queues_by_group(facts: IntervalFacts) -> Mapping[tuple[str, str], list[QueueFacts]]:
     """Return the suspect queues of each (consumer group, topic)."""
@@ -103,16 +105,19 @@ def online_clients(facts: IntervalFacts) -> Mapping[str, int]:
     return {g.consumer_group: g.online_client_count for g in known if g.online_client_count is not None}
 
 
-def name_servers_of(config: Config, cluster: str) -> str:
-    """Return the cluster's name servers as mqadmin's -n takes them."""
-    known = config.clusters.get(cluster)
-    return ";".join(known.name_servers) if known is not None else "HOST:PORT"
-
-
-def rocketmq_cluster_of(facts: IntervalFacts) -> str:
-    """Return the cluster's name as mqadmin's -c takes it; CLUSTER where brokers told none, or not all the same."""
+def command_figures(facts: IntervalFacts, config: Config) -> dict[str, str | None]:
+    """Return what commands need to be told of a cluster (`judge.commands`); None where it is not known."""
+    known = config.clusters.get(facts.cluster)
     told = {broker.rocketmq_cluster for broker in facts.brokers if broker.rocketmq_cluster}
-    return told.pop() if len(told) == 1 else "CLUSTER"
+    rocketmq_cluster = told.pop() if len(told) == 1 else None
+    masters = [broker for broker in facts.brokers if broker.broker_id == 0]
+    has_ha_status = any((broker.version or "").startswith("V5") for broker in masters)
+    return {
+        "name_servers": ";".join(known.name_servers) if known is not None else None,
+        "rocketmq_cluster": rocketmq_cluster,
+        "cluster_with_ha_status": rocketmq_cluster if has_ha_status else None,
+        "master_addresses": " ".join([one.address for one in masters if one.address][:_COMMANDS_OF_A_KIND]) or None,
+    }
 
 
 SILENT_AT_ZERO = frozenset(

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge import commands
 from offsetguard.judge.evidence.judged_groups import (
     backlog_trend,
     judged_groups,
@@ -40,13 +41,8 @@ _ALLOWED = (
     " (age of the oldest: {lag_ms:duration}; allowed: {max_lag_messages:messages} messages, {max_lag_ms:duration})."
 )
 _ALLOWED_ZH = "（最早消息已等待 {lag_ms:duration}；允许：{max_lag_messages:messages} 条，{max_lag_ms:duration}）。"
-_STACK = "mqadmin consumerStatus -n {name_servers:shell} -g {consumer_group:shell} -s"
-_STACK_ZH = "请抓取客户端的线程堆栈：mqadmin consumerStatus -n {name_servers:shell} -g {consumer_group:shell} -s"
-_SPEED_UP = "Add clients (or queues, for an orderly group) or speed up the listener; " + _STACK + " shows its threads."
-_SPEED_UP_ZH = (
-    "请增加客户端（顺序消费组请增加队列）或提高监听器的处理速度；mqadmin consumerStatus -n {name_servers:shell} -g "
-    "{consumer_group:shell} -s 可查看其线程。"
-)
+_SPEED_UP = "Add clients (or queues, for an orderly group) or speed up the listener. " + commands.STACKS_GO
+_SPEED_UP_ZH = "请增加客户端（顺序消费组请增加队列）或提高监听器的处理速度。" + commands.STACKS_GO_ZH
 _SUMMARY = "{consumer_group} is " + _MESSAGES + " behind on {topic}"
 _SUMMARY_ZH = "{consumer_group} 在 {topic} 上堆积 {effective_lag:messages} 条消息"
 
@@ -65,9 +61,11 @@ RULE = Rule(
             "does not show which" + _ALLOWED,
             cause_zh=_BEHIND_ZH + "：消费慢于生产，或完全没有消费；目前的观测无法区分" + _ALLOWED_ZH,
             do_next="Look at the worst queues first: if their consumer offsets move, add clients (or queues, for an "
-            "orderly group) or speed up the listener; if they stand still, take a stack of a client: " + _STACK,
+            "orderly group) or speed up the listener; if they stand still, see what its threads do. "
+            + commands.STACKS_GO,
             do_next_zh="请先看最严重的队列：如果消费位点在推进，请增加客户端（顺序消费组请增加队列）或提高监听器的处理"
-            "速度；如果停滞不动，" + _STACK_ZH,
+            "速度；如果停滞不动，请查看其线程。" + commands.STACKS_GO_ZH,
+            commands=(commands.STACKS,),
         ),
         "growing": Texts(
             summary=_SUMMARY + ", and falls further behind",
@@ -77,6 +75,7 @@ RULE = Rule(
             cause_zh=_BEHIND_ZH + "，比窗口开始时多 {growth:messages} 条：消费慢于生产" + _ALLOWED_ZH,
             do_next=_SPEED_UP,
             do_next_zh=_SPEED_UP_ZH,
+            commands=(commands.STACKS,),
         ),
         "stalled": Texts(
             summary="{consumer_group} stands still on {topic}: " + _MESSAGES + " wait",
@@ -86,9 +85,10 @@ RULE = Rule(
             cause_zh=_BEHIND_ZH
             + "，{queue_count} 个队列中有 {stalled_queue_count} 个停滞：{silence} 内没有提交过位点"
             + _ALLOWED_ZH,
-            do_next="Take a stack of a client: " + _STACK + "; a listener that hangs, a message that fails again and "
-            "again, or a queue that no client holds looks like this.",
-            do_next_zh=_STACK_ZH + "；监听器挂起、一条消息反复失败、队列没有客户端持有，都会表现为这样。",
+            do_next="A listener that hangs, a message that fails again and again, or a queue that no client holds "
+            "looks like this. " + commands.STACKS_GO,
+            do_next_zh="监听器挂起、一条消息反复失败、队列没有客户端持有，都会表现为这样。" + commands.STACKS_GO_ZH,
+            commands=(commands.STACKS,),
         ),
         "steady": Texts(
             summary=_SUMMARY + ", and does not catch up",
@@ -97,15 +97,17 @@ RULE = Rule(
             cause_zh=_BEHIND_ZH + "：消费只能与生产持平" + _ALLOWED_ZH,
             do_next=_SPEED_UP,
             do_next_zh=_SPEED_UP_ZH,
+            commands=(commands.STACKS,),
         ),
         "draining": Texts(
             summary="{consumer_group} catches up on {topic}: " + _MESSAGES + " left",
             summary_zh="{consumer_group} 正在追上 {topic}：还剩 {effective_lag:messages} 条消息",
-            cause=_BEHIND + _ONLINE + " and catches up: it will be drained in {drained_ms:duration} at "
-            "the latest if that goes on" + _ALLOWED,
+            cause=_BEHIND + _ONLINE + " and catches up: it will be drained in {drained_ms:duration} at the latest if "
+            "that goes on" + _ALLOWED,
             cause_zh=_BEHIND_ZH + "，正在追上：照此下去，最迟 {drained_ms:duration} 后消费完" + _ALLOWED_ZH,
             do_next="Nothing, if that is soon enough. " + _SPEED_UP,
             do_next_zh="如果这个速度可以接受，则无需处理。" + _SPEED_UP_ZH,
+            commands=(commands.STACKS,),
         ),
         "waiting_to_be_popped": Texts(
             summary=_MESSAGES + " of {topic} wait for {consumer_group}",
@@ -124,14 +126,14 @@ RULE = Rule(
             summary=_SUMMARY,
             summary_zh=_SUMMARY_ZH,
             cause=_BEHIND + "; whether clients of it are online could not be seen" + _ALLOWED,
-            cause_zh="消费组 {consumer_group} 在主题 {topic} 上堆积 {effective_lag:messages} 条消息；没有读到是否有客"
-            "户端在线" + _ALLOWED_ZH,
-            do_next="See whether the consumers run: mqadmin consumerConnection -n {name_servers:shell} "
-            "-g {consumer_group:shell}; start them, or find what slows them. Brokers do not see gRPC clients behind a "
-            "proxy: list its remoting port under proxies of the cluster in config/offsetguard.yml.",
-            do_next_zh="请检查消费者是否在运行：mqadmin consumerConnection -n {name_servers:shell} -g "
-            "{consumer_group:shell}；启动它们，或查明变慢的原因。Broker 看不到 Proxy 之后的 gRPC 客户端：请在 "
-            "config/offsetguard.yml 该集群的 proxies 中配置 Proxy 的 remoting 端口。",
+            cause_zh="消费组 {consumer_group} 在主题 {topic} 上堆积 {effective_lag:messages} 条消息；没有读到是否有客户"
+            "端在线" + _ALLOWED_ZH,
+            do_next="Brokers do not see gRPC clients behind a proxy: list its remoting port under proxies of the "
+            "cluster in config/offsetguard.yml. Otherwise start the consumers, or find what slows them. Whether they "
+            "run:",
+            do_next_zh="Broker 看不到 Proxy 之后的 gRPC 客户端：请在 config/offsetguard.yml 该集群的 proxies 中配置 "
+            "Proxy 的 remoting 端口。否则请启动消费者，或查明变慢的原因。查看它们是否在运行：",
+            commands=(commands.MEMBERS,),
         ),
     },
     title="messages pile up",

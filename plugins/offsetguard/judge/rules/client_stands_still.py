@@ -20,6 +20,7 @@ from datetime import datetime, timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
+from offsetguard.judge import commands
 from offsetguard.judge.evidence.judged_groups import (
     RECENTLY,
     JudgedGroup,
@@ -56,12 +57,10 @@ RULE = Rule(
             summary_zh=_SUMMARY_ZH,
             cause="Client {client_id} of consumer group {consumer_group} stands still: on " + _STILL,
             cause_zh="消费组 {consumer_group} 的客户端 {client_id} " + _STILL_ZH,
-            do_next="Take a stack of that client: mqadmin consumerStatus -n {name_servers:shell} "
-            "-g {consumer_group:shell} -i {client_id:shell} -s; if it hangs, restart it: its queues go to the other "
-            "clients within a minute.",
-            do_next_zh="请抓取该客户端的线程堆栈：mqadmin consumerStatus -n {name_servers:shell} -g "
-            "{consumer_group:shell} -i {client_id:shell} -s；如果它已挂起，请重启：其队列会在一分钟内分配给其他客户"
-            "端。",
+            do_next="Restart that client if it hangs: its queues go to the other clients within a minute. What its "
+            "threads do:",
+            do_next_zh="如果该客户端已挂起，请重启：其队列会在一分钟内分配给其他客户端。查看其线程堆栈：",
+            commands=(commands.STACK_OF_CLIENT,),
         ),
         "silent": Texts(
             summary=_SUMMARY,

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge.evidence.lookups import name_servers_of
 from offsetguard.judge.evidence.unseen import is_new, names, reasons, unanswered
 from offsetguard.judge.rule import Finding, Mutes, Rule, Scope, Severity, Texts
 
@@ -30,8 +29,8 @@ RULE = Rule(
             summary_zh="{cluster} 有 {gap_count} 个请求未得到应答",
             cause="{gap_count} request{gap_count:plural} to cluster {cluster} gave no usable answer: {reasons}; every "
             "master gave its offsets, what those requests would have told is unknown.",
-            cause_zh="对集群 {cluster} 的 {gap_count} 个请求没有得到可用的应答：{reasons}；所有主节点都返回了位点，但"
-            "这些请求本应提供的信息未知。",
+            cause_zh="对集群 {cluster} 的 {gap_count} 个请求没有得到可用的应答：{reasons}；所有主节点都返回了位点，但这"
+            "些请求本应提供的信息未知。",
             do_next="Look at the broker's log around the interval; if it only times out, raise request_timeout_ms of "
             "{cluster} in config/offsetguard.yml.",
             do_next_zh="请查看该时段的 Broker 日志；如果只是超时，请调大 config/offsetguard.yml 中 {cluster} 的 "
@@ -42,8 +41,8 @@ RULE = Rule(
             summary_zh="{cluster} 有 {broker_count} 个 Broker 没有返回位点：{brokers}",
             cause="{brokers} of cluster {cluster} answered, but gave no offsets ({reasons}): consumer groups with "
             "queues there are unknown, and no warning about them can come.",
-            cause_zh="集群 {cluster} 的 {brokers} 有应答，但没有返回位点（{reasons}）：在其上有队列的消费组状态未知，"
-            "也无法发出相关告警。",
+            cause_zh="集群 {cluster} 的 {brokers} 有应答，但没有返回位点（{reasons}）：在其上有队列的消费组状态未知，也"
+            "无法发出相关告警。",
             do_next="If it refuses, give OffsetGuard a login that may read (connection of {cluster} in "
             "config/offsetguard.yml); if it times out, see whether it is too busy, then raise request_timeout_ms.",
             do_next_zh="如果是被拒绝，请为 OffsetGuard 配置有读权限的账号（config/offsetguard.yml 中 {cluster} 的 "
@@ -80,7 +79,6 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             "broker_count": len(brokers),
             "gap_count": len(missing.rest),
             "reasons": reasons(behind or missing.rest),
-            "name_servers": name_servers_of(config, facts.cluster),
         },
         broker_names=frozenset(brokers),
     )

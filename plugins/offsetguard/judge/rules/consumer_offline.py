@@ -20,6 +20,7 @@ from datetime import datetime, timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge import commands
 from offsetguard.judge.evidence.judged_groups import (
     RHYTHM,
     JudgedGroup,
@@ -46,13 +47,10 @@ _WAITING_ZH = (
     "{max_lag_messages:messages} 条，{max_lag_ms:duration}）。"
 )
 _DO_NEXT = (
-    "Start the consumers of {consumer_group}. If the group is retired, delete it so that it is no longer judged: "
-    "mqadmin deleteSubGroup -n {name_servers:shell} -c {rocketmq_cluster:shell} -g {consumer_group:shell} -r true"
+    "Start the consumers of {consumer_group}. If the group is retired, delete it, with its offsets, so that it is no "
+    "longer judged:"
 )
-_DO_NEXT_ZH = (
-    "请启动 {consumer_group} 的消费者。如果该消费组已下线，请删除它，以免继续被判断：mqadmin deleteSubGroup -n "
-    "{name_servers:shell} -c {rocketmq_cluster:shell} -g {consumer_group:shell} -r true"
-)
+_DO_NEXT_ZH = "请启动 {consumer_group} 的消费者。如果该消费组已下线，请删除它及其位点，以免继续被判断："
 
 _LONGER = 1.25
 _AT_MOST = {"comes_and_goes": Severity.INFO, "came_and_went": Severity.WARNING}  # by variant
@@ -68,11 +66,13 @@ RULE = Rule(
         "default": Texts(
             summary=_SUMMARY,
             summary_zh=_SUMMARY_ZH,
-            cause="No client of consumer group {consumer_group} is online and nothing was committed for "
-            "{silence}: " + _WAITING + ".",
+            cause="No client of consumer group {consumer_group} is online and nothing was committed for {silence}: "
+            + _WAITING
+            + ".",
             cause_zh="消费组 {consumer_group} 没有客户端在线，{silence} 内没有提交过位点：" + _WAITING_ZH,
             do_next=_DO_NEXT,
             do_next_zh=_DO_NEXT_ZH,
+            commands=(commands.DELETE_GROUP,),
         ),
         "one_look": Texts(
             summary=_SUMMARY,
@@ -82,6 +82,7 @@ RULE = Rule(
             cause_zh="消费组 {consumer_group} 没有客户端在线：" + _WAITING_ZH + "仅凭一次观测无法得知从何时开始。",
             do_next=_DO_NEXT,
             do_next_zh=_DO_NEXT_ZH,
+            commands=(commands.DELETE_GROUP,),
         ),
         "comes_and_goes": Texts(
             summary="{consumer_group} is away, as it is now and then; {effective_lag:messages} "
@@ -106,6 +107,7 @@ RULE = Rule(
             "恢复：近几天离开过 {absence_count} 次，最长 {longest_absence_ms:duration}；这是否是它的规律尚不清楚。",
             do_next="If it is a batch that starts again by itself, nothing. Otherwise: " + _DO_NEXT,
             do_next_zh="如果是会自行重新启动的批处理任务，则无需处理。否则：" + _DO_NEXT_ZH,
+            commands=(commands.DELETE_GROUP,),
         ),
     },
     title="consumers are offline",

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge import commands
 from offsetguard.judge.evidence.blocked_queues import UNLIMITED
 from offsetguard.judge.evidence.lookups import each_group, growth_unknown
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Severity, Texts
@@ -32,18 +33,18 @@ RULE = Rule(
         "default": Texts(
             summary="{consumer_group}: {dead_letter_growth:messages} new dead letter{dead_letter_growth:plural}",
             summary_zh="{consumer_group}：新增 {dead_letter_growth:messages} 条死信",
-            cause="{dead_letter_growth:messages} message{dead_letter_growth:plural} of consumer group "
-            "{consumer_group} went to {dead_letter_topic} since the round before: they failed more often than the "
-            "group's retries allow ({retry_limit}), and nobody will try them again; "
-            "{dead_letter_message_count:messages} lie there, the oldest since {oldest_dead_letter_at:moment}.",
+            cause="{dead_letter_growth:messages} message{dead_letter_growth:plural} of consumer group {consumer_group} "
+            "went to {dead_letter_topic} since the round before: they failed more often than the group's retries allow "
+            "({retry_limit}), and nobody will try them again; {dead_letter_message_count:messages} lie there, the "
+            "oldest since {oldest_dead_letter_at:moment}.",
             cause_zh="自上一轮以来，消费组 {consumer_group} 有 {dead_letter_growth:messages} 条消息进入 "
             "{dead_letter_topic}：失败次数超过了消费组的重试上限（{retry_limit}），不会再重试；其中现有 "
             "{dead_letter_message_count:messages} 条，最早一条写入于 {oldest_dead_letter_at:moment}。",
-            do_next="Look in the clients' log for what the listener throws. The messages are kept in the topic until "
-            "retention deletes them: mqadmin topicStatus -n {name_servers:shell} -t {dead_letter_topic:shell} shows "
-            "where; mend the listener, then send again those that matter.",
-            do_next_zh="请在客户端日志中查看监听器抛出的异常。消息会保留在该主题中直到过期清理：mqadmin topicStatus "
-            "-n {name_servers:shell} -t {dead_letter_topic:shell} 可查看位置；修复监听器后，请重新发送其中重要的消息。",
+            do_next="Look in the clients' log for what the listener throws; mend the listener, then send again those "
+            "that matter. The messages are kept in the topic until retention deletes them; where they lie:",
+            do_next_zh="请在客户端日志中查看监听器抛出的异常；修复监听器后，请重新发送其中重要的消息。消息会保留在该主"
+            "题中直到过期清理，其位置：",
+            commands=(commands.WHERE_DEAD_LETTERS_LIE,),
         ),
     },
     title="new dead letters",

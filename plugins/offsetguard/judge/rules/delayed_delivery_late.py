@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge import commands
 from offsetguard.judge.evidence.lookups import worst_brokers
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
@@ -30,8 +31,6 @@ _LATE_ZH = (
     "{delayed_late_count:messages} 条到期已达 2 分钟以上仍未投递（逾期的 Broker：{brokers}；自 "
     "{delayed_late_since:moment} 起观测到）"
 )
-_STATUS = "mqadmin brokerStatus -n {name_servers:shell} -c {rocketmq_cluster:shell}"
-_STATUS_ZH = "mqadmin brokerStatus -n {name_servers:shell} -c {rocketmq_cluster:shell} 可查看"
 
 RULE = Rule(
     id="delayed_delivery_late",
@@ -46,12 +45,13 @@ RULE = Rule(
             summary_zh="{worst_broker} 有 {delayed_late_count:messages} 条延迟消息逾期未投递",
             cause=_LATE + ": consumers get them late, and retries of consumer groups wait there, too.",
             cause_zh=_LATE_ZH + "：消费者会延迟收到它们，消费组的重试消息也在其中等待。",
-            do_next=_STATUS + " shows how far each level was delivered (scheduleMessageOffset_LEVEL: next, end). Lines "
-            "of ScheduleMessageService in the broker's store.log (4.x) or broker.log (5.x) say why not: mostly the "
-            "broker cannot write, as its disk is full.",
-            do_next_zh=_STATUS_ZH + "每个级别的投递进度（scheduleMessageOffset_LEVEL：下一条，末尾）。Broker 的 "
-            "store.log（4.x）或 broker.log（5.x）中 ScheduleMessageService 的日志会说明原因：多半是 Broker 无法写入，"
-            "例如磁盘已满。",
+            do_next="Lines of ScheduleMessageService in the broker's store.log (4.x) or broker.log (5.x) say what it "
+            "waits for: mostly the broker cannot write, as its disk is full. How far each level was delivered "
+            "(scheduleMessageOffset_LEVEL: next, end):",
+            do_next_zh="Broker 的 store.log（4.x）或 broker.log（5.x）中 ScheduleMessageService 的日志会说明它在等什"
+            "么：多半是 Broker 无法写入，例如磁盘已满。每个级别的投递进度（scheduleMessageOffset_LEVEL：下一条，末"
+            "尾）：",
+            commands=(commands.BROKER_STATUS,),
         ),
         "catching_up": Texts(
             summary="{worst_broker} catches up with {delayed_late_count:messages} delayed "
@@ -69,12 +69,13 @@ RULE = Rule(
             "(brokers that are late: {brokers}); {timer_message_count:messages} messages are in it, and "
             "{timer_unread_count:messages} not yet.",
             cause_zh="集群 {cluster} 的 {worst_broker} 的时间轮投递晚了 {timer_behind_ms:duration}（逾期的 Broker："
-            "{brokers}）；时间轮中有 {timer_message_count:messages} 条消息，另有 {timer_unread_count:messages} 条尚未"
-            "进入。",
-            do_next=_STATUS + " shows timerReadBehind (s) and timerOffsetBehind (messages). Lines of TimerMessageStore "
-            "in the broker's store.log say what it waits for: mostly the broker cannot write.",
-            do_next_zh=_STATUS_ZH + " timerReadBehind（秒）和 timerOffsetBehind（消息数）。Broker 的 store.log 中 "
-            "TimerMessageStore 的日志会说明它在等什么：多半是 Broker 无法写入。",
+            "{brokers}）；时间轮中有 {timer_message_count:messages} 条消息，另有 {timer_unread_count:messages} 条尚未进"
+            "入。",
+            do_next="Lines of TimerMessageStore in the broker's store.log say what it waits for: mostly the broker "
+            "cannot write. How far behind it is (timerReadBehind: s, timerOffsetBehind: messages):",
+            do_next_zh="Broker 的 store.log 中 TimerMessageStore 的日志会说明它在等什么：多半是 Broker 无法写入。其进度"
+            "（timerReadBehind：秒，timerOffsetBehind：消息数）：",
+            commands=(commands.BROKER_STATUS,),
         ),
     },
     title="a broker delivers delayed messages late",

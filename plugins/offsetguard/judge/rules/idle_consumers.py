@@ -16,7 +16,8 @@ from datetime import timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge.evidence.capacity import GroupCapacity, capacities, is_short_of_queues
+from offsetguard.judge import commands
+from offsetguard.judge.evidence.capacity import GroupCapacity, capacities, is_short_of_queues, twice_the_queues
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit
 
@@ -51,10 +52,9 @@ RULE = Rule(
             cause=_IDLE + ", while the group is {effective_lag:messages} messages behind: clients that are added get "
             "no queue.",
             cause_zh=_IDLE_ZH + "而消费组已堆积 {effective_lag:messages} 条消息：再增加客户端也分配不到队列。",
-            do_next="Add queues (read and write) instead of clients: mqadmin updateTopic -n {name_servers:shell} "
-            "-c {rocketmq_cluster:shell} -t {lagging_topic:shell} -r QUEUES -w QUEUES",
-            do_next_zh="请增加队列（读和写），而不是客户端：mqadmin updateTopic -n {name_servers:shell} -c "
-            "{rocketmq_cluster:shell} -t {lagging_topic:shell} -r QUEUES -w QUEUES",
+            do_next="Add queues (read and write) instead of clients; messages of one key may change their queue:",
+            do_next_zh="请增加队列（读和写），而不是客户端；同一 key 的消息可能换到其他队列：",
+            commands=(commands.SET_QUEUES_OF_LAGGING,),
         ),
     },
     title="clients without a queue",
@@ -88,6 +88,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "idle_client_count": idle,
                 "effective_lag": sum(group.effective_lag or 0 for group in lagging) if lagging else None,
                 "lagging_topic": None if worst is None else worst.topic,
+                "wanted_queue_nums": None if worst is None else twice_the_queues(facts, worst.topic),
             },
         )
 

@@ -18,6 +18,7 @@ from dataclasses import replace
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
+from offsetguard.judge import commands
 from offsetguard.judge.evidence.lock_holders import (
     Holder,
     brokers_of,
@@ -48,14 +49,8 @@ _STANDS_ZH = (
 )
 _SUMMARY = "{consumer_group}: clients contend for " + _QUEUES
 _SUMMARY_ZH = "{consumer_group}：客户端争抢 {on_brokers} 的 {queue_count} 个队列"
-_MEMBERS = (
-    "Compare the members that each broker lists: mqadmin consumerConnection -n {name_servers:shell} "
-    "-g {consumer_group:shell} -b HOST:PORT; "
-)
-_MEMBERS_ZH = (
-    "请比对每个 Broker 列出的成员：mqadmin consumerConnection -n {name_servers:shell} -g {consumer_group:shell} -b "
-    "HOST:PORT；"
-)
+_MEMBERS = "The members that each broker lists should be the same:"
+_MEMBERS_ZH = "各 Broker 列出的成员应当一致："
 
 RULE = Rule(
     id="lock_contention",
@@ -71,10 +66,11 @@ RULE = Rule(
             "it: the two see different members of the group, or instances share a client id.",
             cause_zh=_STANDS_ZH + "{waiter_client_id} 申请锁，而在线的 {holder_client_id} 持有锁：两者看到的消费组成员"
             "不同，或多个实例使用同一个客户端 ID。",
-            do_next=_MEMBERS + "give every instance a client id of its own (instanceName, or distinct host names), and "
-            "restart the client whose list is wrong.",
-            do_next_zh=_MEMBERS_ZH + "请让每个实例使用不同的客户端 ID（instanceName，或不同的主机名），并重启成员列表"
-            "有误的客户端。",
+            do_next="Give every instance a client id of its own (instanceName, or distinct host names), and restart "
+            "the client whose list is wrong. " + _MEMBERS,
+            do_next_zh="请让每个实例使用不同的客户端 ID（instanceName，或不同的主机名），并重启成员列表有误的客户端。"
+            + _MEMBERS_ZH,
+            commands=(commands.MEMBERS_OF_EACH_BROKER,),
         ),
         "members_differ": Texts(
             summary=_SUMMARY,
@@ -83,16 +79,17 @@ RULE = Rule(
             "it: the brokers list different members of the group, so each client counts on another share of queues.",
             cause_zh=_STANDS_ZH + "{waiter_client_id} 申请锁，而在线的 {holder_client_id} 持有锁：各 Broker 列出的消费"
             "组成员不同，因此客户端各自算出的队列分配不同。",
-            do_next=_MEMBERS + "find out why a client's heartbeat does not reach all of them.",
-            do_next_zh=_MEMBERS_ZH + "请查明客户端的心跳为何没有到达所有 Broker。",
+            do_next="Find out why a client's heartbeat does not reach all brokers. " + _MEMBERS,
+            do_next_zh="请查明客户端的心跳为何没有到达所有 Broker。" + _MEMBERS_ZH,
+            commands=(commands.MEMBERS_OF_EACH_BROKER,),
         ),
         "same_client_id": Texts(
             summary="Instances of {consumer_group} share a client id",
             summary_zh="{consumer_group} 有多个实例使用同一个客户端 ID",
             cause=_STANDS + ": several instances share the client id {doubled_client_ids}, so each takes the same "
             "share of queues, and another share is nobody's.",
-            cause_zh=_STANDS_ZH + "多个实例使用同一个客户端 ID {doubled_client_ids}，因此它们分到相同的队列，而另一部"
-            "分队列无人消费。",
+            cause_zh=_STANDS_ZH + "多个实例使用同一个客户端 ID {doubled_client_ids}，因此它们分到相同的队列，而另一部分"
+            "队列无人消费。",
             do_next="Give every instance a client id of its own: set instanceName, or do not run containers with equal "
             "addresses and process ids (clients before 4.9 make the id of these two).",
             do_next_zh="请让每个实例使用不同的客户端 ID：设置 instanceName，或避免容器的地址和进程号都相同（4.9 之前的"
@@ -103,8 +100,8 @@ RULE = Rule(
             summary_zh=_QUEUES_ZH + "交接过晚",
             cause=_STANDS + ": {holder_client_id} was to hand over to {waiter_client_id}, and gave the lock back only "
             "then; its listener was in one message for so long, or it saw the new member late.",
-            cause_zh=_STANDS_ZH + "{holder_client_id} 应把队列交给 {waiter_client_id}，却迟迟才释放锁；它的监听器一直"
-            "停在一条消息上，或较晚才看到新成员。",
+            cause_zh=_STANDS_ZH + "{holder_client_id} 应把队列交给 {waiter_client_id}，却迟迟才释放锁；它的监听器一直停"
+            "在一条消息上，或较晚才看到新成员。",
             do_next="Look for slow messages in the listener of {consumer_group}: a queue changes hands only between "
             "two messages.",
             do_next_zh="请检查 {consumer_group} 的监听器中的慢消息：队列只在两条消息之间交接。",
@@ -116,8 +113,9 @@ RULE = Rule(
             "another client has the locks, or the brokers do not answer it.",
             cause_zh=_STANDS_ZH + "{holder_client_id} 持有它们却拿不到锁，因此不能消费：锁在另一个客户端手中，或 "
             "Broker 没有应答。",
-            do_next=_MEMBERS + "the brokers' lock.log (filter.log since 5.1.1) names the client that has the locks.",
-            do_next_zh=_MEMBERS_ZH + "Broker 的 lock.log（5.1.1 起为 filter.log）会记录持锁的客户端。",
+            do_next="The brokers' lock.log (filter.log since 5.1.1) names the client that has the locks. " + _MEMBERS,
+            do_next_zh="Broker 的 lock.log（5.1.1 起为 filter.log）会记录持锁的客户端。" + _MEMBERS_ZH,
+            commands=(commands.MEMBERS_OF_EACH_BROKER,),
         ),
     },
     title="clients contend for queue locks",

@@ -14,10 +14,11 @@ Source: DefaultMessageStore.CleanCommitLogService, MappedFileQueue.deleteExpired
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
+from offsetguard.judge import commands
 from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, tiered_brokers
 from offsetguard.judge.evidence.lookups import queue_name
 from offsetguard.judge.forecasts import forecasts
@@ -46,13 +47,12 @@ _WHAT_ZH = (
     "{risk_queue_count} 个上丢失消息，最早在 {loss_low_ms:duration} 至 {loss_high_ms:duration} 后，"
 )
 _DO = (
-    "Start or speed up the consumers of {consumer_group} within {loss_low_ms:duration}: "
-    "{effective_lag:messages} message{effective_lag:plural} wait. If that takes longer, keep messages longer on "
-    "{brokers} "
+    "Start or speed up the consumers of {consumer_group} within {loss_low_ms:duration}: {effective_lag:messages} "
+    "message{effective_lag:plural} wait. If that takes longer, keep messages longer on {brokers} "
 )
 _DO_ZH = (
-    "请在 {loss_low_ms:duration} 内启动 {consumer_group} 的消费者或提高消费速度：还有 {effective_lag:messages} 条消息"
-    "等待消费。如果来不及，请"
+    "请在 {loss_low_ms:duration} 内启动 {consumer_group} 的消费者或提高消费速度：还有 {effective_lag:messages} 条消息等"
+    "待消费。如果来不及，请"
 )
 
 RULE = Rule(
@@ -67,29 +67,29 @@ RULE = Rule(
         "default": Texts(
             summary=_SUMMARY,
             summary_zh=_SUMMARY_ZH,
-            cause=_WHAT + "when the commit-log file with the oldest of them has passed fileReservedTime "
-            "(worst: {worst_queue}, oldest unconsumed {lag_ms:duration}).",
+            cause=_WHAT + "when the commit-log file with the oldest of them has passed fileReservedTime (worst: "
+            "{worst_queue}, oldest unconsumed {lag_ms:duration}).",
             cause_zh=_WHAT_ZH + "届时最早消息所在的 CommitLog 文件将超过 fileReservedTime（最严重：{worst_queue}，最早"
             "未消费消息已等待 {lag_ms:duration}）。",
-            do_next=_DO + "(fileReservedTime; mqadmin updateBrokerConfig -n {name_servers:shell} changes it at once).",
-            do_next_zh=_DO_ZH + "延长 {brokers} 上的消息保留时间（fileReservedTime；mqadmin updateBrokerConfig -n "
-            "{name_servers:shell} 可立即修改）。",
+            do_next=_DO + "(fileReservedTime), which holds at once:",
+            do_next_zh=_DO_ZH + "延长 {brokers} 上的消息保留时间（fileReservedTime），立即生效：",
+            commands=(commands.RETAIN_LONGER,),
         ),
         "disk": Texts(
             summary=_SUMMARY + ": the disk fills up",
             summary_zh=_SUMMARY_ZH + "：磁盘将满",
-            cause=_WHAT + "because the disk fills up and the oldest commit-log files go whatever their age "
-            "(worst: {worst_queue}, oldest unconsumed {lag_ms:duration}).",
-            cause_zh=_WHAT_ZH + "因为磁盘将满，最早的 CommitLog 文件不论保留时间都会被删除（最严重：{worst_queue}，最"
-            "早未消费消息已等待 {lag_ms:duration}）。",
+            cause=_WHAT + "because the disk fills up and the oldest commit-log files go whatever their age (worst: "
+            "{worst_queue}, oldest unconsumed {lag_ms:duration}).",
+            cause_zh=_WHAT_ZH + "因为磁盘将满，最早的 CommitLog 文件不论保留时间都会被删除（最严重：{worst_queue}，最早"
+            "未消费消息已等待 {lag_ms:duration}）。",
             do_next=_DO + "by making room on the disk; the topic that writes most pushes the others out.",
             do_next_zh=_DO_ZH + "在 {brokers} 上清理磁盘以延长消息保留时间；写入最多的主题会挤掉其他主题的消息。",
         ),
         "observed": Texts(
             summary=_SUMMARY,
             summary_zh=_SUMMARY_ZH,
-            cause=_WHAT + "if the broker goes on deleting as it last did, earlier than its settings say "
-            "(worst: {worst_queue}, oldest unconsumed {lag_ms:duration}).",
+            cause=_WHAT + "if the broker goes on deleting as it last did, earlier than its settings say (worst: "
+            "{worst_queue}, oldest unconsumed {lag_ms:duration}).",
             cause_zh=_WHAT_ZH + "前提是 Broker 继续像最近一次那样删除，即早于其配置（最严重：{worst_queue}，最早未消费"
             "消息已等待 {lag_ms:duration}）。",
             do_next=_DO + "and find out why they go early: a full disk, or files deleted by hand.",
@@ -137,9 +137,16 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "online_client_count": judged.group.online_client_count,
                 "worst_queue": queue_name(worst.message_queue),
                 "brokers": ", ".join(sorted(brokers)),
+                "longer_hours": _longer_hours(facts, brokers),
             },
             queues=tuple(_evidence(queue, forecast) for forecast, queue in risks),
         )
+
+
+def _longer_hours(facts: IntervalFacts, broker_names: Collection[str]) -> int | None:
+    """Return twice the retention of the brokers that keep messages longest; None = not known."""
+    kept = [one.file_reserved_time_hours for one in facts.brokers if one.broker_name in broker_names]
+    return 2 * max(hours for hours in kept if hours is not None) if any(kept) else None
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:

@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
+from offsetguard.judge import commands
 from offsetguard.judge.evidence.lookups import (
     master_changes,
     message_models,
@@ -47,8 +48,8 @@ _ACKNOWLEDGE = (
     "a controller, else brokerRole=SYNC_MASTER."
 )
 _ACKNOWLEDGE_ZH = (
-    "为避免再次发生，请让主节点只确认副本已有的消息：使用控制器时设置 allAckInSyncStateSet=true，否则设置 brokerRole="
-    "SYNC_MASTER。"
+    "为避免再次发生，请让主节点只确认副本已有的消息：使用控制器时设置 allAckInSyncStateSet=true，否则设置 "
+    "brokerRole=SYNC_MASTER。"
 )
 
 RULE = Rule(
@@ -102,16 +103,16 @@ RULE = Rule(
             "message{skipped:plural} of topic {topic} that it had not consumed (worst: queue {worst_queue}, committed "
             "{requested_offset:messages}, then {corrected_offset:messages}): clients that ask for more than the new "
             "master has are sent to its end, and drop what they had pulled.",
-            cause_zh=_CHANGED_ZH + "，消费组 {consumer_group} 跳过了主题 {topic} 中至多 {skipped:messages} 条尚未消费"
-            "的消息（最严重：队列 {worst_queue}，消费位点从 {requested_offset:messages} 变为 "
+            cause_zh=_CHANGED_ZH + "，消费组 {consumer_group} 跳过了主题 {topic} 中至多 {skipped:messages} 条尚未消费的"
+            "消息（最严重：队列 {worst_queue}，消费位点从 {requested_offset:messages} 变为 "
             "{corrected_offset:messages}）：客户端请求的位点超出新主节点的最大位点时，会被送到队列末尾，并丢弃已拉取的"
             "消息。",
-            do_next=_ACKNOWLEDGE + " The broker still has what was skipped: set the group to a moment before the first "
-            "message that it must not miss: mqadmin resetOffsetByTime -n {name_servers:shell} "
-            "-g {consumer_group:shell} -t {topic:shell} -s 'yyyy-MM-dd#HH:mm:ss:SSS'",
-            do_next_zh=_ACKNOWLEDGE_ZH + "Broker 上仍有被跳过的消息，请把消费组重置到第一条不能漏掉的消息之前的时间"
-            "点：mqadmin resetOffsetByTime -n {name_servers:shell} -g {consumer_group:shell} -t {topic:shell} -s "
-            "'yyyy-MM-dd#HH:mm:ss:SSS'",
+            do_next=_ACKNOWLEDGE
+            + " The broker still has what was skipped. Set the group to the switch, or to an earlier moment: to before "
+            "the first message that it must not miss:",
+            do_next_zh=_ACKNOWLEDGE_ZH
+            + "Broker 上仍有被跳过的消息。请把消费组重置到切换的时间点，或更早，即第一条不能漏掉的消息之前：",
+            commands=(commands.RESET_TO_SWITCH,),
         ),
     },
     title="another replica is the master",

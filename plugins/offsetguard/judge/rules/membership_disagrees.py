@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge import commands
 from offsetguard.judge.evidence.rebalance_spells import (
     LISTS_SETTLE,
     GroupNoise,
@@ -31,13 +32,12 @@ from offsetguard.tables.group_facts import GroupFacts
 _STABLE = "although no client came or went since {changed_at:moment}"
 _STABLE_ZH = "而自 {changed_at:moment} 起没有客户端加入或退出"
 _CHECK = (
-    "See which clients each broker lists (mqadmin consumerConnection asks one broker only), and whether the host of "
-    "the client reaches that broker's port and knows its route; look for two clients with one id "
-    "(same ip@instanceName)."
+    "See whether the host of the client reaches that broker's port and knows its route; look for two clients with one "
+    "id (same ip@instanceName). Which clients each broker lists:"
 )
 _CHECK_ZH = (
-    "请查看每个 Broker 各自列出的客户端（mqadmin consumerConnection 只询问一个 Broker），以及该客户端的主机能否连通该 "
-    "Broker 的端口、是否有其路由；并检查是否有两个客户端使用同一个客户端 ID（相同的 ip@instanceName）。"
+    "请检查该客户端的主机能否连通该 Broker 的端口、是否有其路由，以及是否有两个客户端使用同一个客户端 ID（相同的 "
+    "ip@instanceName）。每个 Broker 各自列出的客户端："
 )
 
 RULE = Rule(
@@ -55,10 +55,11 @@ RULE = Rule(
             "{lasted_ms:duration}, " + _STABLE + "; missing (client, broker): {missing_members}: its heartbeat does "
             "not reach that broker, so queues have two owners or none.",
             cause_zh="各 Broker 上消费组 {consumer_group} 的成员不一致已持续 {lasted_ms:duration}，" + _STABLE_ZH + "；"
-            "缺失的成员（客户端，Broker）：{missing_members}：其心跳没有到达该 Broker，因此有的队列有两个消费者，有的"
-            "没有。",
+            "缺失的成员（客户端，Broker）：{missing_members}：其心跳没有到达该 Broker，因此有的队列有两个消费者，有的没"
+            "有。",
             do_next=_CHECK,
             do_next_zh=_CHECK_ZH,
+            commands=(commands.MEMBERS_OF_EACH_BROKER,),
         ),
         "not_in_members": Texts(
             summary="{clients} is not among the members of {consumer_group}",
@@ -66,11 +67,12 @@ RULE = Rule(
             cause="Client {clients} of consumer group {consumer_group} has missed itself in the list of members for "
             "{lasted_ms:duration} ({line_count:messages} lines 'not in cidAll'), " + _STABLE + ": its heartbeat does "
             "not reach the broker that it asks, and it gets no queue.",
-            cause_zh="消费组 {consumer_group} 的客户端 {clients} 在成员列表中找不到自己，已持续 {lasted_ms:duration}"
-            "（{line_count:messages} 行 'not in cidAll'），" + _STABLE_ZH + "：其心跳没有到达它所询问的 Broker，因此分"
+            cause_zh="消费组 {consumer_group} 的客户端 {clients} 在成员列表中找不到自己，已持续 {lasted_ms:duration}（"
+            "{line_count:messages} 行 'not in cidAll'），" + _STABLE_ZH + "：其心跳没有到达它所询问的 Broker，因此分"
             "配不到队列。",
             do_next=_CHECK,
             do_next_zh=_CHECK_ZH,
+            commands=(commands.MEMBERS_OF_EACH_BROKER,),
         ),
         "pulls_refused": Texts(
             summary="pulls of {consumer_group} have been refused with code 25 for {lasted_ms:duration}",
@@ -79,10 +81,11 @@ RULE = Rule(
             "for {lasted_ms:duration} ({line_count:messages} lines; brokers: {brokers}), " + _STABLE + ": the broker "
             "has an older subscription, since the client's heartbeat does not reach it.",
             cause_zh="消费组 {consumer_group} 的拉取被拒绝（code 25，subscription not latest）已持续 "
-            "{lasted_ms:duration}（{line_count:messages} 行；Broker：{brokers}），" + _STABLE_ZH + "：Broker 上的订阅"
-            "关系较旧，因为客户端的心跳没有到达它。",
+            "{lasted_ms:duration}（{line_count:messages} 行；Broker：{brokers}），" + _STABLE_ZH + "：Broker 上的订阅关"
+            "系较旧，因为客户端的心跳没有到达它。",
             do_next=_CHECK,
             do_next_zh=_CHECK_ZH,
+            commands=(commands.MEMBERS_OF_EACH_BROKER,),
         ),
     },
     title="brokers disagree about a group's members",

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
+from offsetguard.judge import commands
 from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, tiered_brokers
 from offsetguard.judge.evidence.lookups import queue_name
 from offsetguard.judge.evidence.move_causes import REGAINED_WITHIN
@@ -66,8 +67,8 @@ RULE = Rule(
             "理中，此时客户端如果停止，这些消息也会丢失。",
             do_next="Do not restart the clients before they are done. " + _RESEND + "speed up the group, or keep "
             "messages longer (fileReservedTime, disk space).",
-            do_next_zh="处理完之前请不要重启客户端。" + _RESEND_ZH + "再次发生：提高消费速度，或延长消息保留时间"
-            "（fileReservedTime、磁盘空间）。",
+            do_next_zh="处理完之前请不要重启客户端。" + _RESEND_ZH + "再次发生：提高消费速度，或延长消息保留时间（"
+            "fileReservedTime、磁盘空间）。",
         ),
         "offline": Texts(
             summary="{consumer_group} is offline and lost {lost:messages} message{lost:plural} of {topic}",
@@ -75,11 +76,11 @@ RULE = Rule(
             cause="Consumer group {consumer_group} has no client online, and retention deleted " + _GONE + ".",
             cause_zh="消费组 {consumer_group} 没有客户端在线，主题 {topic} 的 {queue_count} 个队列中的 "
             "{lost_queue_count} 个上有 {lost:messages} 条消息" + _GONE_ZH + "。",
-            do_next=_RESEND + "start its consumers. If the group is retired, delete it so that it is no longer judged: "
-            "mqadmin deleteSubGroup -n {name_servers:shell} -c {rocketmq_cluster:shell} -g {consumer_group:shell} "
-            "-r true",
-            do_next_zh=_RESEND_ZH + "继续丢失：请启动消费者。如果该消费组已下线，请删除它，以免继续被判断：mqadmin "
-            "deleteSubGroup -n {name_servers:shell} -c {rocketmq_cluster:shell} -g {consumer_group:shell} -r true",
+            do_next=_RESEND
+            + "start its consumers. If the group is retired, delete it, with its offsets, so that it is no longer "
+            "judged:",
+            do_next_zh=_RESEND_ZH + "继续丢失：请启动消费者。如果该消费组已下线，请删除它及其位点，以免继续被判断：",
+            commands=(commands.DELETE_GROUP,),
         ),
         "in_process": Texts(
             summary="{consumer_group} still processes {lost:messages} message{lost:plural} of {topic} that the broker "

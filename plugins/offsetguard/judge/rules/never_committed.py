@@ -17,6 +17,7 @@ from datetime import timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
+from offsetguard.judge import commands
 from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, longest_ms
 from offsetguard.judge.rule import Finding, QueueEvidence, Rule, Severity, State, Texts
 from offsetguard.judge.windows.windows import is_subscribed
@@ -39,16 +40,17 @@ RULE = Rule(
             cause="Consumer group {consumer_group} has {online_client_count} client{online_client_count:plural} online "
             "and never committed an offset in {never_committed_queue_count} of {queue_count} queues of topic {topic}, "
             "which hold " + _KEPT + ": no client holds these queues, or none finishes its first message.",
-            cause_zh="消费组 {consumer_group} 有 {online_client_count} 个客户端在线，但在主题 {topic} 的 "
-            "{queue_count} 个队列中的 {never_committed_queue_count} 个上从未提交位点，这些队列中有 {kept:messages} 条"
-            "消息：没有客户端持有这些队列，或没有一个消费完第一条消息。",
-            do_next="See who holds them: mqadmin consumerProgress -n {name_servers:shell} -g {consumer_group:shell} "
-            "-s true; a queue without a client: compare the clients' subscriptions and the topic's read and write "
-            "queue numbers. A queue with one: take its stack: mqadmin consumerStatus -n {name_servers:shell} -g "
-            "{consumer_group:shell} -s",
-            do_next_zh="请查看由谁持有：mqadmin consumerProgress -n {name_servers:shell} -g {consumer_group:shell} -s "
-            "true；没有客户端的队列：请比对各客户端的订阅关系和主题的读写队列数。有客户端的队列：请抓取其线程堆栈："
-            "mqadmin consumerStatus -n {name_servers:shell} -g {consumer_group:shell} -s",
+            cause_zh="消费组 {consumer_group} 有 {online_client_count} 个客户端在线，但在主题 {topic} 的 {queue_count} "
+            "个队列中的 {never_committed_queue_count} 个上从未提交位点，这些队列中有 {kept:messages} 条消息：没有客户端"
+            "持有这些队列，或没有一个消费完第一条消息。",
+            do_next="See who holds these queues. Where nobody does, compare the clients' subscriptions and the topic's "
+            "read and write queue numbers; where a client does, see what its threads do. " + commands.STACKS_GO,
+            do_next_zh="请查看这些队列由谁持有。没有客户端持有的：请比对各客户端的订阅关系和主题的读写队列数；有客户端"
+            "持有的：请查看其线程。" + commands.STACKS_GO_ZH,
+            commands=(
+                commands.PROGRESS_BY_CLIENT,
+                commands.STACKS,
+            ),
         ),
     },
     title="queues without a committed offset",

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge import commands
 from offsetguard.judge.evidence.move_causes import CLUSTERING, Causes, causes
 from offsetguard.judge.evidence.move_figures import (
     beyond,
@@ -39,13 +40,9 @@ _ORDERED = (
 )
 _ORDERED_ZH = "操作来自 {caller}；就目前所见，{repeated:messages} 条消息会重复消费，{skipped:messages} 条被跳过。"
 _AGAIN = (
-    "If it was not meant, set the group to the moment where it was: mqadmin resetOffsetByTime "
-    "-n {name_servers:shell} -g {consumer_group:shell} -t {topic:shell} -s 'yyyy-MM-dd#HH:mm:ss:SSS'"
+    "If it was not meant, set the group to what was written since then, or to an earlier moment where it was behind:"
 )
-_AGAIN_ZH = (
-    "如果并非有意，请把消费组重置到原来的时间点：mqadmin resetOffsetByTime -n {name_servers:shell} -g "
-    "{consumer_group:shell} -t {topic:shell} -s 'yyyy-MM-dd#HH:mm:ss:SSS'"
-)
+_AGAIN_ZH = "如果并非有意，请把消费组重置到该时间点（当时有堆积则取更早的时间点）："
 
 RULE = Rule(
     id="offset_reset",
@@ -63,6 +60,7 @@ RULE = Rule(
             "{target_at:moment}，" + _ORDERED_ZH,
             do_next="Ask who did it, and see that the consumers can take messages twice. " + _AGAIN,
             do_next_zh="请确认是谁操作的，并确认消费者能够处理重复消息。" + _AGAIN_ZH,
+            commands=(commands.RESET_TO_MOVE,),
         ),
         "to_the_end": Texts(
             summary="{consumer_group} was reset to the end of {topic}",
@@ -72,6 +70,7 @@ RULE = Rule(
             + _ORDERED_ZH,
             do_next="What waited will not be consumed. " + _AGAIN,
             do_next_zh="此前堆积的消息将不会被消费。" + _AGAIN_ZH,
+            commands=(commands.RESET_TO_MOVE,),
         ),
         "moved_back": Texts(
             summary="{consumer_group} was set back on {topic}",
@@ -80,13 +79,13 @@ RULE = Rule(
             "queue{queue_count:plural} of topic {topic} " + _WORST + ": {repeated:messages} message{repeated:plural} "
             "are consumed again.",
             cause_zh="消费组 {consumer_group} 在主题 {topic} 的 {queue_count} 个队列上的消费位点回退（最严重：队列 "
-            "{worst_queue}，从 {requested_offset:messages} 到 {corrected_offset:messages}）：{repeated:messages} 条消"
-            "息会重复消费。",
+            "{worst_queue}，从 {requested_offset:messages} 到 {corrected_offset:messages}）：{repeated:messages} 条消息"
+            "会重复消费。",
             do_next="Ask who reset the offsets around {first_moved_at:moment}. If nobody did, find out whether a "
             "replica that was behind took over, or a second application commits as {consumer_group}; see that the "
             "consumers can take messages twice.",
-            do_next_zh="请确认在 {first_moved_at:moment} 前后是谁重置了位点。如果没有人操作，请查明是否有数据落后的副"
-            "本接管，或有另一个应用以 {consumer_group} 的名义提交位点；并确认消费者能够处理重复消息。",
+            do_next_zh="请确认在 {first_moved_at:moment} 前后是谁重置了位点。如果没有人操作，请查明是否有数据落后的副本"
+            "接管，或有另一个应用以 {consumer_group} 的名义提交位点；并确认消费者能够处理重复消息。",
         ),
         "set_beyond": Texts(
             summary="{consumer_group} was set beyond the end of {topic}",
@@ -100,6 +99,7 @@ RULE = Rule(
             "{max_offset:messages}）：至多 {beyond:messages} 条新消息将被跳过。",
             do_next="Ask who set the offsets. " + _AGAIN,
             do_next_zh="请确认是谁设置了位点。" + _AGAIN_ZH,
+            commands=(commands.RESET_TO_MOVE,),
         ),
         "set_back_again": Texts(
             summary="{consumer_group} asks for the same offsets of {topic} again and again",

@@ -26,10 +26,6 @@ from offsetguard.model.offsets import OffsetOrderViolation
 _ON_QUEUES = "on {queue_count} queue{queue_count:plural} of topic {topic}"
 _WORST = "(worst: queue {broker_name}/{queue_id}, "
 _WORST_ZH = "（最严重：队列 {broker_name}/{queue_id}，"
-_RESET = (
-    "mqadmin resetOffsetByTime -n {name_servers:shell} -g {consumer_group:shell} -t {topic:shell} "
-    "-s 'yyyy-MM-dd#HH:mm:ss:SSS'"
-)
 
 RULE = Rule(
     id="offsets_violate_invariant",
@@ -45,12 +41,12 @@ RULE = Rule(
             + _ON_QUEUES
             + " "
             + _WORST
-            + "oldest {min_offset:messages}, end {max_offset:messages}): its consume queue "
-            "is damaged or being rebuilt; consumer group {consumer_group} cannot read there.",
+            + "oldest {min_offset:messages}, end {max_offset:messages}): its consume queue is damaged or being "
+            "rebuilt; consumer group {consumer_group} cannot read there.",
             cause_zh="Broker 返回的主题 {topic} 的最小位点大于最大位点，涉及主题 {topic} 的 {queue_count} 个队列"
             + _WORST_ZH
-            + "最小位点 {min_offset:messages}，最大位点 {max_offset:messages}）：ConsumeQueue 已损坏或正在"
-            "重建，消费组 {consumer_group} 无法在此消费。",
+            + "最小位点 {min_offset:messages}，最大位点 {max_offset:messages}）：ConsumeQueue 已损坏或正在重建，消费组 "
+            "{consumer_group} 无法在此消费。",
             do_next="Look at store.log and storeerror.log of {broker_name} for recovery, truncation and consume queue "
             "errors, and check its disk.",
             do_next_zh="请在 {broker_name} 的 store.log 和 storeerror.log 中查找恢复、截断和 ConsumeQueue 错误，并检查"
@@ -67,13 +63,12 @@ RULE = Rule(
             "lost its tail; up to {beyond:messages} new message{beyond:plural} will be skipped.",
             cause_zh="消费组 {consumer_group} 的客户端在主题 {topic} 的 {queue_count} 个队列上的拉取位点超出最大位点"
             + _WORST_ZH
-            + "拉取位点 {pull_offset:messages}，最大位点 {max_offset:messages}）：队列被重建过，或 Broker "
-            "丢失了尾部数据；至多 {beyond:messages} 条新消息将被跳过。",
-            do_next="Find out whether the topic was recreated or the broker restored, then set the group to a moment "
-            "before that: " + _RESET,
-            do_next_zh="请确认主题是否被重建、Broker 是否从备份恢复过，再把消费组重置到此前的时间点：mqadmin "
-            "resetOffsetByTime -n {name_servers:shell} -g {consumer_group:shell} -t {topic:shell} -s "
-            "'yyyy-MM-dd#HH:mm:ss:SSS'",
+            + "拉取位点 {pull_offset:messages}，最大位点 {max_offset:messages}）：队列被重建过，或 Broker 丢失了尾部数"
+            "据；至多 {beyond:messages} 条新消息将被跳过。",
+            do_next="Find out whether the topic was recreated or the broker restored, and restart the clients: they go "
+            "on from the committed offset, {consumer_offset:messages}, which is not beyond the end.",
+            do_next_zh="请确认主题是否被重建、Broker 是否从备份恢复过，并重启客户端：它们会从消费位点 "
+            "{consumer_offset:messages} 继续，该位点没有超出最大位点。",
         ),
         "consumer_beyond_pull": Texts(
             summary="{consumer_group} committed what it did not pull from {topic}",
@@ -82,12 +77,12 @@ RULE = Rule(
             + _ON_QUEUES
             + " "
             + _WORST
-            + "committed {consumer_offset:messages}, next pull {pull_offset:messages}): the offset was set "
-            "while clients go on from another one.",
+            + "committed {consumer_offset:messages}, next pull {pull_offset:messages}): the offset was set while "
+            "clients go on from another one.",
             cause_zh="消费组 {consumer_group} 在主题 {topic} 的 {queue_count} 个队列上的消费位点超过了客户端的拉取位点"
             + _WORST_ZH
-            + "消费位点 {consumer_offset:messages}，拉取位点 {pull_offset:messages}）：位点被人为修改过，"
-            "而客户端仍从原来的位点继续。",
+            + "消费位点 {consumer_offset:messages}，拉取位点 {pull_offset:messages}）：位点被人为修改过，而客户端仍从原"
+            "来的位点继续。",
             do_next="If somebody reset the offsets, restart the clients so that they take them; otherwise look for a "
             "second application that commits as {consumer_group}.",
             do_next_zh="如果有人重置过位点，请重启客户端使其生效；否则请查找是否有另一个应用以 {consumer_group} 的名义"

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge import commands
 from offsetguard.judge.evidence.blocked_queues import SANE_RETRIES, UNLIMITED, BlockedQueue, blocked_queues
 from offsetguard.judge.evidence.lookups import queue_name, queues_by_group
 from offsetguard.judge.rule import (
@@ -41,14 +42,6 @@ _BLOCKED_ZH = (
     "已停滞 {blocked_ms:duration}："
 )
 _OTHERS = "{other_queue_count} other queue{other_queue_count:plural}"
-_LOOK = (
-    "Look at that message (id, keys): mqadmin queryMsgByOffset -n {name_servers:shell} -t {topic:shell} "
-    "-b {broker_name:shell} -i {queue_id} -o {blocked_offset}; retries: {retries}; "
-)
-_LOOK_ZH = (
-    "请查看这条消息（id、keys）：mqadmin queryMsgByOffset -n {name_servers:shell} -t {topic:shell} -b "
-    "{broker_name:shell} -i {queue_id} -o {blocked_offset}；重试次数上限：{retries}；请"
-)
 
 RULE = Rule(
     id="poison_message",
@@ -64,10 +57,13 @@ RULE = Rule(
             "retries: {retries}); " + _OTHERS + " of the group advance, and {effective_lag:messages} messages wait "
             "behind it.",
             cause_zh=_BLOCKED_ZH + "它消费失败并在原地重试（每秒失败 {consume_failed_tps:.1f} 次，重试次数上限："
-            "{retries}）；该消费组的其他 {other_queue_count} 个队列在正常推进，其后有 {effective_lag:messages} 条消息"
-            "等待。",
-            do_next=_LOOK + "set maxReconsumeTimes of the consumer to {sane_retries}, so that it goes to %DLQ% then.",
-            do_next_zh=_LOOK_ZH + "把消费者的 maxReconsumeTimes 设为 {sane_retries}，超过后消息会进入 %DLQ%。",
+            "{retries}）；该消费组的其他 {other_queue_count} 个队列在正常推进，其后有 {effective_lag:messages} 条消息等"
+            "待。",
+            do_next="Set maxReconsumeTimes of the consumer to {sane_retries} (now: {retries}), so that such a message "
+            "goes to %DLQ% then. The message, with its id and keys:",
+            do_next_zh="请把消费者的 maxReconsumeTimes 设为 {sane_retries}（目前：{retries}），超过后消息会进入 %DLQ%。"
+            "这条消息（id、keys）：",
+            commands=(commands.SHOW_BLOCKING,),
         ),
         "hanging": Texts(
             summary="{consumer_group} is blocked on {worst_queue} by one message",
@@ -76,10 +72,12 @@ RULE = Rule(
             "the group advance, and {effective_lag:messages} messages wait behind it.",
             cause_zh=_BLOCKED_ZH + "监听器没有返回，也没有失败计数；该消费组的其他 {other_queue_count} 个队列在正常推"
             "进，其后有 {effective_lag:messages} 条消息等待。",
-            do_next=_LOOK + "see what the listener waits for: mqadmin consumerStatus -n {name_servers:shell} "
-            "-g {consumer_group:shell} -i {holder_client_id:shell} -s",
-            do_next_zh=_LOOK_ZH + "查看监听器在等待什么：mqadmin consumerStatus -n {name_servers:shell} -g "
-            "{consumer_group:shell} -i {holder_client_id:shell} -s",
+            do_next="See what the listener waits for, and at which message (id, keys); retries: {retries}.",
+            do_next_zh="请查看监听器在等待什么，以及是哪条消息（id、keys）；重试次数上限：{retries}。",
+            commands=(
+                commands.STACK_OF_HOLDER,
+                commands.SHOW_BLOCKING,
+            ),
         ),
     },
     title="a message blocks an orderly queue",

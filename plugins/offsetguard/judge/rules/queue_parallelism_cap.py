@@ -16,7 +16,14 @@ from collections.abc import Iterator, Sequence
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge.evidence.capacity import GroupCapacity, capacities, is_behind_everywhere, is_short_of_queues
+from offsetguard.judge import commands
+from offsetguard.judge.evidence.capacity import (
+    GroupCapacity,
+    capacities,
+    is_behind_everywhere,
+    is_short_of_queues,
+    twice_the_queues,
+)
 from offsetguard.judge.evidence.lookups import queues_by_group
 from offsetguard.judge.rule import CannotTell, Explains, Finding, QueueEvidence, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.tables.group_facts import GroupFacts
@@ -50,14 +57,12 @@ RULE = Rule(
             summary_zh="{consumer_group} 受限于 {topic} 的 {queue_count} 个队列",
             cause=_CAP + ", and it is {effective_lag:messages} messages behind on topic {topic}: it consumes one "
             "message of a queue at a time ({consume_tps:.3g} messages/s consumed, {produce_tps:.3g} written).",
-            cause_zh=_CAP_ZH + "，而主题 {topic} 已堆积 {effective_lag:messages} 条消息：一个队列同时只消费一条消息"
-            "（消费 {consume_tps:.3g} 条/秒，写入 {produce_tps:.3g} 条/秒）。",
-            do_next="Add queues (read and write), not threads: mqadmin updateTopic -n {name_servers:shell} "
-            "-c {rocketmq_cluster:shell} -t {topic:shell} -r QUEUES -w QUEUES (messages of one key may change their "
-            "queue); or make the listener faster.",
-            do_next_zh="请增加队列（读和写），而不是线程：mqadmin updateTopic -n {name_servers:shell} -c "
-            "{rocketmq_cluster:shell} -t {topic:shell} -r QUEUES -w QUEUES（同一 key 的消息可能换到其他队列）；或提高"
-            "监听器的处理速度。",
+            cause_zh=_CAP_ZH + "，而主题 {topic} 已堆积 {effective_lag:messages} 条消息：一个队列同时只消费一条消息（消"
+            "费 {consume_tps:.3g} 条/秒，写入 {produce_tps:.3g} 条/秒）。",
+            do_next="Make the listener faster, or add queues (read and write), not threads; messages of one key may "
+            "change their queue:",
+            do_next_zh="请提高监听器的处理速度，或增加队列（读和写），而不是线程；同一 key 的消息可能换到其他队列：",
+            commands=(commands.SET_QUEUES,),
         ),
     },
     title="more threads than queues",
@@ -119,6 +124,7 @@ def _finding(
             "effective_lag": _waiting_count(capacity) if group is None else group.effective_lag,
             "consume_tps": None if group is None else group.consume_tps,
             "produce_tps": None if group is None else group.produce_tps,
+            "wanted_queue_nums": None if group is None else twice_the_queues(facts, group.topic),
         },
         queues=tuple(
             QueueEvidence(queue.message_queue, {"effective_lag": queue.offsets.effective_lag, "lag_ms": queue.lag_ms})

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge import commands
 from offsetguard.judge.evidence.move_causes import Causes, causes
 from offsetguard.judge.evidence.move_figures import (
     beyond,
@@ -29,18 +30,14 @@ from offsetguard.judge.evidence.move_figures import (
 from offsetguard.judge.evidence.unseen import is_first_look
 from offsetguard.judge.rule import CannotTell, Explains, Figure, Finding, Rule, Scope, Sentence, Severity, Texts
 
-_RESET = (
-    "mqadmin resetOffsetByTime -n {name_servers:shell} -g {consumer_group:shell} -t {topic:shell} "
-    "-s 'yyyy-MM-dd#HH:mm:ss:SSS'"
-)
 _SET = (
     "Find out whether the topic was recreated, the broker restored, or a slave took over around "
-    "{first_moved_at:moment}; then set the group to a moment before the first message that it must not miss: " + _RESET
+    "{first_moved_at:moment}; then set the group to that moment, or to an earlier one: to before the first message "
+    "that it must not miss:"
 )
 _SET_ZH = (
-    "请确认在 {first_moved_at:moment} 前后主题是否被重建、Broker 是否从备份恢复过、是否发生过主从切换；再把消费组重置"
-    "到第一条不能漏掉的消息之前的时间点：mqadmin resetOffsetByTime -n {name_servers:shell} -g {consumer_group:shell} "
-    "-t {topic:shell} -s 'yyyy-MM-dd#HH:mm:ss:SSS'"
+    "请确认在 {first_moved_at:moment} 前后主题是否被重建、Broker 是否从备份恢复过、是否发生过主从切换；再把消费组重置到"
+    "该时间点，或更早，即第一条不能漏掉的消息之前："
 )
 
 RULE = Rule(
@@ -64,6 +61,7 @@ RULE = Rule(
             "{beyond:messages} 条新消息。",
             do_next=_SET,
             do_next_zh=_SET_ZH,
+            commands=(commands.RESET_TO_MOVE,),
         ),
         "beyond_end": Texts(
             summary="{consumer_group} is beyond the end of {topic}",
@@ -77,6 +75,7 @@ RULE = Rule(
             "连错了集群，或有人修改了位点；至多 {beyond:messages} 条新消息可能被跳过。",
             do_next=_SET,
             do_next_zh=_SET_ZH,
+            commands=(commands.RESET_TO_MOVE,),
         ),
     },
     title="queues end below what was consumed",

@@ -15,7 +15,8 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge.evidence.capacity import capacities
+from offsetguard.judge import commands
+from offsetguard.judge.evidence.capacity import capacities, wanted_queue_nums
 from offsetguard.judge.rule import CannotTell, Explains, Finding, QueueEvidence, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit
 from offsetguard.model.offsets import MessageQueue
@@ -27,14 +28,6 @@ _NUMBERS = (
 )
 _NUMBERS_ZH = (
     "主题 {topic} 在 {broker_count} 个 Broker 上共有 {write_queue_count} 个写队列、{read_queue_count} 个读队列："
-)
-_EQUAL = (
-    "mqadmin updateTopic -n {name_servers:shell} -c {rocketmq_cluster:shell} -t {topic:shell} -r QUEUES -w QUEUES "
-    "(both the same number)"
-)
-_EQUAL_ZH = (
-    "mqadmin updateTopic -n {name_servers:shell} -c {rocketmq_cluster:shell} -t {topic:shell} -r QUEUES -w QUEUES（两"
-    "者取相同的数）。"
 )
 
 RULE = Rule(
@@ -52,9 +45,10 @@ RULE = Rule(
             "as no lag.",
             cause_zh=_NUMBERS_ZH + "{unreadable_queue_count} 个队列只写不读，其中有 "
             "{unreadable_message_count:messages} 条消息，任何消费组都无法消费，也不计入堆积。",
-            do_next="Read them: " + _EQUAL + ". To shrink a topic, lower the write queues first, wait until the others "
-            "are consumed, then lower the read queues.",
-            do_next_zh="让它们可读：" + _EQUAL_ZH + "缩容主题时，请先减少写队列，等其余队列消费完，再减少读队列。",
+            do_next="To shrink a topic, lower the write queues first, wait until the others are consumed, then lower "
+            "the read queues. Until then, let them be read:",
+            do_next_zh="缩容主题时，请先减少写队列，等其余队列消费完，再减少读队列。在此之前，请让它们可读：",
+            commands=(commands.SET_QUEUES,),
         ),
         "unread_soon": Texts(
             summary="{unreadable_queue_count} queue{unreadable_queue_count:plural} of {topic} are written and not read",
@@ -62,8 +56,9 @@ RULE = Rule(
             cause=_NUMBERS + "{unreadable_queue_count} queue{unreadable_queue_count:plural} are written and never "
             "read; no message lies in them yet.",
             cause_zh=_NUMBERS_ZH + "{unreadable_queue_count} 个队列只写不读；其中还没有消息。",
-            do_next="Before producers write there: " + _EQUAL + ".",
-            do_next_zh="请在生产者写入之前执行：" + _EQUAL_ZH,
+            do_next="Before producers write there:",
+            do_next_zh="请在生产者写入之前执行：",
+            commands=(commands.SET_QUEUES,),
         ),
         "unwritten": Texts(
             summary="{unwritten_queue_count} queue{unwritten_queue_count:plural} of {topic} never hold a message",
@@ -71,8 +66,9 @@ RULE = Rule(
             cause=_NUMBERS + "{unwritten_queue_count} queue{unwritten_queue_count:plural} are read and never written, "
             "so a client that is given only such queues has nothing to do.",
             cause_zh=_NUMBERS_ZH + "{unwritten_queue_count} 个队列只读不写，只分到这些队列的客户端无事可做。",
-            do_next="Let producers write them: " + _EQUAL + ".",
-            do_next_zh="让生产者写入它们：" + _EQUAL_ZH,
+            do_next="Let producers write them:",
+            do_next_zh="让生产者写入它们：",
+            commands=(commands.SET_QUEUES,),
         ),
         "clients_starve": Texts(
             summary="Clients of {group} get queues of {topic} that never hold a message",
@@ -82,8 +78,9 @@ RULE = Rule(
             "get such queues and have nothing to do.",
             cause_zh=_NUMBERS_ZH + "{unwritten_queue_count} 个队列只读不写；{group} 已堆积 {effective_lag:messages} 条"
             "消息，而它的 {online_client_count} 个客户端中有的分到了这样的队列，无事可做。",
-            do_next="Let producers write them: " + _EQUAL + ".",
-            do_next_zh="让生产者写入它们：" + _EQUAL_ZH,
+            do_next="Let producers write them:",
+            do_next_zh="让生产者写入它们：",
+            commands=(commands.SET_QUEUES,),
         ),
     },
     title="read and write queues differ",
@@ -159,6 +156,7 @@ def _finding(
         variant=variant,
         state="ANOMALY" if variant == "default" else "OK",
         figures={
+            "wanted_queue_nums": wanted_queue_nums(topic),
             "write_queue_count": topic.write_queue_count,
             "read_queue_count": topic.read_queue_count,
             "broker_count": topic.broker_count,

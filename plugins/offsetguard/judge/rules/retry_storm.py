@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge import commands
 from offsetguard.judge.evidence.lookups import each_group, growth_unknown
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Severity, Texts
 from offsetguard.model.intervals import INTERVAL_LENGTH
@@ -48,22 +49,25 @@ RULE = Rule(
             cause="Consumer group {consumer_group} sent {retry_growth:messages} messages back to be tried again since "
             "the round before ({retry_tps:.1f}/s), while it consumed {consume_tps:.1f}/s: its listener fails for "
             "{failed_percent:.0f} % of them; {retry_message_count:messages} are kept in its retry topics.",
-            cause_zh="自上一轮以来，消费组 {consumer_group} 有 {retry_growth:messages} 条消息被打回重试"
-            "（{retry_tps:.1f}/s），同期消费 {consume_tps:.1f}/s：监听器对其中 {failed_percent:.0f}% 消费失败；重试主"
-            "题中现有 {retry_message_count:messages} 条。",
-            do_next=_LOOK + " mqadmin consumerStatus -n {name_servers:shell} -g {consumer_group:shell} "
-            "shows failures per second of each client.",
-            do_next_zh=_LOOK_ZH + "mqadmin consumerStatus -n {name_servers:shell} -g {consumer_group:shell} 可查看每个"
-            "客户端每秒的失败数。",
+            cause_zh="自上一轮以来，消费组 {consumer_group} 有 {retry_growth:messages} 条消息被打回重试（"
+            "{retry_tps:.1f}/s），同期消费 {consume_tps:.1f}/s：监听器对其中 {failed_percent:.0f}% 消费失败；重试主题中"
+            "现有 {retry_message_count:messages} 条。",
+            do_next="Look in the clients' log for what the listener throws, and at the service that it calls. While "
+            "that is down, stop the group rather than let it fail: after retryMaxTimes ({retry_max_times}) the "
+            "messages become dead letters. Each client's failures per second go into a file, which this names:",
+            do_next_zh="请在客户端日志中查看监听器抛出的异常，并检查它调用的服务。服务故障期间，请停止消费组，不要任其"
+            "失败：超过 retryMaxTimes（{retry_max_times}）后消息会成为死信。每个客户端每秒的失败数会写入一个文件，命令"
+            "会给出文件名：",
+            commands=(commands.RATES_OF_CLIENTS,),
         ),
         "consumption_unknown": Texts(
             summary="{consumer_group} sends {retry_tps:.0f} messages/s back",
             summary_zh="{consumer_group} 每秒有 {retry_tps:.0f} 条消息被打回重试",
             cause="Consumer group {consumer_group} sent {retry_growth:messages} messages back to be tried again since "
-            "the round before ({retry_tps:.1f}/s): its listener fails; how much it consumed in that time is not "
-            "known, {retry_message_count:messages} are kept in its retry topics.",
-            cause_zh="自上一轮以来，消费组 {consumer_group} 有 {retry_growth:messages} 条消息被打回重试"
-            "（{retry_tps:.1f}/s）：监听器消费失败；同期消费了多少未知，重试主题中现有 {retry_message_count:messages} "
+            "the round before ({retry_tps:.1f}/s): its listener fails; how much it consumed in that time is not known, "
+            "{retry_message_count:messages} are kept in its retry topics.",
+            cause_zh="自上一轮以来，消费组 {consumer_group} 有 {retry_growth:messages} 条消息被打回重试（"
+            "{retry_tps:.1f}/s）：监听器消费失败；同期消费了多少未知，重试主题中现有 {retry_message_count:messages} "
             "条。",
             do_next=_LOOK,
             do_next_zh=_LOOK_ZH,

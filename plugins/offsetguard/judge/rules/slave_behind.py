@@ -17,6 +17,7 @@ from datetime import timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge import commands
 from offsetguard.judge.evidence.lookups import replica_name
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
@@ -34,13 +35,10 @@ _LACKS_ZH = (
     "集群 {cluster} 的从节点 {worst_slave} 的 CommitLog 比主节点少 {slave_behind_bytes:bytes}（落后的从节点：{slaves}）"
 )
 _LOOK = (
-    "Look at the slave's disk and at the network between the two; the slave's store.log, or in 5.x "
-    "mqadmin haStatus -n {name_servers:shell} -c {rocketmq_cluster:shell}, says whether it is connected."
+    "Look at the slave's disk and at the network between the two; the slave's store.log says whether it is connected, "
+    "and so do masters of 5.x."
 )
-_LOOK_ZH = (
-    "请检查从节点的磁盘和主从之间的网络；从节点的 store.log，或 5.x 中的 mqadmin haStatus -n {name_servers:shell} -c "
-    "{rocketmq_cluster:shell}，可查看是否已连接。"
-)
+_LOOK_ZH = "请检查从节点的磁盘和主从之间的网络；从节点的 store.log 会说明是否已连接，5.x 的主节点也可以查询。"
 
 RULE = Rule(
     id="slave_behind",
@@ -58,6 +56,7 @@ RULE = Rule(
             "节点读取的消费者也会晚这么久。",
             do_next=_LOOK,
             do_next_zh=_LOOK_ZH,
+            commands=(commands.REPLICATION,),
         ),
         "standing_still": Texts(
             summary="slave {worst_slave} is {slave_behind_bytes:bytes} behind its master",
@@ -66,6 +65,7 @@ RULE = Rule(
             cause_zh=_LACKS_ZH + "，且没有观测到新的写入：主从复制似乎已停滞。",
             do_next=_LOOK,
             do_next_zh=_LOOK_ZH,
+            commands=(commands.REPLICATION,),
         ),
         "catching_up": Texts(
             summary="slave {worst_slave} was started lately and is {slave_behind_bytes:bytes} behind",

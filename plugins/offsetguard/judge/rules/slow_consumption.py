@@ -18,6 +18,7 @@ from datetime import datetime
 
 from offsetguard.config import Config, EffectivePolicy
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
+from offsetguard.judge import commands
 from offsetguard.judge.evidence.judged_groups import RECENTLY, finishes_messages, judged_groups, most_moves
 from offsetguard.judge.evidence.lookups import lag_evidence, queue_name
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
@@ -30,16 +31,8 @@ _LAG = (
     "{worst_queue})"
 )
 _LAG_ZH = (
-    "消费组 {consumer_group} 在主题 {topic} 上堆积 {effective_lag:messages} 条消息，其中 {in_process:messages} 条在客"
-    "户端处理中（最早的已等待 {lag_ms:duration}，位于队列 {worst_queue}）"
-)
-_FIND = (
-    "Find the slow call in the listener: mqadmin consumerStatus -n {name_servers:shell} -g {consumer_group:shell} -s "
-    "shows what its threads do"
-)
-_FIND_ZH = (
-    "请找出监听器中的慢调用：mqadmin consumerStatus -n {name_servers:shell} -g {consumer_group:shell} -s 可查看线程在"
-    "做什么"
+    "消费组 {consumer_group} 在主题 {topic} 上堆积 {effective_lag:messages} 条消息，其中 {in_process:messages} 条在客户"
+    "端处理中（最早的已等待 {lag_ms:duration}，位于队列 {worst_queue}）"
 )
 
 RULE = Rule(
@@ -54,21 +47,25 @@ RULE = Rule(
             summary_zh="{consumer_group} 消费 {topic} 缓慢：{in_process:messages} 条消息处理中",
             cause=_LAG + ": consumption is slow, not stopped.",
             cause_zh=_LAG_ZH + "：是消费缓慢，不是停止。",
-            do_next=_FIND + "; more threads help a concurrent group, more queues an orderly one.",
-            do_next_zh=_FIND_ZH + "；并发消费组可增加线程，顺序消费组可增加队列。",
+            do_next="Find the slow call in the listener; more threads help a concurrent group, more queues an orderly "
+            "one. " + commands.STACKS_GO,
+            do_next_zh="请找出监听器中的慢调用；并发消费组可增加线程，顺序消费组可增加队列。" + commands.STACKS_GO_ZH,
+            commands=(commands.STACKS,),
         ),
         "held_back": Texts(
             summary="{consumer_group}: one slow message holds back {worst_queue} of {topic}",
             summary_zh="{consumer_group}：一条慢消息拖住了 {topic} 的 {worst_queue}",
-            cause=_LAG + "; its committed offset {consumer_offset:messages} there has not moved for "
-            "{held_ms:duration} while messages behind it are finished: one slow message holds it back, consumption is "
-            "not stopped.",
+            cause=_LAG + "; its committed offset {consumer_offset:messages} there has not moved for {held_ms:duration} "
+            "while messages behind it are finished: one slow message holds it back, consumption is not stopped.",
             cause_zh=_LAG_ZH + "；那里的消费位点 {consumer_offset:messages} 已 {held_ms:duration} 没有推进，而其后的消"
             "息已有消费完的：是一条慢消息拖住了位点，并非停止消费。",
-            do_next="Look at the message at offset {consumer_offset:messages} of queue {worst_queue} (id and keys: "
-            "mqadmin queryMsgByOffset). " + _FIND + ".",
-            do_next_zh="请查看队列 {worst_queue} 位点 {consumer_offset:messages} 处的消息（id 和 keys：mqadmin "
-            "queryMsgByOffset）。" + _FIND_ZH + "。",
+            do_next="Find the slow call in the listener, and see which message holds the others back (id and keys). "
+            + commands.STACKS_GO,
+            do_next_zh="请找出监听器中的慢调用，并查看是哪条消息拖住了其他消息（id 和 keys）。" + commands.STACKS_GO_ZH,
+            commands=(
+                commands.SHOW_COMMITTED,
+                commands.STACKS,
+            ),
         ),
     },
     title="consumption is slow",
@@ -110,6 +107,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "available": group.available,
                 "lag_ms": worst.lag_ms,
                 "worst_queue": queue_name(worst.message_queue),
+                "broker_name": worst.message_queue.broker_name,
+                "queue_id": worst.message_queue.queue_id,
                 "consumer_offset": worst.offsets.consumer_offset,
                 "held_ms": advanced_at and round((facts.now - advanced_at).total_seconds() * 1000),
                 "online_client_count": group.online_client_count,

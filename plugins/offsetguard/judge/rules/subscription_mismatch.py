@@ -19,6 +19,7 @@ from datetime import datetime
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
+from offsetguard.judge import commands
 from offsetguard.judge.evidence.lookups import each_group, message_models, queues_by_group
 from offsetguard.judge.evidence.rebalance_spells import REBALANCE_ROUNDS
 from offsetguard.judge.rule import CannotTell, Explains, Finding, QueueEvidence, Rule, Scope, Sentence, Severity, Texts
@@ -34,13 +35,11 @@ _LOSING = "; brokers filter by {broker_expressions}, so {losing_member_count} cl
 _SAME = (
     "Give all clients of {consumer_group} the same subscription, or another group to those that want other messages. "
     "What was skipped is still on the broker: once they agree, set the group back to {since:moment} if it must be "
-    "consumed (mqadmin resetOffsetByTime -n {name_servers:shell} -g {consumer_group:shell} -t {topic:shell} "
-    "-s 'yyyy-MM-dd#HH:mm:ss:SSS')."
+    "consumed:"
 )
 _SAME_ZH = (
     "请让 {consumer_group} 的所有客户端使用相同的订阅关系，或为需要其他消息的客户端使用另一个消费组。被跳过的消息仍在 "
-    "Broker 上：订阅关系一致后，如需补消费，可将消费组重置到 {since:moment}（mqadmin resetOffsetByTime -n "
-    "{name_servers:shell} -g {consumer_group:shell} -t {topic:shell} -s 'yyyy-MM-dd#HH:mm:ss:SSS'）。"
+    "Broker 上：订阅关系一致后，如需补消费，可将消费组重置到 {since:moment}："
 )
 
 RULE = Rule(
@@ -56,21 +55,23 @@ RULE = Rule(
             cause=_DIFFER + _LOSING + "({losing_clients}) get only what matches both; since {since:moment} their "
             "offsets passed about {passed:messages} message{passed:plural} on {passed_queue_count} "
             "queue{passed_queue_count:plural}.",
-            cause_zh=_DIFFER_ZH + "Broker 按 {broker_expressions} 过滤，因此 {losing_member_count} 个客户端"
-            "（{losing_clients}）只能收到同时匹配两者的消息；自 {since:moment} 起，它们在 {passed_queue_count} 个队列"
-            "上的位点越过了约 {passed:messages} 条消息。",
+            cause_zh=_DIFFER_ZH + "Broker 按 {broker_expressions} 过滤，因此 {losing_member_count} 个客户端（"
+            "{losing_clients}）只能收到同时匹配两者的消息；自 {since:moment} 起，它们在 {passed_queue_count} 个队列上的"
+            "位点越过了约 {passed:messages} 条消息。",
             do_next=_SAME,
             do_next_zh=_SAME_ZH,
+            commands=(commands.RESET_TO_SINCE,),
         ),
         "uncounted": Texts(
             summary="clients of {consumer_group} subscribe differently to {topic}: messages are skipped",
             summary_zh="{consumer_group} 对 {topic} 的订阅关系不一致：有消息被跳过",
-            cause=_DIFFER + "; brokers filter by {broker_expressions}, and clients get only what matches both "
-            "(losing: {losing_clients}), at least since {since:moment}.",
+            cause=_DIFFER + "; brokers filter by {broker_expressions}, and clients get only what matches both (losing: "
+            "{losing_clients}), at least since {since:moment}.",
             cause_zh=_DIFFER_ZH + "Broker 按 {broker_expressions} 过滤，客户端只能收到同时匹配两者的消息（丢消息的客户"
             "端：{losing_clients}），至少从 {since:moment} 开始。",
             do_next=_SAME,
             do_next_zh=_SAME_ZH,
+            commands=(commands.RESET_TO_SINCE,),
         ),
         "topics_differ": Texts(
             summary="{unsubscribed_member_count} of {member_count} clients of {consumer_group} do not read {topic}",
@@ -78,8 +79,8 @@ RULE = Rule(
             cause="{unsubscribed_member_count} of {member_count} clients of consumer group {consumer_group} do not "
             "subscribe to topic {topic} ({unsubscribed_clients}), others do: the queues that the rebalance gives to "
             "them are not consumed.",
-            cause_zh="消费组 {consumer_group} 的 {member_count} 个客户端中有 {unsubscribed_member_count} 个没有订阅主"
-            "题 {topic}（{unsubscribed_clients}），其他客户端订阅了：重平衡分配给前者的队列无人消费。",
+            cause_zh="消费组 {consumer_group} 的 {member_count} 个客户端中有 {unsubscribed_member_count} 个没有订阅主题"
+            " {topic}（{unsubscribed_clients}），其他客户端订阅了：重平衡分配给前者的队列无人消费。",
             do_next="Give each application a group of its own, or all clients of {consumer_group} the same topics.",
             do_next_zh="请让每个应用使用各自的消费组，或让 {consumer_group} 的所有客户端订阅相同的主题。",
         ),
@@ -103,6 +104,7 @@ RULE = Rule(
             "消息。没有读到每个客户端各自的订阅关系。",
             do_next=_SAME,
             do_next_zh=_SAME_ZH,
+            commands=(commands.RESET_TO_SINCE,),
         ),
     },
     title="clients of one group subscribe differently",

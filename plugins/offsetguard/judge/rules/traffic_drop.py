@@ -16,6 +16,7 @@ from datetime import timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge import commands
 from offsetguard.judge.evidence.capacity import (
     CALM_MS,
     NEARLY_NOTHING,
@@ -44,23 +45,23 @@ RULE = Rule(
             cause_zh="自 {hour_start_at:moment} 起的一小时内，主题 {topic} 每秒写入 {hour_tps:.2f} 条消息；此前 "
             "{week_count} 周的同一时段为 {usual_tps:.1f}，上下浮动 {usual_spread_tps:.1f}（最后写入时间 "
             "{last_update_at:moment}）。",
-            do_next="See whether the producers of {topic} run and reach the brokers: "
-            "mqadmin producer -n {name_servers:shell} -t {topic:shell}; on a holiday this may be as it should.",
-            do_next_zh="请检查 {topic} 的生产者是否在运行、能否连通 Broker：mqadmin producer -n {name_servers:shell} "
-            "-t {topic:shell}；节假日可能属于正常。",
+            do_next="See whether the producers of {topic} run and reach the brokers; on a holiday this may be as it "
+            "should. Who is connected:",
+            do_next_zh="请检查 {topic} 的生产者是否在运行、能否连通 Broker；节假日可能属于正常。已连接的生产者：",
+            commands=(commands.PRODUCERS_OF_EACH_BROKER,),
         ),
         "less": Texts(
             summary="{topic}: {hour_tps:.1f} messages/s written, usually {usual_tps:.1f}",
             summary_zh="{topic}：写入 {hour_tps:.1f} 条/秒，平时为 {usual_tps:.1f}",
             cause="In the hour from {hour_start_at:moment} on, {hour_tps:.2f} messages per second were written to "
-            "topic {topic}, {usual_percent:.0f} % of the {usual_tps:.1f} (give or take {usual_spread_tps:.1f}) of "
-            "this hour in {week_count} earlier weeks.",
+            "topic {topic}, {usual_percent:.0f} % of the {usual_tps:.1f} (give or take {usual_spread_tps:.1f}) of this "
+            "hour in {week_count} earlier weeks.",
             cause_zh="自 {hour_start_at:moment} 起的一小时内，主题 {topic} 每秒写入 {hour_tps:.2f} 条消息，是此前 "
             "{week_count} 周同一时段 {usual_tps:.1f}（上下浮动 {usual_spread_tps:.1f}）的 {usual_percent:.0f}%。",
             do_next="Nothing, if the reason is known (a holiday, a producer that was moved). Otherwise see whether all "
-            "producers run: mqadmin producer -n {name_servers:shell} -t {topic:shell}",
-            do_next_zh="如果原因已知（节假日、生产者迁移）则无需处理。否则请检查是否所有生产者都在运行：mqadmin "
-            "producer -n {name_servers:shell} -t {topic:shell}",
+            "producers run. Who is connected:",
+            do_next_zh="如果原因已知（节假日、生产者迁移）则无需处理。否则请检查是否所有生产者都在运行。已连接的生产者：",
+            commands=(commands.PRODUCERS_OF_EACH_BROKER,),
         ),
     },
     title="less traffic than usual",

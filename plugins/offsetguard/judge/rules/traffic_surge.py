@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge import commands
 from offsetguard.judge.evidence.capacity import CALM_MS, figures_of, is_surge, judged_hours, not_yet_usual
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Severity, Texts
 
@@ -31,10 +32,11 @@ RULE = Rule(
             "{usual_spread_tps:.1f}.",
             cause_zh="自 {hour_start_at:moment} 起的一小时内，主题 {topic} 每秒写入 {hour_tps:.1f} 条消息；此前 "
             "{week_count} 周的同一时段为 {usual_tps:.1f}，上下浮动 {usual_spread_tps:.1f}。",
-            do_next="Nothing, if the reason is known (a campaign, a batch). Otherwise see who writes: "
-            "mqadmin producer -n {name_servers:shell} -t {topic:shell}, and whether its groups keep up.",
-            do_next_zh="如果原因已知（营销活动、批处理）则无需处理。否则请查看由谁写入：mqadmin producer -n "
-            "{name_servers:shell} -t {topic:shell}，以及其消费组是否跟得上。",
+            do_next="Nothing, if the reason is known (a campaign, a batch). Otherwise see who writes, and whether the "
+            "groups of the topic keep up. Which producers are connected:",
+            do_next_zh="如果原因已知（营销活动、批处理）则无需处理。否则请查看由谁写入，以及该主题的消费组是否跟得上。"
+            "已连接的生产者：",
+            commands=(commands.PRODUCERS_OF_EACH_BROKER,),
         ),
     },
     title="more traffic than usual",

@@ -17,20 +17,15 @@ from datetime import datetime, timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge import commands
 from offsetguard.judge.evidence.lookups import worst_brokers
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
 from offsetguard.tables.broker_facts import BrokerFacts
 
 GROWS = timedelta(minutes=10)  # ten checks of 4.x
-_PRODUCERS = (
-    "a producer of that group must be online (mqadmin producerConnection -n {name_servers:shell} -g GROUP -t TOPIC), "
-    "and its checkLocalTransaction must say how the transaction ended"
-)
-_PRODUCERS_ZH = (
-    "该组必须有生产者在线（mqadmin producerConnection -n {name_servers:shell} -g GROUP -t TOPIC），并"
-    "且其 checkLocalTransaction 必须返回事务的结果。"
-)
+_PRODUCERS = "a producer of that group must be online, and its checkLocalTransaction must say how the transaction ended"
+_PRODUCERS_ZH = "该组必须有生产者在线，并且其 checkLocalTransaction 必须返回事务的结果。"
 
 RULE = Rule(
     id="transactions_not_ended",
@@ -41,8 +36,8 @@ RULE = Rule(
     means="Transactions are not ended: their messages wait in the broker, and are thrown away in the end.",
     texts={
         "default": Texts(
-            summary="{half_message_count:messages} half message{half_message_count:plural} on {worst_broker}, and "
-            "more in each round",
+            summary="{half_message_count:messages} half message{half_message_count:plural} on {worst_broker}, and more "
+            "in each round",
             summary_zh="{worst_broker} 上有 {half_message_count:messages} 条半消息，且每轮都在增加",
             cause="{half_message_count:messages} half message{half_message_count:plural} lie on {worst_broker} of "
             "cluster {cluster} (brokers with more and more of them: {brokers}); since {since:moment} there were in no "
@@ -66,10 +61,10 @@ RULE = Rule(
             "{half_late_count:messages} 条写入已达 2 分钟以上，而 Broker 的回查尚未处理到它们（有此类消息的 Broker："
             "{brokers}；自 {since:moment} 起观测到）：生产者未结束的事务既不会被回查，也不会被放弃。",
             do_next="Look at the broker's transaction.log for what the check does, and whether the broker can write: "
-            "it stores each such message again (mqadmin brokerStatus -n {name_servers:shell} -c "
-            "{rocketmq_cluster:shell} shows its disk).",
-            do_next_zh="请在 Broker 的 transaction.log 中查看回查的情况，并确认 Broker 能够写入：回查会重新写入每条这"
-            "样的消息（mqadmin brokerStatus -n {name_servers:shell} -c {rocketmq_cluster:shell} 可查看其磁盘）。",
+            "it stores each such message again. Its disk, among others:",
+            do_next_zh="请在 Broker 的 transaction.log 中查看回查的情况，并确认 Broker 能够写入：回查会重新写入每条这样"
+            "的消息。其磁盘等信息：",
+            commands=(commands.BROKER_STATUS,),
         ),
         "given_up": Texts(
             summary="{given_up_growth:messages} transaction{given_up_growth:plural} given up on {brokers}",
@@ -81,10 +76,13 @@ RULE = Rule(
             cause_zh="自上一轮以来，集群 {cluster}（{brokers}）有 {given_up_growth:messages} 个生产者未结束的事务被放"
             "弃，回查次数已达到 transactionCheckMax（默认 15）：它们的消息在 TRANS_CHECK_MAX_TIME_TOPIC 中，不会再投"
             "递；{worst_broker} 上还有 {half_message_count:messages} 条半消息在等待。",
-            do_next="mqadmin consumeMessage -n {name_servers:shell} -t TRANS_CHECK_MAX_TIME_TOPIC prints the messages: "
-            "REAL_TOPIC and PGROUP name topic and producer group; " + _PRODUCERS + ". Send again what matters.",
-            do_next_zh="mqadmin consumeMessage -n {name_servers:shell} -t TRANS_CHECK_MAX_TIME_TOPIC 会打印这些消息："
-            "REAL_TOPIC 和 PGROUP 是主题和生产者组；" + _PRODUCERS_ZH + "请重新发送其中重要的消息。",
+            do_next="Send again what matters. REAL_TOPIC and PGROUP of the messages name topic and producer group; "
+            + _PRODUCERS
+            + ". This prints them:",
+            do_next_zh="请重新发送其中重要的消息。消息的 REAL_TOPIC 和 PGROUP 是主题和生产者组；"
+            + _PRODUCERS_ZH
+            + "打印这些消息：",
+            commands=(commands.PRINT_GIVEN_UP,),
         ),
     },
     title="transactions are not ended",

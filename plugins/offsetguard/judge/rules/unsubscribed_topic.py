@@ -4,7 +4,7 @@ Means: the subscription was removed, on purpose or by mistake: messages wait the
 Evidence: clients are online, what they or their brokers say of their subscriptions lacks the topic, and messages wait.
 Not judged: pull and POP groups (they consume without a subscription), retry topics, groups whose subscriptions were not
 seen. It is INFO unless the group still committed there within the window: then a deployment may have lost it.
-Do next: subscribe again, or delete the group's offsets of the topic.
+Do next: subscribe again, if it was not meant; no command of RocketMQ deletes a group's offsets of one topic.
 Source: linkedin/Burrow issues 854 and 14: such topics stay "stopped" until somebody deletes the offsets.
 """
 
@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.judged_groups import judged_groups
-from offsetguard.judge.evidence.lookups import lag_evidence, name_servers_of
+from offsetguard.judge.evidence.lookups import lag_evidence
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, State, Texts
 from offsetguard.judge.windows.windows import is_subscribed
 
@@ -41,11 +41,9 @@ RULE = Rule(
             summary_zh="{consumer_group} 已不再订阅 {topic}",
             cause=_NOBODY + ".",
             cause_zh=_NOBODY_ZH + "。",
-            do_next="If that is meant, let the group forget the topic, so that it is no longer judged: mqadmin "
-            "deleteSubGroup with -r, or delete the offsets and create the group again. If not, see which deployment "
-            "lost the subscription.",
-            do_next_zh="如果是有意的，请让消费组不再保留该主题的位点，以免继续被判断：mqadmin deleteSubGroup 加 -r，或"
-            "删除位点后重新创建消费组。否则请查明是哪次发布丢失了订阅。",
+            do_next="Nothing, if that is meant: nobody is told of it. If not, see which deployment lost the "
+            "subscription.",
+            do_next_zh="如果是有意的则无需处理，不会通知任何人。否则请查明是哪次发布丢失了订阅。",
         ),
         "just_now": Texts(
             summary="{consumer_group} has stopped subscribing to {topic}",
@@ -89,7 +87,6 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "lag_ms": group.lag_ms,
                 "online_client_count": group.online_client_count,
                 "advanced_at": advanced_at,
-                "name_servers": name_servers_of(config, facts.cluster),
             },
             queues=lag_evidence(waiting),
         )

@@ -111,5 +111,8 @@ def text_objects(blocks: list[dict[str, Any]]) -> list[dict[str, str]]:
     found = []
     for block in blocks:
         found += [block["text"]] if "text" in block else []
-        found += block.get("fields", []) + block.get("elements", [])
+        parts = block.get("elements", [])
+        if block["type"] == "rich_text":
+            parts = [{"type": "code", "text": run["text"]} for part in parts for run in part["elements"]]
+        found += block.get("fields", []) + parts
     return [each["text"] if each["type"] == "button" else each for each in found]

@@ -143,12 +143,33 @@ def _divider(block: Mapping[str, Any], pointer: str) -> Iterator[BlockProblem]:
     yield from ()
 
 
+def _rich_text(block: Mapping[str, Any], pointer: str) -> Iterator[BlockProblem]:
+    yield from _items(block.get("elements"), MAX_BLOCKS, f"{pointer}/elements", _rich_part)
+
+
+def _rich_part(part: object, pointer: str) -> Iterator[BlockProblem]:
+    if not isinstance(part, dict) or part.get("type") not in ("rich_text_section", "rich_text_preformatted"):
+        yield BlockProblem("unsupported element", pointer)
+        return
+    yield from _additional(part, {"type", "elements", "border", "language"}, pointer)
+    yield from _items(part.get("elements"), MAX_BLOCKS, f"{pointer}/elements", _rich_text_run)
+
+
+def _rich_text_run(run: object, pointer: str) -> Iterator[BlockProblem]:
+    if not isinstance(run, dict) or run.get("type") != "text":
+        yield BlockProblem("unsupported element", pointer)
+        return
+    yield from _additional(run, {"type", "text", "style"}, pointer)
+    yield from _length(run.get("text"), MAX_TOTAL_CHARACTERS, f"{pointer}/text")
+
+
 BLOCKS: dict[str, tuple[set[str], Callable[[Mapping[str, Any], str], Iterator[BlockProblem]]]] = {
     "header": ({"text"}, _header),
     "section": ({"text", "fields", "accessory", "expand"}, _section),
     "context": ({"elements"}, _context),
     "actions": ({"elements"}, _actions),
     "divider": (set(), _divider),
+    "rich_text": ({"elements"}, _rich_text),
     "image": ({"image_url", "alt_text", "title"}, _image),
 }
 

@@ -2,7 +2,7 @@
 
 A case: `why` (a sentence), `facts` (only what matters; see `offsetguard_peers.cases.rules`), `config` (group policies),
 `expect` (findings of the rule by itself, before one finding explains another). An expected finding names the fields
-that matter: variant, severity, state, summary, cause, do_next, figures, queues, brokers. Where they matter:
+that matter: variant, severity, state, summary, cause, do_next, commands, figures, queues, brokers. Where they matter:
 - `cannot_tell`: all that the rule cannot tell, each with the fields that matter (consumer_group, brokers, because);
 - `explains`: what the findings of the rule explain in the end ("rule_id consumer_group topic", - for none), sorted;
 - `others`: the rules that are found besides this one in the end, sorted; an empty list: there is no other warning.
@@ -34,6 +34,8 @@ def _shown(finding: Finding, wanted: dict[str, Any]) -> dict[str, Any]:
         for name in ("consumer_group", "topic", "variant", "state", "summary", "cause", "do_next")
         if name in wanted
     }
+    if "commands" in wanted:
+        shown["commands"] = list(finding.commands)
     if "severity" in wanted:
         shown["severity"] = finding.severity.value
     if "figures" in wanted:

@@ -1,7 +1,4 @@
-"""What rules say: docs/rules.md has it, and commands that are copied out of messages do what is said.
-
-What ends a sentence must not be copied along.
-"""
+"""What rules say: docs/rules.md has it, and commands stand apart, to be copied as they are."""
 
 from __future__ import annotations
 
@@ -14,30 +11,24 @@ from offsetguard.judge.reference import reference
 from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import Rule
 from offsetguard_peers.cases.running import for_each
+from offsetguard_peers.printed_commands import printed_by, templates, with_table
 
 PAGE = Path(__file__).parents[4] / "docs" / "rules.md"
-_VALUE = r"(?:\{[^}]*\}|'[^']*'|[A-Za-z0-9_:]+)"
-COMMAND_WITH_A_STOP = re.compile(rf"mqadmin [a-z]\w+(?: -\w(?: {_VALUE})?)+[.。]")
-
-
-def test_a_stop_after_a_command_is_found() -> None:
-    command = "delete it: mqadmin deleteSubGroup -n {name_servers:shell} -c CLUSTER -t 'orders' -s"
-    assert COMMAND_WITH_A_STOP.search(command + ".")
-    assert not COMMAND_WITH_A_STOP.search(command)
+MESSAGES = PAGE.with_name("messages.md")
 
 
 @for_each("rule, language", product(RULES.values(), Language), name_of=lambda case: f"{case[0].id} in {case[1].value}")
-def test_no_stop_follows_a_command(rule: Rule, language: Language) -> None:
-    said = [texts.said("do_next", language) for texts in rule.texts.values()]
-    assert [text for text in said if COMMAND_WITH_A_STOP.search(text)] == []
+def test_commands_stand_in_a_block_of_their_own(rule: Rule, language: Language) -> None:
+    said = [texts.said(name, language) for texts in rule.texts.values() for name in ("summary", "cause", "do_next")]
+    assert [text for text in said if re.search(r"mqadmin \w+|offsetguard \w+ -| -[a-z] \{", text)] == []
 
 
-@for_each("rule, language", product(RULES.values(), Language), name_of=lambda case: f"{case[0].id} in {case[1].value}")
-def test_who_deletes_a_group_as_told_deletes_its_offsets_by_which_it_would_be_judged_on(
-    rule: Rule, language: Language
-) -> None:
-    said = [texts.said("do_next", language) for texts in rule.texts.values()]
-    assert [text for text in said if "mqadmin deleteSubGroup -n" in text and not text.endswith(" -r true")] == []
+def test_every_command_is_printed_by_a_rule_and_stands_in_the_page_that_says_where_it_was_run() -> None:
+    page = MESSAGES.read_text(encoding="utf-8")
+    assert page == with_table(page), "docs/messages.md is old: make docs"
+    assert [name for name, template in templates().items() if not printed_by(template)] == []
+    printed = {command for rule in RULES.values() for texts in rule.texts.values() for command in texts.commands}
+    assert printed == set(templates().values())
 
 
 def test_the_page_is_the_one_that_the_rules_make() -> None:
