@@ -30,6 +30,7 @@ from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.store.database import open_database
+from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.queue_state import Sample
 from offsetguard_peers.delivery.world import Channels
@@ -41,7 +42,7 @@ from offsetguard_peers.smtp.server import ReceivedMail, SmtpServer
 CLUSTER = "orders-cluster"
 START = datetime(2026, 11, 21, 6, 30, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
-MORE_FROM = 10  # the minute in which the stopped groups are found
+MORE_FROM = 9  # the minute in which the stopped groups are found
 DESK, PHONE = 760, 375  # CSS pixels
 _COLOURS = 64  # of the pictures' palettes: they are drawings
 
@@ -134,7 +135,22 @@ class Stage:
         interval = Interval(START + minute * MINUTE)
         queues = tuple(self._queues(minute, interval))
         groups = tuple(self._group(one, minute, queues) for one in self._groups)
-        return IntervalFacts(CLUSTER, interval, interval.end, queues=queues, groups=groups)
+        names = sorted({queue.message_queue.broker_name for queue in queues})
+        brokers = tuple(
+            BrokerFacts(
+                broker_name=name,
+                broker_id=0,
+                listed=True,
+                answered=True,
+                rocketmq_cluster="Orders",
+                commit_log_max_offset=10**9,
+                commit_log_disk_ratio=0.4,
+                page_cache_lock_time_ms=0,
+                clock_ahead_ms=0,
+            )
+            for name in names
+        )
+        return IntervalFacts(CLUSTER, interval, interval.end, queues=queues, groups=groups, brokers=brokers)
 
     def _queues(self, minute: int, interval: Interval) -> Iterator[QueueFacts]:
         read_at = interval.start + timedelta(seconds=5)

@@ -146,7 +146,7 @@ def test_what_a_reader_must_know_first_stands_on_top_and_what_is_hidden_is_count
     assert mail.text.splitlines()[2:6] == [
         "Told late, because a replay or backfill was asked to tell.",
         "Escalated: team billing has not acknowledged it.",
-        "Told again 2 times since the last news.",
+        "Reminder 2: it goes on as before.",
         "312 findings below this: muted while it lasts.",
     ]
     for text in (mail.text, mail.html):

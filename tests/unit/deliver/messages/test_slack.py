@@ -111,7 +111,7 @@ def test_what_an_operator_must_know_first_stands_above_the_rest() -> None:
     assert lines_of(message(repeat_count=3, late=True, escalated_from="orders", muted_count=312))[4:8] == [
         "Told late, because a replay or backfill was asked to tell.",
         "Escalated: team orders has not acknowledged it.",
-        "Told again 3 times since the last news.",
+        "Reminder 3: it goes on as before.",
         "312 findings below this: muted while it lasts.",
     ]
 
