@@ -155,7 +155,7 @@ class Subject:
         admin = Admin(self.cluster)
 
         def is_committed() -> bool:
-            with suppress(RocketMQError):  # a broker restarts
+            with suppress(RocketMQError, OSError):  # a broker restarts
                 places = admin.queues(self.topic)
                 found = [admin.committed(self.group, self.topic, queue_id, broker=on) or 0 for on, queue_id in places]
                 return sum(found) >= count
