@@ -215,6 +215,20 @@ def test_a_failed_message_stays_with_its_reason_until_it_is_driven_again(engine:
     assert claimed(engine).attempts == 2, "it was tried before, so the receiver may be asked what it has"
 
 
+def test_a_clock_that_jumps_ahead_ends_claims_early_and_one_that_jumps_back_late_and_both_lose_nothing(
+    engine: Engine,
+) -> None:
+    put(engine)
+    first = claimed(engine)
+    ahead = claimed(engine, NOW + timedelta(hours=1))
+    assert outbox.mark_accepted(engine, first, accepted_at=NOW, receipt="<1@offsetguard>")
+    assert not outbox.mark_accepted(engine, ahead, accepted_at=NOW, receipt="<1@offsetguard>"), "logged once"
+    put(engine, "key 2")
+    outbox.mark_retry(engine, claimed(engine), next_attempt_at=NOW + timedelta(hours=1), error="451 later")
+    assert claim(engine) is None, "not due yet, says the clock that jumped back"
+    assert claimed(engine, NOW + timedelta(hours=1)).idempotency_key == "key 2"
+
+
 def test_what_a_judge_writes_whose_clock_is_ahead_is_due_at_once(engine: Engine) -> None:
     with reading(engine) as session:
         now = current_time(session)
