@@ -1,7 +1,8 @@
 """A run that does not end makes Airflow look whether OffsetGuard still works, and what does not is told outside."""
 
 import asyncio
-from datetime import UTC, datetime
+import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -42,12 +43,15 @@ def test_the_dags_that_may_not_stop_have_a_deadline_before_airflow_ends_their_ru
 
 
 def test_a_missed_deadline_tells_the_heartbeat_what_has_stopped(
-    workspace: str, monkeypatch: pytest.MonkeyPatch
+    workspace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with HeartbeatListener() as listener:
         monkeypatch.setenv("AIRFLOW_CONN_OUTSIDE", f'{{"conn_type": "generic", "password": "{listener.url}"}}')
         asyncio.run(look_whether_all_is_well())
         assert listener.heard == [("POST", "/ping/secret-key/fail", "nothing of cluster main was judged so far")]
+    kept = json.loads((tmp_path / "heartbeat.json").read_text())
+    assert (kept["healthy"], kept["troubles"]) == (False, ["nothing of cluster main was judged so far"])
+    assert datetime.now(UTC) - datetime.fromisoformat(kept["at"]) < timedelta(minutes=5)
 
 
 def test_a_heartbeat_connection_that_is_missing_is_logged_and_the_trouble_all_the_same(

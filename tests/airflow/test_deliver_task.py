@@ -1,5 +1,6 @@
 """The task that sends what is due, on hosts whose clocks do not agree."""
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -8,10 +9,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
+from offsetguard.model.intervals import Interval
 from offsetguard.model.notification import Channel
 from offsetguard.model.views import MessageView
-from offsetguard.store import outbox
+from offsetguard.store import judged_intervals, outbox
 from offsetguard.store.database import current_time, open_database, reading, writing
+from offsetguard.store.models import JudgedIntervalRow, Mode
 from offsetguard.store.outbox import Lane
 from offsetguard_airflow.operators import outbox as tasks
 from offsetguard_peers.configs import one_team_text
@@ -55,6 +58,18 @@ def test_a_host_whose_clock_is_off_sends_nothing_twice_and_nothing_late(
     _deliver_on_a_host_that_is_off(monkeypatch, off_by)
     (mail,) = smtp_server.mails
     assert mail.message["Subject"].startswith("[RESOLVED]"), "the other one is being sent by its deliverer"
+
+
+def test_each_sweep_is_written_down_for_who_watches_a_file(engine: Engine, tmp_path: Path) -> None:
+    for judged, troubles in ((False, ["nothing of cluster main was judged so far"]), (True, [])):
+        if judged:
+            now = datetime.now(UTC)
+            row = JudgedIntervalRow("main", Interval.containing(now).start, now, Mode.LIVE, 0, 0, 0, 0)
+            with writing(engine) as session:
+                judged_intervals.record(session, row)
+        tasks.DeliverOperator(task_id="deliver").execute({})
+        kept = json.loads((tmp_path / "heartbeat.json").read_text())
+        assert (kept["healthy"], kept["troubles"]) == (judged, troubles)
 
 
 def _put(engine: Engine, key: str, view: MessageView, now: datetime) -> None:

@@ -50,6 +50,11 @@ class Workspace:
         return self.home / "last_good_config.yml"
 
     @property
+    def heartbeat_file(self) -> Path:
+        """When the outbox was last delivered, and what was not well then; `deliver/heartbeat.py`."""
+        return self.home / "heartbeat.json"
+
+    @property
     def landing_folder(self) -> Path:
         """Snapshots as the collector wrote them: `<cluster>/<interval>/`."""
         return self.home / "landing"

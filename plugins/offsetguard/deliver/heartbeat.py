@@ -1,5 +1,7 @@
 """Tells a place outside that all is well, again and again: when it hears nothing, it raises the alarm.
 
+Monitoring on this host can watch a file instead, which is always written: it is old when nothing is delivered any more.
+
 As healthchecks.io and its like have it: GET of the address means well, POST to `<address>/fail` means trouble, with the
 reason as text. The address is a secret (whoever has it can keep the alarm quiet): it is in no error and no log.
 Source: https://healthchecks.io/docs/http_api/
@@ -8,9 +10,13 @@ Source: https://healthchecks.io/docs/http_api/
 from __future__ import annotations
 
 import http.client
+import json
+import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 REASON_BYTES = 10_000  # healthchecks.io keeps the first 100 kB, others less
@@ -35,4 +41,23 @@ def beat(address: str, reasons: Sequence[str]) -> str | None:
     except (OSError, http.client.HTTPException, ValueError) as error:
         why = getattr(error, "reason", None)
         return f"the heartbeat was not heard: {type(error).__name__ if why is None else why}"
+    return None
+
+
+def write_down(file: Path, reasons: Sequence[str], at: datetime) -> str | None:
+    """Replace the file by what is so now: {"at", "healthy", "troubles"}; returns why that failed, None when it did not.
+
+    Who reads it sees the old text or the new one, never half of it.
+    """
+    document = {"at": at.isoformat(), "healthy": not reasons, "troubles": list(reasons)}
+    try:
+        with tempfile.NamedTemporaryFile("w", dir=file.parent, prefix=".heartbeat-", delete=False) as written:
+            written.write(json.dumps(document) + "\n")
+        try:
+            Path(written.name).replace(file)
+        except OSError:
+            Path(written.name).unlink()
+            raise
+    except OSError as error:
+        return f"{file}: the heartbeat could not be written: {error.strerror}"
     return None

@@ -17,19 +17,26 @@ from airflow.sdk import BaseHook
 from airflow.sdk.definitions.callback import AsyncCallback
 from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 from airflow.sdk.exceptions import AirflowNotFoundException
+from airflow.sdk.observability.stats import gauge
 
 from offsetguard.config import Delivery
-from offsetguard.deliver.heartbeat import beat
+from offsetguard.config.workspace import Workspace
+from offsetguard.deliver.heartbeat import beat, write_down
 from offsetguard_airflow.task_inputs import open_workspace
 
 _log = logging.getLogger(__name__)
 
 
-def tell_heartbeat(delivery: Delivery, reasons: Sequence[str], log_error: Callable[..., object]) -> None:
-    """Say well, or what is not, and log why that was not heard; nothing when the configuration names no heartbeat.
+def tell_heartbeat(
+    workspace: Workspace, delivery: Delivery, reasons: Sequence[str], log_error: Callable[..., object]
+) -> None:
+    """Say well, or what is not, and log why that was not heard: in a file, as a metric, and where somebody listens.
 
-    It names the address, or a connection whose password is the address.
+    The configuration names the address of who does, or a connection whose password is the address.
     """
+    gauge("offsetguard.healthy", 0 if reasons else 1)
+    if unwritten := write_down(workspace.heartbeat_file, reasons, datetime.now(UTC)):
+        log_error("%s", unwritten)
     address = delivery.heartbeat_url
     if delivery.heartbeat_connection is not None:
         try:
@@ -64,4 +71,4 @@ def _look() -> None:
     for trouble in troubles:
         _log.error("%s", trouble)
     if troubles:
-        tell_heartbeat(ours.config.delivery, troubles, _log.error)
+        tell_heartbeat(ours.workspace, ours.config.delivery, troubles, _log.error)

@@ -36,7 +36,7 @@ class DeliverOperator(BaseOperator):
         for trouble in troubles:
             self.log.error("%s", trouble)
         # a message that will be tried again is not yet trouble, one that nobody will get is
-        tell_heartbeat(config.delivery, [*troubles, *report.lasting_reasons], self.log.error)
+        tell_heartbeat(ours.workspace, config.delivery, [*troubles, *report.lasting_reasons], self.log.error)
         if report.reasons:
             raise AirflowException("not delivered, kept in the outbox: " + "; ".join(report.reasons))
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
 
 from offsetguard.decide.own_health import troubles_of
-from offsetguard.deliver.heartbeat import beat
+from offsetguard.deliver.heartbeat import beat, write_down
 from offsetguard.model.intervals import Interval
 from offsetguard.model.notification import Channel
 from offsetguard.store import judged_intervals, outbox
@@ -144,6 +146,16 @@ def test_a_listener_that_is_away_or_refuses_is_told_and_its_address_is_not() -> 
     assert unheard is not None
     assert unheard.startswith("the heartbeat was not heard: ")
     assert "secret-key" not in unheard
+
+
+def test_a_heartbeat_that_cannot_be_written_is_told_and_leaves_nothing(tmp_path: Path) -> None:
+    assert write_down(tmp_path / "heartbeat.json", ["a \ud800 cluster"], NOW) is None
+    kept = (tmp_path / "heartbeat.json").read_text(encoding="utf-8")
+    (tmp_path / "taken" / "heartbeat.json").mkdir(parents=True)
+    for file in (tmp_path / "nowhere" / "heartbeat.json", tmp_path / "taken" / "heartbeat.json"):
+        assert f"{file}: the heartbeat could not be written: " in str(write_down(file, [], NOW))
+    assert json.loads(kept) == {"at": NOW.isoformat(), "healthy": False, "troubles": ["a \ud800 cluster"]}
+    assert sorted(one.name for one in tmp_path.rglob("*heartbeat*")) == ["heartbeat.json", "heartbeat.json"]
 
 
 @pytest.mark.parametrize("address", ["", "hc-ping.com/secret-key", "file:///etc/passwd", "ftp://host/secret-key"])
