@@ -37,9 +37,18 @@ class _CommandFiles(click.Group):
         return command if isinstance(command, click.Command) else None
 
 
-@click.group(cls=_CommandFiles, context_settings={"help_option_names": ["-h", "--help"]})
+_WANTED_FIRST = """\
+What is wrong right now?        offsetguard check --namesrv HOST:9876
+What does this bundle show?     offsetguard diagnose FOLDER
+What is open, and who knows?    offsetguard incidents list
+
+All commands, with examples:    offsetguard --help"""
+
+
+@click.group(cls=_CommandFiles, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="offsetguard")
-def offsetguard() -> None:
+@click.pass_context
+def offsetguard(context: click.Context) -> None:
     """Watch the consumer offsets of Apache RocketMQ and say what is wrong, why, and what to do.
 
     \b
@@ -63,6 +72,8 @@ def offsetguard() -> None:
       offsetguard parse-log broker.log                 what does this log say?
       offsetguard COMMAND --help                       more, with examples
     """
+    if context.invoked_subcommand is None:
+        click.echo(_WANTED_FIRST)
 
 
 def main() -> None:

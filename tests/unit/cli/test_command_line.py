@@ -132,3 +132,27 @@ def test_who_only_reads_makes_nothing(tmp_path: Path, command: str) -> None:
     assert result.returncode == (1 if command == "health" else 2)
     assert "does not exist" in result.stdout + result.stderr
     assert not (tmp_path / "home").exists()
+
+
+def test_without_a_command_it_says_which_three_one_wants_first() -> None:
+    result = started()
+    assert result.returncode == 0
+    for command in ("offsetguard check", "offsetguard diagnose", "offsetguard incidents list", "offsetguard --help"):
+        assert command in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("offsetguard hist", "history"),
+        ("offsetguard silences a", "add"),
+        ("offsetguard incidents list --res", "--resolved"),
+    ],
+)
+def test_a_shell_completes_commands_and_options(words: str, completed: str) -> None:
+    asked = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1), "_OFFSETGUARD_COMPLETE": "bash_complete"}
+    result = started(**asked)
+    assert completed in [line.partition(",")[2] for line in result.stdout.splitlines()]
+    for shell in ("bash", "zsh", "fish"):
+        script = started(_OFFSETGUARD_COMPLETE=f"{shell}_source")
+        assert (script.returncode, "offsetguard" in script.stdout) == (0, True), script.stderr
