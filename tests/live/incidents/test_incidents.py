@@ -275,4 +275,5 @@ def test_threads_without_queues_are_told_with_both_counts(judged: Judged) -> Non
     figures = finding["evidence"]
     assert (figures["thread_count"], figures["queue_count"], figures["idle_thread_count"]) == (80, 2, 78)
     assert figures["consume_tps"] < 0.8 * figures["produce_tps"]
-    assert finding["do_next"].startswith("Add queues (read and write), not threads")
+    (command,) = finding["commands"]
+    assert command.endswith("-r 4 -w 4"), "twice the queues"
