@@ -8,6 +8,9 @@ since 1970: what people write as a date means another moment on a host in anothe
 _TO = " -n {name_servers:shell}"
 _OF_CLUSTER = _TO + " -c {rocketmq_cluster:shell}"
 _OF_GROUP = _TO + " -g {consumer_group:shell}"
+_RESET = "mqadmin resetOffsetByTime" + _OF_GROUP + " -t {topic:shell} -s "
+_TO_WANTED_QUEUES = " -r {wanted_queue_nums} -w {wanted_queue_nums}"
+_MESSAGE_AT = "mqadmin queryMsgByOffset" + _TO + " -t {topic:shell} -b {broker_name:shell} -i {queue_id} -o "
 
 BROKER_STATUS = "mqadmin brokerStatus" + _OF_CLUSTER
 CLUSTER_LIST = "mqadmin clusterList" + _TO
@@ -19,23 +22,17 @@ PROGRESS_BY_CLIENT = "mqadmin consumerProgress" + _OF_GROUP + " -s true"
 PRINT_GIVEN_UP = "mqadmin consumeMessage" + _TO + " -t TRANS_CHECK_MAX_TIME_TOPIC"
 REPLICATION = "mqadmin haStatus" + _TO + " -c {cluster_with_ha_status:shell}"
 RATES_OF_CLIENTS = "mqadmin consumerStatus" + _OF_GROUP
-RESET_TO_MOVE = "mqadmin resetOffsetByTime" + _OF_GROUP + " -t {topic:shell} -s {first_moved_at:unix_ms}"
-RESET_TO_SINCE = "mqadmin resetOffsetByTime" + _OF_GROUP + " -t {topic:shell} -s {since:unix_ms}"
-RESET_TO_SWITCH = "mqadmin resetOffsetByTime" + _OF_GROUP + " -t {topic:shell} -s {changed_at:unix_ms}"
+RESET_TO_MOVE = _RESET + "{first_moved_at:unix_ms}"
+RESET_TO_SINCE = _RESET + "{since:unix_ms}"
+RESET_TO_SWITCH = _RESET + "{changed_at:unix_ms}"
 RETAIN_LONGER = "mqadmin updateBrokerConfig" + _OF_CLUSTER + " -k fileReservedTime -v {longer_hours}"
-SET_QUEUES = "mqadmin updateTopic" + _OF_CLUSTER + " -t {topic:shell} -r {wanted_queue_nums} -w {wanted_queue_nums}"
-SET_QUEUES_OF_LAGGING = (
-    "mqadmin updateTopic" + _OF_CLUSTER + " -t {lagging_topic:shell} -r {wanted_queue_nums} -w {wanted_queue_nums}"
-)
-SHOW_BLOCKING = (
-    "mqadmin queryMsgByOffset" + _TO + " -t {topic:shell} -b {broker_name:shell} -i {queue_id} -o {blocked_offset}"
-)
-SHOW_COMMITTED = (
-    "mqadmin queryMsgByOffset" + _TO + " -t {topic:shell} -b {broker_name:shell} -i {queue_id} -o {consumer_offset}"
-)
+SET_QUEUES = "mqadmin updateTopic" + _OF_CLUSTER + " -t {topic:shell}" + _TO_WANTED_QUEUES
+SET_QUEUES_OF_LAGGING = "mqadmin updateTopic" + _OF_CLUSTER + " -t {lagging_topic:shell}" + _TO_WANTED_QUEUES
+SHOW_BLOCKING = _MESSAGE_AT + "{blocked_offset}"
+SHOW_COMMITTED = _MESSAGE_AT + "{consumer_offset}"
 STACKS_GO = "Each client's threads go into a file, which this names:"
 STACKS_GO_ZH = "每个客户端的线程会写入一个文件，命令会给出文件名："
-STACKS = "mqadmin consumerStatus" + _OF_GROUP + " -s"
-STACK_OF_CLIENT = "mqadmin consumerStatus" + _OF_GROUP + " -i {client_id:shell} -s"
-STACK_OF_HOLDER = "mqadmin consumerStatus" + _OF_GROUP + " -i {holder_client_id:shell} -s"
+STACKS = RATES_OF_CLIENTS + " -s"
+STACK_OF_CLIENT = RATES_OF_CLIENTS + " -i {client_id:shell} -s"
+STACK_OF_HOLDER = RATES_OF_CLIENTS + " -i {holder_client_id:shell} -s"
 WHERE_DEAD_LETTERS_LIE = "mqadmin topicStatus" + _TO + " -t {dead_letter_topic:shell}"

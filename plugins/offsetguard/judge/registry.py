@@ -80,8 +80,8 @@ def look(facts: IntervalFacts, config: Config) -> tuple[list[Finding], list[Cann
 def _found(file: RuleFile, facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """Yield a rule's findings, with what mqadmin needs to be told where their texts name commands."""
     named = file.RULE.named_figures
+    of_commands = {name: figure for name, figure in command_figures(facts, config).items() if name in named}
     for finding in file.find(facts, config):
-        of_commands = {name: figure for name, figure in command_figures(facts, config).items() if name in named}
         yield replace(finding, figures=of_commands | dict(finding.figures))
 
 

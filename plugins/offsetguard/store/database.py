@@ -48,7 +48,7 @@ def open_database(url: str) -> Engine:
 
 def open_migrated(url: str) -> Engine:
     """Open a database whose tables are of this release, and change nothing; raises StoreError where they are not."""
-    file = _parse(url).database if _parse(url).get_backend_name() == "sqlite" else None
+    file = parsed.database if (parsed := _parse(url)).get_backend_name() == "sqlite" else None
     if file and not Path(file).exists():
         raise StoreError(
             f"{file} does not exist: nothing was collected here yet, or OFFSETGUARD_HOME (or OFFSETGUARD_DATABASE_URL) "

@@ -26,7 +26,11 @@ _BEGIN, _END = "<!-- commands: written by make docs -->\n", "<!-- end of command
 
 def templates() -> Mapping[str, str]:
     """Return the commands by the names of their constants."""
-    return {name: text for name, text in vars(commands).items() if name.isupper() and str(text).startswith("mqadmin")}
+    return {
+        name: text
+        for name, text in vars(commands).items()
+        if name.isupper() and name[0] != "_" and text.startswith("mqadmin")
+    }
 
 
 def versions_of(name: str) -> tuple[str, ...]:
