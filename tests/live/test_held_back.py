@@ -68,11 +68,11 @@ class Rounds:
     def until(self, seen: Callable[[dict[str, Finding]], object], what: str) -> dict[str, Finding]:
         """Take rounds until one has seen it."""
 
-        def a_look() -> dict[str, Finding] | None:
-            findings = self.look()
-            return findings if seen(findings) else None
+        def a_look() -> tuple[dict[str, Finding]] | None:
+            findings = self.look()  # which may be none
+            return (findings,) if seen(findings) else None
 
-        return wait_until(a_look, what, every_s=LOOKS_EVERY_S)
+        return wait_until(a_look, what, every_s=LOOKS_EVERY_S)[0]
 
 
 def test_what_brokers_hold_back_is_counted_and_told(tmp_path: Path) -> None:
