@@ -4,7 +4,7 @@
                                         those that need it: none is a default, and none stands in the environment
     python compose/prepare.py databases roles and empty databases alone, for what a backup holds
     python compose/prepare.py airflow   looks whether this can work at all; then databases and roles, migrations,
-                                        connections, the first login
+                                        connections, the pool, the first login
 
 What cannot work ends with one line that names the thing and says what to do; nothing else starts then.
 """
@@ -106,6 +106,7 @@ def prepare_airflow() -> None:
     engine, workspace = open_store()
     check_name_servers(config, engine, workspace)
     make_connections()
+    make_pool()
     make_first_login()
     say(f"ready: {os.environ.get('OFFSETGUARD_PAGE_URL')}, user admin; the password:")
     say("  docker compose exec api-server cat /secrets/airflow/admin-password")
@@ -266,6 +267,16 @@ def connections() -> dict[str, dict[str, Any]]:
     if bot_token := environment("OFFSETGUARD_SLACK_TOKEN"):
         made["offsetguard_slack"] = {"conn_type": "slack", "password": bot_token}
     return made
+
+
+def make_pool() -> None:
+    """Create the pool of what starts Spark, unless there is one: slots that were changed stay changed."""
+    from airflow.models.pool import Pool  # noqa: PLC0415
+
+    name = os.environ["OFFSETGUARD_POOL"]
+    if Pool.get_pool(name) is None:
+        Pool.create_or_update_pool(name, 1, "tasks of OffsetGuard that start Spark", include_deferred=False)
+        say(f"made the pool {name}")
 
 
 def make_first_login() -> None:

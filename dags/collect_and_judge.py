@@ -7,8 +7,10 @@ Once a minute, for each cluster of `config/offsetguard.yml` on its own (one map 
 |---|---|---|
 | `choose_clusters` | reads the configuration | the log names file, line and field; fix the file, nothing needs a restart |
 | `collect_offsets` | asks name servers and brokers, lands one snapshot | brokers that do not answer are *not* a failure: they become the warning "collection incomplete". Red means that the disk or the connection in Airflow is wrong |
-| `publish_interval` | Spark: types, checks, quarantines and publishes the facts at once | readers stay on the last good minute; the log's last lines say what Spark or the audit refused |
-| `judge_interval` | facts to findings to incidents to messages in the outbox | nothing was written (one transaction); the next minute judges afresh |
+| `publish_interval` | Spark: types, checks, quarantines and publishes the facts at once; one after the other, the oldest minute first | readers stay on the last good minute; the log's last lines say what Spark or the audit refused |
+| `judge_interval` | facts to findings to incidents to messages in the outbox. Waits for the published facts; once a minute has not been published for two, it makes the facts of what has landed by itself, without Spark, and what it tells is marked "not audited" until the next publication confirms or closes it | nothing was written (one transaction); the next minute judges afresh |
+
+**When Spark hangs or is away**, up to 16 runs stand side by side, all but the oldest waiting for its turn with Spark; people are told all the same, and of the rule `facts_not_published` after three minutes. When Spark is back, the minutes are published in order.
 
 `deliver_warnings` sends what the judge put into the outbox.
 
@@ -28,7 +30,14 @@ from datetime import timedelta
 from airflow.sdk import DAG, CronTriggerTimetable, Param, task, task_group
 from airflow.sdk.definitions.context import Context
 
-from offsetguard_airflow.defaults import INTERVAL_START, IS_BACKFILL, TAGS, TASK_DEFAULTS
+from offsetguard_airflow.defaults import (
+    CYCLES_POOL,
+    INTERVAL_START,
+    IS_BACKFILL,
+    TAGS,
+    TASK_DEFAULTS,
+    cluster_param,
+)
 from offsetguard_airflow.hooks.heartbeat import deadline
 from offsetguard_airflow.operators.collect import CollectOffsetsOperator
 from offsetguard_airflow.operators.judge import JudgeOperator
@@ -40,19 +49,14 @@ with DAG(
     doc_md=__doc__,
     schedule=CronTriggerTimetable("* * * * *", timezone="UTC", run_immediately=True),
     catchup=False,  # a minute that has passed cannot be looked at again
-    max_active_runs=1,
+    max_active_runs=16,  # a minute that Spark hangs in must not keep the next ones from being judged
+    max_active_tasks=64,
     dagrun_timeout=timedelta(minutes=15),
     deadline=deadline(timedelta(minutes=12)),
     default_args=TASK_DEFAULTS,
     tags=TAGS,
     params={
-        "cluster": Param(
-            "all",
-            type="string",
-            title="Cluster",
-            pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$",
-            description="A cluster's name in config/offsetguard.yml, or: all",
-        ),
+        "cluster": cluster_param(or_all="all"),
         "group_pattern": Param(
             "*",
             type="string",
@@ -90,17 +94,23 @@ with DAG(
         """One cluster, one interval."""
         collect = CollectOffsetsOperator(task_id="collect_offsets", cluster=cluster, interval_start=INTERVAL_START)
         publish = PublishIntervalOperator(
-            task_id="publish_interval", cluster=cluster, interval_start=INTERVAL_START, again=IS_BACKFILL
+            task_id="publish_interval",
+            cluster=cluster,
+            interval_start=INTERVAL_START,
+            again=IS_BACKFILL,
+            pool=CYCLES_POOL,
+            max_active_tis_per_dag=1,  # they would wait for each other, each with a JVM
         )
         judge = JudgeOperator(
             task_id="judge_interval",
             cluster=cluster,
             interval_start=INTERVAL_START,
+            publish_task_id=publish.task_id,
             group_pattern="{{ params.group_pattern }}",
             rehearsal="{{ params.dry_run }}",
             replay=IS_BACKFILL,
             notify_late="{{ params.notify_late }}",
         )
-        collect >> publish >> judge
+        collect >> [publish, judge]  # the alarm does not wait for Spark longer than `task_inputs` says
 
     one_cluster.expand(cluster=choose_clusters())

@@ -23,7 +23,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, Param
 
-from offsetguard_airflow.defaults import TAGS, TASK_DEFAULTS
+from offsetguard_airflow.defaults import CYCLES_POOL, TAGS, TASK_DEFAULTS, cluster_param
 from offsetguard_airflow.operators.spark_jobs import IngestBrokerLogsOperator
 
 with DAG(
@@ -39,12 +39,7 @@ with DAG(
     # So that values arrive with their types, and a file name is never taken for a template.
     render_template_as_native_obj=True,
     params={
-        "cluster": Param(
-            type="string",
-            title="Cluster",
-            pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$",
-            description="The cluster's name in config/offsetguard.yml",
-        ),
+        "cluster": cluster_param(),
         "files": Param(
             type="array",
             title="Files",
@@ -93,5 +88,6 @@ with DAG(
         task_id="ingest_broker_logs",
         form="{{ params }}",
         retries=0,  # a wrong path or zone does not get better by itself
+        pool=CYCLES_POOL,
         execution_timeout=timedelta(hours=11),
     )

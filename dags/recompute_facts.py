@@ -25,7 +25,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, Param
 
-from offsetguard_airflow.defaults import TAGS, TASK_DEFAULTS
+from offsetguard_airflow.defaults import CYCLES_POOL, TAGS, TASK_DEFAULTS, cluster_param, moment_param
 from offsetguard_airflow.operators.spark_jobs import RecomputeFactsOperator
 
 with DAG(
@@ -41,24 +41,9 @@ with DAG(
     # So that values arrive with their types, and no text is taken for a template.
     render_template_as_native_obj=True,
     params={
-        "cluster": Param(
-            type="string",
-            title="Cluster",
-            pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$",
-            description="The cluster's name in config/offsetguard.yml",
-        ),
-        "from": Param(
-            type="string",
-            format="date-time",
-            title="From",
-            description="Any moment of the first minute, e.g. 2026-11-14T00:00:00Z",
-        ),
-        "to": Param(
-            type="string",
-            format="date-time",
-            title="To",
-            description="Any moment of the last minute; it is recomputed, too",
-        ),
+        "cluster": cluster_param(),
+        "from": moment_param("From", "Any moment of the first minute, with its zone, e.g. 2026-11-14T00:00:00Z"),
+        "to": moment_param("To", "Any moment of the last minute, with its zone; it is recomputed, too"),
         "rebuild_state": Param(
             False,
             type="boolean",
@@ -77,5 +62,6 @@ with DAG(
         task_id="recompute_facts",
         form="{{ params }}",
         since="{{ dag_run.run_after.isoformat() }}",
+        pool=CYCLES_POOL,
         execution_timeout=timedelta(hours=23),
     )

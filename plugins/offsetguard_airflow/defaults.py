@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
+from typing import Any
 
-from airflow.sdk import Asset, AssetAlias
+from airflow.sdk import Asset, AssetAlias, Param
+
+from offsetguard.config.file import load_config
+from offsetguard.config.workspace import Workspace
+from offsetguard.model.errors import ConfigError
 
 OWNER = "offsetguard"
 TAGS = ["offsetguard", "rocketmq"]
@@ -22,6 +28,41 @@ TASK_DEFAULTS = {
     "retry_delay": timedelta(seconds=5),
     "execution_timeout": timedelta(minutes=5),
 }
+
+CYCLES_POOL = os.environ.get("OFFSETGUARD_POOL") or "default_pool"
+"""The pool of all tasks that start Spark: its slots say how many of them may do so at once."""
+
+
+def cluster_param(*, or_all: str | None = None) -> Param:
+    """Return the field of a trigger form that proposes the configured clusters; `or_all`: the word for all of them.
+
+    The task that reads the field says what is wrong with it: a cluster may be newer than the form.
+    """
+    try:
+        known = sorted(load_config(Workspace.from_environment().config_file).clusters)
+    except ConfigError:
+        known = []  # the next task that runs says why
+    schema: dict[str, Any] = {
+        "type": "string",
+        "title": "Cluster",
+        "pattern": r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$",
+        "examples": [or_all, *known] if or_all else known,
+        "description": f"A cluster's name in config/offsetguard.yml{f', or: {or_all}' if or_all else ''}",
+    }
+    return Param(or_all, **schema) if or_all else Param(**schema)
+
+
+def moment_param(title: str, description: str) -> Param:
+    """Return the field of a trigger form for a moment with its zone; Airflow checks the pattern, and no `format`."""
+    return Param(
+        type="string",
+        format="date-time",  # gives the form its calendar
+        pattern=r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])[T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?"
+        r"(Z|[+-][01]\d:[0-5]\d)$",
+        title=title,
+        description=description,
+    )
+
 
 PUBLISHED_FACTS = Asset(name="offsetguard_published_facts", uri="x-offsetguard://published-facts")
 """An interval of a cluster became readable as a whole."""

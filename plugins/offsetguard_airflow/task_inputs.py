@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import fnmatch
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from offsetguard.facts.interval import IntervalFacts
 
 ALL_CLUSTERS = "all"
+PUBLISHED_WITHIN = timedelta(minutes=2)  # of an interval's beginning: by then the judge goes on without Spark
+_POLL_S = 1.0
+_ENDED = frozenset({"failed", "upstream_failed", "skipped", "removed", "success"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,30 +67,80 @@ def interval_at(moment: str) -> Interval:
 
 def chosen_clusters(cluster: str) -> list[str]:
     """Return the configured clusters that the trigger form's field names; raises ConfigError for an unknown name."""
-    workspace = Workspace.from_environment()
-    config_file = workspace.config_file
-    known = sorted(config_in_use(workspace).config.clusters)
+    known = known_clusters()
     if cluster == ALL_CLUSTERS and cluster not in known:
         return known
-    if cluster not in known:
-        raise ConfigError(
-            f"{config_file}: clusters: there is no cluster {cluster!r}{did_you_mean(cluster, known)}; "
-            f"clusters: {', '.join(known)}. Trigger again with one of them, or with {ALL_CLUSTERS!r}"
-        )
+    check_cluster(cluster, f", or with {ALL_CLUSTERS!r}")
     return [cluster]
 
 
-def read_facts(workspace: Workspace, engine: Engine, cluster: str, interval: Interval) -> IntervalFacts:
-    """Read them; raises PublishError when the interval was never published."""
-    from offsetguard.facts.published import read_interval_facts
+def known_clusters() -> list[str]:
+    """Return the names of the configured clusters, sorted; raises ConfigError."""
+    return sorted(config_in_use(Workspace.from_environment()).config.clusters)
 
-    published = published_intervals.get(engine, cluster, interval)
-    if published is None:
-        raise PublishError(
-            f"interval {interval.name} of cluster {cluster} is not published; clear the task publish_interval of this "
-            "run, and look at OFFSETGUARD_DATABASE_URL when it is green: both tasks must use the same database"
+
+def check_cluster(cluster: str, or_else: str = "") -> None:
+    """Raise ConfigError, with the names that there are, for a cluster that is not configured."""
+    known = known_clusters()
+    if cluster not in known:
+        raise ConfigError(
+            f"{Workspace.from_environment().config_file}: clusters: there is no cluster {cluster!r}"
+            f"{did_you_mean(cluster, known)}; clusters: {', '.join(known)}. Trigger again with one of them{or_else}"
         )
-    return read_interval_facts(workspace, published, Manifest.from_json(published.manifest_json))
+
+
+@dataclass(frozen=True, slots=True)
+class FactsToJudge:
+    """The facts of one landed interval: those that are published, or, where people would wait, made on the spot.
+
+    An interval that somebody may be told of waits for its publication until PUBLISHED_WITHIN after the beginning of the
+    oldest one that is not published: once Spark is late, nobody waits for it again. Any other interval is history, and
+    waits for as long as its publication may still come.
+    """
+
+    ours: Opened
+    cluster: str
+    interval: Interval
+    is_history: bool  # of a backfill
+    publication_state: Callable[[], str | None]  # of the task that publishes the interval
+    say: Callable[[str], object]
+
+    def read(self) -> IntervalFacts:
+        """Return them; raises PublishError where history is not published, SnapshotError for a damaged landed file."""
+        from offsetguard.facts.published import read_interval_facts
+        from offsetguard.facts.unpublished import unaudited_facts
+
+        workspace, engine = self.ours.workspace, self.ours.engine
+        while True:
+            now = datetime.now(UTC)
+            may_be_told = self._may_be_told(now)
+            state = None if may_be_told else self.publication_state()
+            published = published_intervals.get(engine, self.cluster, self.interval)
+            if published is not None:
+                return read_interval_facts(workspace, published, Manifest.from_json(published.manifest_json))
+            if state in _ENDED:
+                raise PublishError(
+                    f"interval {self.interval.name} of cluster {self.cluster} is not published, and the task that "
+                    f"publishes it is {state}: look at its log and clear it; where it is green, both tasks must use "
+                    "the same OFFSETGUARD_DATABASE_URL"
+                )
+            if may_be_told and now >= self._awaited_until():
+                self.say(f"{self.interval.name} is not published yet: judging by what has landed, not audited")
+                return unaudited_facts(workspace, engine, self.cluster, self.interval, self.ours.config, say=self.say)
+            time.sleep(_POLL_S)
+
+    def _may_be_told(self, now: datetime) -> bool:
+        newest = published_intervals.newest(self.ours.engine, self.cluster)
+        is_young = now - self.interval.end <= timedelta(milliseconds=self.ours.config.delivery.notify_within_ms)
+        return not self.is_history and is_young and (newest is None or newest.interval < self.interval)
+
+    def _awaited_until(self) -> datetime:
+        from offsetguard.collect.landing import landed_intervals
+
+        newest = published_intervals.newest(self.ours.engine, self.cluster)
+        since = self.interval.start - PUBLISHED_WITHIN if newest is None else newest.interval.end
+        waiting = landed_intervals(self.ours.workspace.landing_folder, self.cluster, since, self.interval.start)
+        return min([*waiting, self.interval]).start + PUBLISHED_WITHIN
 
 
 def check_group_pattern(pattern: str, facts: IntervalFacts) -> None:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
+from py4j.protocol import Py4JNetworkError
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from offsetguard.config.workspace import ENDS_AT_VARIABLE
 from offsetguard.model.intervals import Interval
 from offsetguard.store import cycles
 from offsetguard.store.models import CycleRow
 
 _ERROR_LENGTH = 500
+_ENDING = timedelta(seconds=5)  # Airflow began to count before the operator did
 
 
 @dataclass(slots=True)
@@ -72,8 +76,8 @@ def recorded_cycle(
 
     try:
         yield reports
-    except Exception as error:
-        text = (str(error).strip() or type(error).__name__).splitlines()[0][:_ERROR_LENGTH]
+    except BaseException as error:
+        text = _what_ended_it(error, datetime.now(UTC))[:_ERROR_LENGTH]
         _record(engine, replace(cycle(), error=text, failed_step=progress.current or "start"), progress)
         raise
     for report in reports:
@@ -88,6 +92,17 @@ def recorded_cycle(
             quarantined=report.quarantined,
         )
         _record(engine, published, progress)
+
+
+def _what_ended_it(error: BaseException, now: datetime) -> str:
+    """Return an error's first line, behind the time-out of the task where it followed from that."""
+    said = (str(error).strip() or type(error).__name__).splitlines()[0]
+    ends_at = os.environ.get(ENDS_AT_VARIABLE)
+    if ends_at and now >= datetime.fromisoformat(ends_at) - _ENDING:
+        return f"ended by the time-out of its task ({said})"
+    if isinstance(error, KeyboardInterrupt | Py4JNetworkError | ConnectionError):
+        return f"ended from outside: its task was killed, or Spark's JVM is gone ({said})"
+    return said
 
 
 def _record(engine: Engine, cycle: CycleRow, progress: Progress) -> None:

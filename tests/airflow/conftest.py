@@ -22,6 +22,26 @@ os.environ.update(
 )
 
 
+CONFIG = """
+clusters:
+  main: {name_servers: ["127.0.0.1:9876"]}
+  backup: {name_servers: ["127.0.0.1:9877"]}
+teams:
+  operators: {mail: [operators@example.com]}
+default_team: operators
+"""
+
+
+@pytest.fixture
+def config_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a configuration of two clusters, and a workspace beside it, to what runs in this process."""
+    file = tmp_path / "offsetguard.yml"
+    file.write_text(CONFIG)
+    monkeypatch.setenv("OFFSETGUARD_CONFIG", str(file))
+    monkeypatch.setenv("OFFSETGUARD_HOME", str(tmp_path / "home"))
+    return file
+
+
 @pytest.fixture(scope="session")
 def workspace_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """OFFSETGUARD_HOME with Data Docs of one cluster, and things beside them that nobody may see."""

@@ -1,12 +1,17 @@
 """Every DAG file loads, and tells an operator at 3 a.m. what to do. A failure's message says what to add."""
 
+import copy
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk.exceptions import ParamValidationError
+
+from offsetguard_airflow.defaults import cluster_param
 
 DAGS_FOLDER = Path(__file__).parents[2] / "dags"
 DAG_IDS = (
@@ -54,7 +59,11 @@ def test_the_docs_begin_with_what_a_failure_means_at_night(dag: Any) -> None:
 
 @pytest.mark.parametrize("dag", DAG_IDS, indirect=True)
 def test_runs_neither_pile_up_nor_look_into_the_past(dag: Any) -> None:
-    assert dag.max_active_runs == 1, "set max_active_runs=1: two runs would work on the same tables"
+    if dag.dag_id == "collect_and_judge":  # goes on while Spark hangs; what must not run twice takes turns
+        assert dag.max_active_runs > dag.dagrun_timeout.total_seconds() / 60, "a run that hangs would stop all after it"
+        assert dag.get_task("one_cluster.publish_interval").max_active_tis_per_dag == 1, "each would start a JVM"
+    else:
+        assert dag.max_active_runs == 1, "set max_active_runs=1: two runs would work on the same tables"
     assert not dag.catchup, "set catchup=False: a minute that has passed cannot be looked at again"
     assert dag.dagrun_timeout, "set dagrun_timeout=: a run that hangs would stop all runs after it"
 
@@ -66,6 +75,41 @@ def test_every_task_has_an_owner_and_an_end(dag: Any) -> None:
         assert task.owner == "offsetguard", f"{task.task_id}: use default_args=TASK_DEFAULTS"
         assert task.execution_timeout, f"{task.task_id}: use default_args=TASK_DEFAULTS, or set execution_timeout="
         assert (task.retries or 0) <= 1, f"{task.task_id}: the next minute is the retry; more than one is too late"
+
+
+def test_the_judge_does_not_stand_behind_spark(dag_bag: DagBag) -> None:
+    judge = dag_bag.dags["collect_and_judge"].get_task("one_cluster.judge_interval")
+    assert "one_cluster.collect_offsets" in judge.upstream_task_ids
+    assert "one_cluster.publish_interval" not in judge.upstream_task_ids
+
+
+@pytest.mark.parametrize(
+    ("moment", "is_one"),
+    [
+        ("2026-11-14T00:00:00Z", True),
+        ("2026-11-14T00:00:00.000+08:00", True),
+        ("2026-11-14 00:00Z", True),
+        ("2026-11-14T00:00:00", False),
+        ("2026-13-14T00:00:00Z", False),
+        ("2026-11-14T24:00:00Z", False),
+        ("yesterday", False),
+    ],
+)
+def test_a_moment_is_checked_before_a_run_is_queued(dag_bag: DagBag, moment: str, *, is_one: bool) -> None:
+    params = copy.deepcopy(dag_bag.dags["recompute_facts"].params)
+    params["cluster"] = "main"
+    with nullcontext() if is_one else pytest.raises(ParamValidationError):
+        params.update({"from": moment, "to": moment})
+        params.validate()
+
+
+def test_forms_propose_the_configured_clusters(config_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also a file that cannot be used lets the form open: a task says what is wrong with it."""
+    del config_file
+    assert cluster_param(or_all="all").schema["examples"] == ["all", "backup", "main"]
+    assert cluster_param().schema["examples"] == ["backup", "main"]
+    monkeypatch.setenv("OFFSETGUARD_CONFIG", "/no/such/file.yml")
+    assert cluster_param().schema["examples"] == []
 
 
 @pytest.mark.parametrize("dag", DAG_IDS, indirect=True)

@@ -1,6 +1,6 @@
 """What tasks take from the trigger form and from Airflow's dates."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,28 +8,30 @@ from typing import Any
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.api.datamodels._generated import DagRunType
+from airflow.sdk.exceptions import AirflowFailException
 
+from offsetguard.collect.landing import land
+from offsetguard.collect.manifest import Manifest, RequestCounts
 from offsetguard.config.workspace import Workspace
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.model.errors import ConfigError
+from offsetguard.model.errors import ConfigError, PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard_airflow.operators.spark_jobs import (
     IngestBrokerLogsOperator,
     PublishIntervalOperator,
     RecomputeFactsOperator,
 )
-from offsetguard_airflow.task_inputs import check_group_pattern, chosen_clusters, configuration, interval_at
+from offsetguard_airflow.task_inputs import (
+    FactsToJudge,
+    check_group_pattern,
+    chosen_clusters,
+    configuration,
+    interval_at,
+    open_workspace,
+)
 from offsetguard_peers.judging.records import a_group
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
-CONFIG = """
-clusters:
-  main: {name_servers: ["127.0.0.1:9876"]}
-  backup: {name_servers: ["127.0.0.1:9877"]}
-teams:
-  operators: {mail: [operators@example.com]}
-default_team: operators
-"""
 
 
 @pytest.mark.parametrize(
@@ -39,15 +41,6 @@ def test_any_moment_of_a_minute_names_its_interval_when_it_has_a_zone(moment: st
     assert interval_at(moment) == INTERVAL
     with pytest.raises(ValueError, match="has no time zone"):
         interval_at("2026-11-21T10:39:00")
-
-
-@pytest.fixture
-def config_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    file = tmp_path / "offsetguard.yml"
-    file.write_text(CONFIG)
-    monkeypatch.setenv("OFFSETGUARD_CONFIG", str(file))
-    monkeypatch.setenv("OFFSETGUARD_HOME", str(tmp_path / "home"))
-    return file
 
 
 def test_the_form_s_cluster_is_one_or_all_and_an_unknown_one_is_answered_with_them(config_file: Path) -> None:
@@ -137,8 +130,9 @@ SPAN = {
 }
 
 
-def test_a_recomputation_goes_on_with_what_its_run_was_asked_for() -> None:
+def test_a_recomputation_goes_on_with_what_its_run_was_asked_for(config_file: Path) -> None:
     """`since` is the moment of the trigger, so that a second try does not begin again."""
+    del config_file  # which has the cluster
     context = {"params": SPAN, "dag_run": SimpleNamespace(run_after=INTERVAL.start)}
     fields = rendered("recompute_facts", "recompute_facts", context, "form", "since")
     operator = RecomputeFactsOperator(task_id="recompute_facts", **fields)
@@ -149,6 +143,75 @@ def test_a_recomputation_goes_on_with_what_its_run_was_asked_for() -> None:
         "--since=2026-11-21T10:39:00+00:00",
         "--rebuild-state",
     ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"cluster": "mian"}, "there is no cluster 'mian'; did you mean 'main'?"),
+        ({"to": "2026-11-13T00:00:00Z"}, "the span ends (2026-11-13T00:00:00Z) before it begins"),
+    ],
+)
+def test_what_is_wrong_with_a_form_is_said_and_not_tried_again(
+    config_file: Path, wrong: dict[str, str], said: str
+) -> None:
+    del config_file
+    operator = RecomputeFactsOperator(task_id="recompute_facts", form=SPAN | wrong, since=INTERVAL.start.isoformat())
+    with pytest.raises(AirflowFailException) as raised:
+        operator.job_arguments()
+    assert said in str(raised.value)
+
+
+class Landed:
+    """A workspace in which rounds have landed and nothing was published."""
+
+    def __init__(self, *minutes_ago: int) -> None:
+        """Land rounds that began so many minutes ago."""
+        self.ours = open_workspace(print)
+        self.now = Interval.containing(datetime.now(UTC))
+        for minutes in minutes_ago:
+            start = self.at(minutes).start
+            counts = RequestCounts()
+            manifest = Manifest(
+                cluster="main",
+                interval_start=start,
+                started_at=start,
+                finished_at=start,
+                requests=counts,
+                row_counts={},
+            )
+            land(self.ours.workspace.landing_folder, manifest, {})
+
+    def at(self, minutes_ago: int) -> Interval:
+        return Interval(self.now.start - timedelta(minutes=minutes_ago))
+
+    def read(self, minutes_ago: int, *, is_history: bool = False, state: str | None = None) -> IntervalFacts:
+        """Read the facts to judge; `state`: of the task that publishes them."""
+        return FactsToJudge(
+            self.ours,
+            "main",
+            self.at(minutes_ago),
+            is_history=is_history,
+            publication_state=lambda: state,
+            say=print,
+        ).read()
+
+
+def test_once_a_minute_is_not_published_for_two_nobody_waits_for_spark(config_file: Path) -> None:
+    """The newest round is seconds old, and waits for nothing: an older one has waited in vain."""
+    del config_file
+    landed = Landed(3, 0)
+    facts = landed.read(0)
+    assert (facts.audited, facts.interval, facts.unpublished_since) == (False, landed.at(0), landed.at(3).start)
+
+
+def test_a_minute_of_which_nobody_would_be_told_waits_until_its_publication_has_failed(config_file: Path) -> None:
+    """A backfill of a young one, and a rerun of one that is older than `notify_within_ms`."""
+    del config_file
+    landed = Landed(30, 3)
+    for minutes_ago, is_history in ((3, True), (30, False)):
+        with pytest.raises(PublishError, match="is failed: look at its log"):
+            landed.read(minutes_ago, is_history=is_history, state="failed")
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from offsetguard.collect.landing import table_of
-from offsetguard.config.workspace import Workspace
+from offsetguard.config.workspace import ENDS_AT_VARIABLE, Workspace
 from offsetguard.model.errors import OffsetGuardError, PublishError, SnapshotError
 from offsetguard.model.intervals import Interval
 from offsetguard.store import cycles, published_intervals
@@ -32,7 +32,7 @@ from offsetguard.tables import QUEUE_SNAPSHOTS
 from offsetguard_peers.lake.readers import Readers
 from offsetguard_spark.landed import CLOCKS_DIFFER, one_row_per_key
 from offsetguard_spark.publish import Publisher
-from offsetguard_spark.reports import Progress
+from offsetguard_spark.reports import Progress, recorded_cycle
 from offsetguard_spark.session import first_line
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
@@ -315,3 +315,32 @@ def test_a_world_that_breaks_under_way_is_told_and_readers_keep_what_they_have(
     facts = readers.facts(interval)
     assert facts is not None
     assert len(facts.groups) == 1
+
+
+@pytest.mark.parametrize(
+    ("ends_in", "error", "said"),
+    [
+        (
+            timedelta(seconds=-1),
+            ConnectionRefusedError(111, "Connection refused"),
+            "ended by the time-out of its task (",
+        ),
+        (timedelta(minutes=4), ConnectionRefusedError(111, "Connection refused"), "ended from outside: its task was"),
+        (timedelta(minutes=4), KeyboardInterrupt(), "ended from outside: its task was"),
+        (timedelta(minutes=4), ValueError("no such column\nat line 3"), "no such column"),
+    ],
+)
+def test_a_cycle_says_what_ended_it(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, ends_in: timedelta, error: BaseException, said: str
+) -> None:
+    """A time-out or a kill takes Spark away first: that nobody answers any more is not why it failed."""
+    monkeypatch.setenv(ENDS_AT_VARIABLE, (datetime.now(UTC) + ends_in).isoformat())
+    engine, progress = open_database(workspace.database_url), Progress([].append)
+    with (
+        pytest.raises(type(error)),
+        recorded_cycle(engine, "demo", EARLIER, progress, datetime.now(UTC)),
+        progress.step("write", ""),
+    ):
+        raise error
+    (cycle,) = cycles.newest(engine)
+    assert (cycle.failed_step, cycle.error[: len(said)]) == ("write", said)

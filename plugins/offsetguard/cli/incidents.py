@@ -12,6 +12,7 @@ from typing import Any
 import click
 from sqlalchemy.orm import Session
 
+from offsetguard.catalogue import catalogue
 from offsetguard.catalogue.text import format_duration, format_moment
 from offsetguard.cli.output import queue_documents, queue_text, show, shown
 from offsetguard.cli.parameters import author_option, format_option
@@ -54,6 +55,7 @@ def _document(known: _Known) -> dict[str, Any]:
         "cause": evidence.cause,
         "do_next": evidence.do_next,
         "commands": list(evidence.commands),
+        "audited": evidence.audited,
         "opened_at": incident.opened_at,
         "last_seen_at": incident.last_seen_at,
         "seen_count": incident.seen_count,
@@ -100,6 +102,8 @@ def _texts(known: _Known, now: datetime) -> Iterator[str]:
     yield f"  {evidence.cause}"
     yield f"  Do next: {evidence.do_next}"
     yield from (f"    {command}" for command in pasteable(evidence.commands))
+    if not evidence.audited:
+        yield f"  {catalogue().say('not_audited')}"
     if given is not None and given.comment:
         yield f"  {given.author}: {given.comment}"
     for silence in known.muting:

@@ -18,6 +18,7 @@ import uuid
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,12 @@ def newest_manifest(landing_folder: Path, cluster: str, before: Interval) -> Man
     """
     older = [name for name in _landed_names(landing_folder, cluster) if name < before.name]
     return read_manifest(landing_folder / cluster / max(older)) if older else None
+
+
+def landed_intervals(landing_folder: Path, cluster: str, since: datetime, until: datetime) -> list[Interval]:
+    """Return the intervals of a cluster that have landed and start in [since, until], oldest first."""
+    landed = map(Interval.from_name, sorted(_landed_names(landing_folder, cluster)))
+    return [one for one in landed if since <= one.start <= until]
 
 
 def _landed_names(landing_folder: Path, cluster: str) -> list[str]:

@@ -4,6 +4,7 @@ OFFSETGUARD_HOME         the folder (default: `.offsetguard` in the working dire
 OFFSETGUARD_CONFIG       the configuration file (default: `config/offsetguard.yml` in the working directory)
 OFFSETGUARD_DATABASE_URL SQLAlchemy URL of incidents, outbox and published intervals (default: SQLite in the folder)
 OFFSETGUARD_CATALOG_URL  SQLAlchemy URL of the Iceberg catalog (default: SQLite in the folder); `lake/catalog.py`
+OFFSETGUARD_POOL         the Airflow pool of tasks that start Spark (default: Airflow's own); `offsetguard_airflow`
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 MANIFEST_FILE_NAME = "manifest.json"
+ENDS_AT_VARIABLE = "OFFSETGUARD_TASK_ENDS_AT"  # when the time-out of its Airflow task ends a job, ISO 8601
 SPARK_TEMPORARY = "tmp"  # in the warm Spark server's folder
 
 

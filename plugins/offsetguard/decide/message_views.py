@@ -133,6 +133,7 @@ class _IncidentWriter:
             cause=said.cause,
             do_next=said.do_next,
             commands=evidence.commands,
+            audited=evidence.audited,
             opened_at=incident.opened_at,
             last_seen_at=incident.last_seen_at,
             resolved_at=incident.resolved_at or (self.interval_start if resolution else None),

@@ -43,6 +43,10 @@ class DuckDBEngine:
         columns = [column[0] for column in result.description]
         return [dict(zip(columns, row, strict=True)) for row in result.fetchall()]
 
+    def table(self, name: str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
+        """Return the rows of `facts/NAME.sql` as a table."""
+        return self._connection.sql(_statement(name), params=_of_text(name, parameters)).to_arrow_table()
+
     def keep(self, name: str, parameters: Mapping[str, Any] | None = None) -> None:
         """Run a query that other queries read by its name."""
         self._connection.execute(_statement(name, kept=True), _of_text(name, parameters))

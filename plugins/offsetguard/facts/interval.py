@@ -95,6 +95,8 @@ class IntervalFacts:
     log_lines: tuple[LogLineFacts, ...] = ()
     online_groups: tuple[OnlineGroupFacts, ...] = ()
     config_problem: str | None = None  # given by the judge: what is wrong with the configuration file, by lines
+    audited: bool = True  # False: made of what has landed, by `facts.unpublished`
+    unpublished_since: datetime | None = None  # then: end of the newest published interval; of none, first landed start
 
 
 def facts_of(

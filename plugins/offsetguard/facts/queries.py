@@ -66,11 +66,20 @@ class Moment(NamedTuple):
 class FactQueries:
     """The facts of some moments; what a query reads is given to DuckDB when the first one asks for it.
 
-    `rounds`: the tables of each, oldest first. `moments`: in order of time, at least one.
+    `rounds`: the tables of each, oldest first. `moments`: in order of time, at least one. `state_before`: `queue_state`
+    rows that the rounds go on from, as the pipeline does, instead of beginning with the first round; for one moment.
     """
 
-    def __init__(self, rounds: Sequence[Tables], moments: Sequence[Moment], judgement: Judgement) -> None:
+    def __init__(
+        self,
+        rounds: Sequence[Tables],
+        moments: Sequence[Moment],
+        judgement: Judgement,
+        *,
+        state_before: pa.Table | None = None,
+    ) -> None:
         self._rounds = rounds
+        self._state_before = state_before
         self._parameters = parameters_of(judgement, moments[-1].interval_start, moments[0].now)
         self._engine = DuckDBEngine()
         self._engine.add("intervals", _intervals(moments))
@@ -114,7 +123,10 @@ class FactQueries:
             if relation in self._there:
                 continue
             if relation == QUEUE_STATE.name:
-                self._give_state()
+                if self._state_before is None:
+                    self._give_state()
+                else:
+                    self._give_state_after(self._state_before)
             elif relation == f"{BROKER_FACTS.name}{HISTORY}":
                 self._give_replicas_before()
             elif relation in texts.names():
@@ -144,6 +156,23 @@ class FactQueries:
             f"SELECT one.* REPLACE (moment.interval_start AS interval_start) FROM {texts.QUEUE_WINDOWS} AS one "
             "JOIN intervals AS moment USING (cluster) "
             "JOIN rounds ON rounds.round_number = moment.round_number AND rounds.taken_at = one.interval_start",
+        )
+
+    def _give_state_after(self, before: pa.Table) -> None:
+        """Fold the rounds into a state, one by one; what is not newer than the state changes nothing."""
+        self._engine.add(f"{QUEUE_STATE.name}_before", before)
+        for one in self._rounds:
+            rows = _sound(_plain(QUEUE_SNAPSHOTS, one.get(QUEUE_SNAPSHOTS.name, ())))
+            newest = pc.max(rows["interval_start"]).as_py()
+            if newest is None:
+                continue
+            self._engine.add(QUEUE_SNAPSHOTS.name, rows)
+            before = self._engine.table(QUEUE_STATE.name, fold_parameters(newest))
+            self._engine.add(f"{QUEUE_STATE.name}_before", before)
+        self._engine.view(
+            QUEUE_STATE.name,
+            f"SELECT one.* REPLACE (moment.cluster AS cluster) FROM {QUEUE_STATE.name}_before AS one "
+            "JOIN intervals AS moment USING (interval_start)",
         )
 
     def _give_replicas_before(self) -> None:

@@ -153,6 +153,7 @@ class Rule(_Bilingual):
             state=state,
             broker_names=broker_names,
             last_event_at=last_event_at,
+            audited=facts.audited,
         )
 
     def cannot_tell(
@@ -178,6 +179,7 @@ class Finding:
     broker_names: frozenset[str] = frozenset()  # brokers that it concerns besides those of its queues
     last_event_at: datetime | None = None  # of what is over by itself: when it was seen last; None: it goes on
     explains: tuple[Explained, ...] = ()  # set by `subsumption.subsume`, never by a rule
+    audited: bool = True  # False: the facts that show it are not published
 
     @property
     def all_broker_names(self) -> frozenset[str]:

@@ -31,7 +31,7 @@ from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.published_intervals import RETENTION_PASSED, PublishedInterval
-from offsetguard.tables import GROUP_FACTS, QUARANTINE, ColumnType, Table
+from offsetguard.tables import GROUP_FACTS, QUARANTINE, QUEUE_STATE, ColumnType, Table
 from offsetguard.tables.gate import Quarantined
 from offsetguard.tables.table import arrow_schema
 
@@ -131,6 +131,19 @@ def read_interval(catalog: SqlCatalog, table: Table, published: PublishedInterva
     span = [(_INTERVAL_START, ">=", interval.start), (_INTERVAL_START, "<", interval.end)]
     wanted = [("cluster", "=", published.cluster), *span]
     return _rows(table, state, snapshot_id, wanted, order=table.key, names=[column.name for column in table.columns])
+
+
+def read_queue_state(catalog: SqlCatalog, published: PublishedInterval) -> pa.Table:
+    """Return the state of every queue after a published interval; raises PublishError as FactReader does."""
+    snapshot_id = published.snapshot_ids.get(QUEUE_STATE.name, NO_SNAPSHOT)
+    if snapshot_id == NO_SNAPSHOT:
+        return table_schema(QUEUE_STATE).empty_table()
+    state = load_table(catalog, QUEUE_STATE)
+    if state.snapshot_by_id(snapshot_id) is None:
+        raise _snapshot_is_gone(QUEUE_STATE, snapshot_id, f"{published.cluster} {published.interval.name}")
+    wanted = [("cluster", "=", published.cluster)]
+    names = [column.name for column in QUEUE_STATE.columns]
+    return _rows(QUEUE_STATE, state, snapshot_id, wanted, order=QUEUE_STATE.key, names=names)
 
 
 def _rows(

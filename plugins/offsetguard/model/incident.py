@@ -57,6 +57,7 @@ class Evidence:
     cannot_tell_count: int = 0
     text_figures: Mapping[str, Figure] = field(default_factory=lambda: MappingProxyType({}), hash=False)  # of its texts
     commands: tuple[str, ...] = ()  # that the next step names, ready for a shell
+    audited: bool = True  # False: made of facts that are not published; the next published ones confirm or close it
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +164,7 @@ class EventKind(StrEnum):
     BETTER = "better"  # its severity fell
     UNKNOWN = "unknown"  # its evidence could not be seen
     VISIBLE = "visible"  # its evidence could be seen again
+    CONFIRMED = "confirmed"  # it was told by what had landed, and published facts show it
     ACKNOWLEDGED = "acknowledged"
     ESCALATED = "escalated"
     MUTED = "muted"

@@ -117,6 +117,7 @@ class IncidentView(Record):
     seen_count: int = 1  # intervals in which it was found
     peak: str | None = None  # the worst figure so far, formatted
     figures: tuple[FigureView, ...] = ()
+    audited: bool = True  # False: told by what has landed, before it was published
     queues: tuple[QueueView, ...] = ()  # worst first, capped
     queue_count: int = 0  # all of them
     explains: tuple[str, ...] = ()  # findings that are named here and nowhere else, capped

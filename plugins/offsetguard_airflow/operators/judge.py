@@ -15,7 +15,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.model.errors import ConfigError
 from offsetguard_airflow.defaults import OUTBOX, OUTBOX_CHANGES
-from offsetguard_airflow.task_inputs import check_group_pattern, interval_at, open_workspace, read_facts
+from offsetguard_airflow.task_inputs import FactsToJudge, check_group_pattern, interval_at, open_workspace
 
 if TYPE_CHECKING:
     from offsetguard.decide.judge import JudgeReport
@@ -43,14 +43,16 @@ class JudgeOperator(BaseOperator):
         *,
         cluster: str,
         interval_start: str,
+        publish_task_id: str,
         group_pattern: str = EVERY_GROUP,
         rehearsal: bool | str = False,
         replay: bool | str = False,
         notify_late: bool | str = False,
         **kwargs: Any,
     ) -> None:
-        """`group_pattern`: glob on consumer groups. `rehearsal`: a dry run, nothing is written. `replay`: history.
+        """`publish_task_id`: of the task that publishes the interval meanwhile.
 
+        `group_pattern`: glob on consumer groups. `rehearsal`: a dry run, nothing is written. `replay`: history.
         `notify_late`: tell of history, too, and say that it is late. A template gives the three as text, "True" or
         "False". (`dry_run` is a method of all operators.)
         """
@@ -59,6 +61,7 @@ class JudgeOperator(BaseOperator):
         super().__init__(**kwargs)
         self.cluster = cluster
         self.interval_start = interval_start
+        self.publish_task_id = publish_task_id
         self.group_pattern = group_pattern
         self.rehearsal = rehearsal
         self.replay = replay
@@ -69,7 +72,14 @@ class JudgeOperator(BaseOperator):
         from offsetguard.decide.judge import judge_interval
 
         ours = open_workspace(self.log.error)
-        facts = read_facts(ours.workspace, ours.engine, self.cluster, interval_at(self.interval_start))
+        facts = FactsToJudge(
+            ours,
+            self.cluster,
+            interval_at(self.interval_start),
+            is_history=str(self.replay) == "True",
+            publication_state=lambda: state_beside(context["ti"], self.publish_task_id),
+            say=self.log.warning,
+        ).read()
         pattern = None if self.group_pattern == EVERY_GROUP else self.group_pattern
         if pattern is not None:
             try:
@@ -93,6 +103,12 @@ class JudgeOperator(BaseOperator):
     def _log_report(self, report: JudgeReport) -> None:
         for level, line in report_lines(report):
             self.log.log(level, "%s", line)
+
+
+def state_beside(ti: Any, task_id: str) -> str | None:
+    """Return the state of another task of the same run and cluster."""
+    states = ti.get_task_states(ti.dag_id, map_index=ti.map_index, task_ids=[task_id], run_ids=[ti.run_id])
+    return next(iter(states.get(ti.run_id, {}).values()), None)
 
 
 def report_lines(report: JudgeReport) -> Iterator[tuple[int, str]]:

@@ -22,6 +22,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -35,7 +36,7 @@ from airflow.sdk.log import mask_secret
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
-from offsetguard.config.workspace import Workspace
+from offsetguard.config.workspace import ENDS_AT_VARIABLE, Workspace
 
 if TYPE_CHECKING:
     from airflow.sdk.types import Logger  # Airflow has it for type checkers only
@@ -102,12 +103,18 @@ class SparkJobOperator(SparkSubmitOperator):
     def execute(self, context: Context) -> None:
         """Fill in what is only known now, and run the job where the connection says."""
         self.application_args = self.job_arguments()
-        self.env_vars = {**workspace_variables(), **(self.env_vars or {})}
+        self.env_vars = {**workspace_variables(), **self._end(), **(self.env_vars or {})}
         server = spark_connect_server(self._conn_id)
         if server is None:
             super().execute(context)
         else:
             self._run_as_client(server)
+
+    def _end(self) -> dict[str, str]:
+        """Return the variable that tells the job when its time is over: it says so where it is ended by that."""
+        if self.execution_timeout is None:
+            return {}
+        return {ENDS_AT_VARIABLE: (datetime.now(UTC) + self.execution_timeout).isoformat()}
 
     def on_kill(self) -> None:
         """End the job with its task."""

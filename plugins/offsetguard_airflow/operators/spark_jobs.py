@@ -7,13 +7,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk.definitions.context import Context
+from airflow.sdk.exceptions import AirflowFailException
 from sqlalchemy.exc import SQLAlchemyError
 
-from offsetguard.model.errors import StoreError
+from offsetguard.model.errors import ConfigError, StoreError
 from offsetguard_airflow.defaults import PUBLISHED_FACTS
 from offsetguard_airflow.metrics import send_cycle
 from offsetguard_airflow.operators.spark_job import SparkJobOperator
-from offsetguard_airflow.task_inputs import interval_at
+from offsetguard_airflow.task_inputs import check_cluster, interval_at
 
 
 class PublishIntervalOperator(SparkJobOperator):
@@ -72,8 +73,18 @@ class RecomputeFactsOperator(SparkJobOperator):
         self.since = since
 
     def job_arguments(self) -> list[str]:
-        """Return the form as a command line: `--name=value`, so that no value is taken for an option."""
+        """Return the form as a command line: `--name=value`, so that no value is taken for an option.
+
+        Raises AirflowFailException for what the form does not check: trying again cannot help.
+        """
         form: Any = self.form
+        try:
+            check_cluster(form["cluster"])
+            first, last = interval_at(form["from"]), interval_at(form["to"])
+        except (ConfigError, ValueError) as error:
+            raise AirflowFailException(str(error)) from None
+        if last < first:
+            raise AirflowFailException(f"the span ends ({form['to']}) before it begins ({form['from']}): swap the two")
         return [
             *(f"--{name}={form[name]}" for name in ("cluster", "from", "to")),
             f"--since={self.since}",

@@ -76,6 +76,7 @@ class IncidentPage(ListedIncident):
     cause: str
     do_next: str
     commands: tuple[str, ...]
+    not_audited: str | None  # what that means
     unknown_because: str | None
     last_seen: str
     seen_count: int
@@ -131,6 +132,7 @@ def incident_page(
         cause=evidence.cause,
         do_next=evidence.do_next,
         commands=pasteable(evidence.commands),
+        not_audited=None if evidence.audited or incident.is_over else catalogue().say("not_audited"),
         unknown_because=incident.unknown_because,
         last_seen=format_moment(incident.last_seen_at),
         seen_count=incident.seen_count,

@@ -77,6 +77,7 @@ PARTS = (
                 "--ignore=tests/live/test_demo.py",
                 "--ignore=tests/live/test_end_to_end.py",
                 "--ignore=tests/live/test_killed_collector.py",
+                "--ignore=tests/live/test_without_spark.py",
                 "-k",
                 f"not ({GUARDED})",
             ),
@@ -99,6 +100,12 @@ PARTS = (
     Part("airflow", "DAGs, connections and pages in Airflow", "1", (tests("tests/airflow", "-m", "not browser"),)),
     Part("browser", "Airflow's pages opened in Chromium", "1", (tests("tests/airflow", "-m", "browser"),)),
     Part("end-to-end", "brokers, Airflow, Spark, mail and Slack", "3", (tests("tests/live/test_end_to_end.py"),)),
+    Part(
+        "without-spark",
+        "ten minutes without Spark while a group stops",
+        "15",
+        (tests("tests/live/test_without_spark.py"),),
+    ),
     Part(
         "demo", "`make demo`: the first warning arrives, and nothing is left", "2", (tests("tests/live/test_demo.py"),)
     ),

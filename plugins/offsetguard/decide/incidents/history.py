@@ -40,6 +40,8 @@ def _differences(before: Incident, after: Incident) -> Iterator[tuple[EventKind,
     if was is not now:
         kind = EventKind.WORSE if now.rank > was.rank else EventKind.BETTER
         yield kind, f"{was.value} to {now.value}: {after.evidence.summary}"
+    if after.evidence.audited and not before.evidence.audited:
+        yield EventKind.CONFIRMED, "published and audited facts show it"
     if after.is_over:
         yield EventKind.RESOLVED, after.resolution or "resolved"
     elif before.unknown_since is None and after.unknown_since is not None:

@@ -12,6 +12,7 @@ Where a rule wants calm (`calm_ms`), one good interval is enough, when nothing w
 What is found and explained by another finding goes on where it is open, and opens nothing where it is not.
 What is over by itself (`Finding.last_event_at`: a reset, a stall) is found for as long as rules look back; an interval
 after the one that showed its end counts as good, unless it explains something that goes on.
+What was shown only by facts that are not audited ends with the first published ones that do not show it.
 What looks like the rest of a trouble that this interval is the first not to show (`after`) is pending for an interval.
 
 Pure: incidents and facts in, incidents out. The caller sees to it that only newer intervals come here.
@@ -24,6 +25,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from offsetguard.catalogue import Sentence
 from offsetguard.decide.incidents.visibility import GroupRows, Unanswered, resolution, unseen_because
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.rule import Finding, Rule
@@ -147,6 +149,8 @@ class _Life:
             return (Fate.CALM, incident) if is_early else (Fate.UNKNOWN, incident.unseen(interval, because))
         good = incident.not_seen(interval)
         wanted = 1 if rule is None or rule.calm_ms else rule.good_cycles
+        if self.facts.audited and not incident.evidence.audited:
+            return Fate.RESOLVED, good.ended(interval, Sentence("not_confirmed"))
         if is_early or good.good_count < wanted:
             return Fate.CALM, good
         return Fate.RESOLVED, good.ended(interval, resolution(incident, rule, self.rows))
@@ -203,6 +207,7 @@ def evidence_of(finding: Finding, cannot_tell: Sequence[CannotTell] = ()) -> Evi
         cannot_tell_count=len(cannot_tell),
         text_figures=finding.text_figures,
         commands=finding.commands,
+        audited=finding.audited,
     )
 
 

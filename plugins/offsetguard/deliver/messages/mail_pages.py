@@ -38,7 +38,7 @@ def digest_texts(view: DigestView, words: Catalogue) -> MailTexts:
             "status": status,
             "in_brief": in_brief,
             "sub_line": f"{words.say('mail_cluster')} {view.cluster}",
-            "notes": tuple(_notes(view, words)),
+            "notes": tuple(wording.of_facts(view, words)),
             "why_now": words.say("mail_digest_why", count=len(view.sections)),
             "footer": words.say("mail_digest_footer", interval=view.interval_start, team=view.team),
             "sections": view.sections[:SECTIONS_SHOWN],
@@ -62,11 +62,6 @@ def _counted(section: DigestSection, words: Catalogue) -> str:
     if section.group_count:
         return words.say("consumer_groups", count=section.group_count)
     return words.say("findings", count=section.firing_count or section.resolved_count)
-
-
-def _notes(view: DigestView, words: Catalogue) -> Iterator[str]:
-    if view.late:
-        yield words.say("told_late")
 
 
 def _section_notes(section: DigestSection, words: Catalogue) -> Iterator[str]:

@@ -20,7 +20,7 @@ from offsetguard.catalogue import Catalogue, catalogue
 from offsetguard.catalogue.text import ENGLISH_UTC, Locale, format_from_to
 from offsetguard.model.errors import ConfigError
 from offsetguard.model.forecast import FURTHEST_MS
-from offsetguard.model.views import LEAST_LAG_POINTS, AnyView, FigureView, IncidentView, MessageView, Record
+from offsetguard.model.views import LEAST_LAG_POINTS, AnyView, DigestView, FigureView, IncidentView, MessageView, Record
 
 _View = TypeVar("_View", bound=Record)
 ELLIPSIS = "…"
@@ -196,15 +196,22 @@ def why_now(view: MessageView, words: Catalogue = _ENGLISH) -> str:
 
 
 def notes(view: MessageView, words: Catalogue = _ENGLISH) -> Iterator[str]:
-    """Give what a reader must know before the rest: told late, escalated, told before, what it mutes."""
-    if view.late:
-        yield words.say("told_late")
+    """Give what a reader must know before the rest: told late, not audited, escalated, told before, what it mutes."""
+    yield from of_facts(view, words)
     if view.escalated_from is not None:
         yield words.say("escalated_from", team=view.escalated_from)
     if view.repeat_count > 0:
         yield words.say("repeated", count=view.repeat_count)
     if view.muted_count > 0:
         yield words.say("not_told", count=view.muted_count)
+
+
+def of_facts(view: MessageView | DigestView, words: Catalogue = _ENGLISH) -> Iterator[str]:
+    """Give what a reader must know of the facts that a message is made of: how old they are, and not audited."""
+    if view.late:
+        yield words.say("told_late")
+    if not all(incident.audited for incident in view.firing):
+        yield words.say("not_audited")
 
 
 def beside(

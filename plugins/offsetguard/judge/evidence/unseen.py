@@ -112,7 +112,17 @@ def _reason(gap: CollectionGap) -> str:
 
 
 # fields of IntervalFacts that say what was not seen, or are not seen there; everything else comes from brokers
-OF_THE_ROUND = frozenset({"gaps", "unseen_broker_names", "unseen_brokers", "cluster_unseen", "config_problem"})
+OF_THE_ROUND = frozenset(
+    {
+        "gaps",
+        "unseen_broker_names",
+        "unseen_brokers",
+        "cluster_unseen",
+        "config_problem",
+        "audited",
+        "unpublished_since",
+    }
+)
 
 
 def unseen_facts(rules: Iterable[Rule], facts: IntervalFacts, told: Iterable[CannotTell]) -> Iterator[CannotTell]:

@@ -156,7 +156,7 @@ class AirflowStandalone:
                 "plugins_folder": REPOSITORY / "plugins",
                 "load_examples": False,
                 "executor": "LocalExecutor",
-                "parallelism": 3,
+                "parallelism": 5,  # Spark, a judge that waits for it, and what must not wait for either
                 "execution_api_server_url": f"{self.base_url}/execution/",
                 "simple_auth_manager_users": f"{self.username}:admin",
                 "simple_auth_manager_passwords_file": self.folder / "passwords.json",

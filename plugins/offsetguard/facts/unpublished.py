@@ -1,0 +1,98 @@
+"""The facts of an interval that has landed and is not published: what the judge goes on with while Spark is late.
+
+Goal: whoever is woken up must not wait for the heaviest part. The figures are those that the pipeline will publish, by
+the same SQL on DuckDB.
+Plan: the newest published `queue_state` is folded on by every round that has landed since, so that nothing that it
+remembers is lost; counters and rates are compared with landed rounds, as `check` does; log lines and moves are looked
+back for in landed rounds.
+Not here, and so "not audited": no invariant was checked, and a row that cannot be right is not in quarantine. Nor is
+there the usual traffic of earlier weeks. Nothing of it is written: the next publication makes the facts that stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+import pyarrow as pa
+from sqlalchemy import Engine
+
+from offsetguard.collect.landing import landed_intervals, read_manifest, read_table, snapshot_folder
+from offsetguard.collect.snapshot import Snapshot
+from offsetguard.config import Config
+from offsetguard.config.workspace import Workspace
+from offsetguard.facts.interval import IntervalFacts
+from offsetguard.facts.rounds import facts_of_rounds
+from offsetguard.lake.catalog import open_catalog
+from offsetguard.lake.reading import read_queue_state, table_schema
+from offsetguard.model.errors import PublishError, SnapshotError
+from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
+from offsetguard.store import published_intervals
+from offsetguard.store.published_intervals import PublishedInterval
+from offsetguard.tables import LANDED, LOG_EVENTS, OFFSET_MOVES, QUEUE_STATE
+
+LOOK_BACK = timedelta(hours=2)
+"""A state that is older is not gone on from; then what has landed within it is folded, as `rebuild` does on Spark."""
+_COMPARED_WITH = 2 * INTERVAL_LENGTH  # rates and counters ask for a round that is a minute older
+_SAID = (LOG_EVENTS, OFFSET_MOVES)  # what older rounds are still looked through for
+
+
+def unaudited_facts(
+    workspace: Workspace,
+    engine: Engine,
+    cluster: str,
+    interval: Interval,
+    config: Config,
+    *,
+    say: Callable[[str], object],
+) -> IntervalFacts:
+    """Return what the rules read about a landed interval; raises SnapshotError where a landed file is damaged.
+
+    `say` is told what cannot be read of the published state, or of earlier rounds: then the others have to do.
+    """
+    published = published_intervals.newest(engine, cluster, before=interval.start)
+    state = _state_after(workspace, published, interval, say)
+    oldest = interval.start - LOOK_BACK
+    folded_from = oldest if published is None or not state else published.interval.start
+    compared_from = min(folded_from, interval.start) - _COMPARED_WITH
+    said_from = interval.start - timedelta(
+        milliseconds=max(config.judgement.log_window_ms, config.judgement.offset_move_window_ms)
+    )
+    since = min(compared_from, said_from)
+    before = landed_intervals(workspace.landing_folder, cluster, since, interval.start - INTERVAL_LENGTH)
+    rounds = []
+    for one in before:
+        try:
+            rounds.append(_landed(workspace, cluster, one, whole=one.start >= compared_from))
+        except SnapshotError as error:
+            say(f"{error}; going on without this round")
+    facts = facts_of_rounds(
+        [*rounds, _landed(workspace, cluster, interval, whole=True)],
+        config,
+        now=interval.end,
+        state_before=state or table_schema(QUEUE_STATE).empty_table(),
+    )
+    unpublished_since = published.interval.end if published else min([*before, interval]).start
+    return replace(facts, audited=False, unpublished_since=unpublished_since)
+
+
+def _state_after(
+    workspace: Workspace, published: PublishedInterval | None, interval: Interval, say: Callable[[str], object]
+) -> pa.Table | None:
+    """Return the state of the queues that was published last, unless it is too old or cannot be read."""
+    if published is None or interval.start - published.interval.start > LOOK_BACK:
+        return None
+    try:
+        return read_queue_state(open_catalog(workspace), published)
+    except PublishError as error:
+        say(f"{error}; going on with the rounds that have landed since")
+        return None
+
+
+def _landed(workspace: Workspace, cluster: str, interval: Interval, *, whole: bool) -> Snapshot:
+    folder = snapshot_folder(workspace.landing_folder, cluster, interval)
+    manifest = read_manifest(folder)
+    wanted = [table for table in LANDED if (whole or table in _SAID) and table.name in manifest.row_counts]
+    nothing = {table.name: table_schema(table).empty_table() for table in LANDED}
+    return Snapshot(manifest, nothing | {table.name: read_table(folder, table) for table in wanted})

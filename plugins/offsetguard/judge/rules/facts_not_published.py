@@ -1,0 +1,64 @@
+"""No facts were published for minutes, so everything is judged by what has landed, which nobody has audited.
+
+Means: Spark is late, hangs or refuses; collecting, judging and telling go on without it.
+Evidence: the end of the newest published interval, beside that of the interval that is judged.
+Not judged: why. A first start, which loads Spark's jars, may take minutes.
+Do next: look at what the task publish_interval says.
+Source: `facts/unpublished.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge.rule import Figure, Finding, Rule, Severity, Texts
+from offsetguard.model.offsets import milliseconds_between
+
+OLD_AFTER = timedelta(minutes=3)
+
+RULE = Rule(
+    id="facts_not_published",
+    severity=Severity.WARNING,
+    place=11,
+    never_muted=True,
+    needs=("audited", "unpublished_since"),
+    means="No facts were published for three minutes or longer; what is told meanwhile is not audited.",
+    texts={
+        "default": Texts(
+            summary="no facts were published for {unpublished_ms:duration}",
+            summary_zh="已有 {unpublished_ms:duration} 没有发布新的事实数据",
+            cause="Nothing of cluster {cluster} was published since {unpublished_since:moment}: Spark is late, hangs "
+            "or refuses. Groups are judged all the same, by what the collector has landed: no invariant was checked on "
+            "it, and nothing is compared with the usual traffic of earlier weeks. History, reports and Data Docs "
+            "stand still.",
+            cause_zh="自 {unpublished_since:moment} 起，集群 {cluster} 没有发布任何事实数据：Spark 延迟、挂起或拒绝发"
+            "布。消费组仍按采集器已落地的数据判定，但未校验不变式，也不与往周的常规流量比较；历史、报告和 Data Docs "
+            "暂停更新。",
+            do_next="Read the last lines of the task publish_interval in Airflow, or run offsetguard cycles, which "
+            "says what failed. Once Spark works again, the next publication confirms or closes what was told "
+            "meanwhile.",
+            do_next_zh="请查看 Airflow 中任务 publish_interval 的最后几行日志，或运行 offsetguard cycles 查看失败原因。"
+            "Spark 恢复后，下一次发布会确认或关闭期间的告警。",
+        ),
+    },
+    title="facts are not published",
+    title_zh="事实数据未发布",
+    table=("unpublished_since", "unpublished_ms"),
+    peak="unpublished_ms",
+    recovered="facts are published again",
+    recovered_zh="事实数据已恢复发布",
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """At most one finding for the cluster."""
+    if facts.unpublished_since is None or facts.now - facts.unpublished_since < OLD_AFTER:
+        return
+    figures: dict[str, Figure] = {
+        "unpublished_since": facts.unpublished_since,
+        "unpublished_ms": milliseconds_between(facts.unpublished_since, facts.now),
+    }
+    yield RULE.finding(facts, figures, state="UNKNOWN")

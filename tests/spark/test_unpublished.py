@@ -1,0 +1,112 @@
+"""What the judge makes of landed rounds while Spark is late is what Spark publishes of them later."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from offsetguard.collect.manifest import Manifest
+from offsetguard.config import Config
+from offsetguard.config.workspace import Workspace
+from offsetguard.facts.interval import IntervalFacts
+from offsetguard.facts.published import read_interval_facts
+from offsetguard.facts.unpublished import unaudited_facts
+from offsetguard.model.errors import SnapshotError
+from offsetguard.model.intervals import Interval
+from offsetguard.store import published_intervals
+from offsetguard_spark.publish import Publisher
+
+PUBLISHED, LATE = 3, 4  # rounds
+# what is compared with another round: the pipeline's with its last interval, the judge's with one a minute older
+OF_TIME_BETWEEN = frozenset({"produce_tps", "consume_tps", "pull_tps"})
+
+
+class Rounds:
+    """Minutes of a topic: queue 0 is consumed as it is written, queue 1 stands still, queue 2 comes and goes."""
+
+    def __init__(self, workspace: Workspace, snapshot: Any) -> None:
+        """Nothing has landed yet."""
+        self._workspace, self._snapshot, self.landed = workspace, snapshot, []
+
+    def land(self) -> Interval:
+        """Land one more minute."""
+        number, now = len(self.landed), copy.deepcopy(self._snapshot)
+        now.broker()
+        now.topic("orders")
+        now.group("billing", online_client_count=1, message_model="clustering")
+        for queue_id, offsets in enumerate(((0, 100 * number, 100 * number), (0, 50, 60 + number), (0, 7, 9))):
+            if queue_id < 2 or number % 3 != 1:
+                now.queue("billing", "orders", queue_id, offsets)
+            now.topic_queue("orders", queue_id, offsets[0], offsets[2])
+        now.move(number, 10, 20 + number, now.read_at)
+        now.land(self._workspace)
+        self.landed.append(now.interval)
+        self._snapshot.move_on()
+        return now.interval
+
+
+def test_facts_of_landed_rounds_are_those_that_are_published_later(
+    workspace: Workspace, new_publisher: Callable[..., Publisher], snapshot: Any, config: Config
+) -> None:
+    publisher, rounds = new_publisher(workspace), Rounds(workspace, snapshot)
+    for _ in range(PUBLISHED):
+        interval = rounds.land()
+        publisher.publish("demo", interval, now=interval.end)
+    published_until = interval.end
+    late = [rounds.land() for _ in range(LATE)]
+    said: list[str] = []
+    unaudited = unaudited_facts(workspace, publisher.engine, "demo", late[-1], config, say=said.append)
+
+    assert (unaudited.audited, unaudited.unpublished_since, said) == (False, published_until, [])
+    assert published_intervals.newest(publisher.engine, "demo").interval.end == published_until, "nothing is published"
+    for one in late:
+        publisher.publish("demo", one, now=late[-1].end)
+    row = published_intervals.get(publisher.engine, "demo", late[-1])
+    published = read_interval_facts(workspace, row, Manifest.from_json(row.manifest_json))
+    assert len(published.queues) >= 2
+    assert published.queues[0].window.sample_count > LATE, "the state goes on from what was published"
+    for kind in ("queues", "groups", "topics", "brokers", "offset_moves", "online_groups"):
+        assert compared(unaudited, kind) == compared(published, kind), kind
+
+
+def test_without_a_catalog_the_landed_rounds_alone_have_to_do(
+    workspace: Workspace, new_publisher: Callable[..., Publisher], snapshot: Any, config: Config
+) -> None:
+    publisher, rounds = new_publisher(workspace), Rounds(workspace, snapshot)
+    first = rounds.land()
+    publisher.publish("demo", first, now=first.end)
+    newest = rounds.land()
+    (workspace.home / "catalog.db").unlink()
+    said: list[str] = []
+    facts = unaudited_facts(workspace, publisher.engine, "demo", newest, config, say=said.append)
+    assert "there is no catalog" in said[0]
+    assert {queue.window.sample_count for queue in facts.queues} == {2}, "both rounds were folded"
+
+
+def test_a_damaged_round_is_named_and_left_out_unless_it_is_the_one_that_is_judged(
+    workspace: Workspace, new_publisher: Callable[..., Publisher], snapshot: Any, config: Config
+) -> None:
+    engine, rounds = new_publisher(workspace).engine, Rounds(workspace, snapshot)
+    rounds.land()
+    damaged, newest = rounds.land(), rounds.land()
+    file: Path = workspace.landing_folder / "demo" / damaged.name / "queue_snapshots.parquet"
+    file.write_bytes(file.read_bytes()[:100])
+    said: list[str] = []
+    facts = unaudited_facts(workspace, engine, "demo", newest, config, say=said.append)
+    assert str(file) in said[0]
+    assert {queue.window.sample_count for queue in facts.queues} == {2}
+    for wanted, named in ((damaged, str(file)), (Interval(newest.end), Interval(newest.end).name)):
+        with pytest.raises(SnapshotError, match=named):
+            unaudited_facts(workspace, engine, "demo", wanted, config, say=print)
+
+
+def compared(facts: IntervalFacts, kind: str) -> list[dict[str, Any]]:
+    """Return records as dictionaries in one order, without what is compared with another round."""
+    records = [asdict(one) for one in getattr(facts, kind)]
+    order = sorted(records, key=lambda one: [repr(one.get(name)) for name in ("message_queue", "topic", "moved_at")])
+    return [{name: value for name, value in one.items() if name not in OF_TIME_BETWEEN} for one in order]
