@@ -141,7 +141,7 @@ def _see_transactions_given_up(rounds: Rounds, cluster: RocketMQCluster) -> None
 
     told = rounds.until(all_given_up, "3 transactions given up")["transactions_not_ended"]
     (command,) = told.commands
-    assert "REAL_TOPIC=held-quick" in run_as_printed(cluster, command, cluster.folder).stdout
+    assert "REAL_TOPIC=held-quick" in run_as_printed(cluster, command, rounds.landing).stdout
     assert (told.variant, told.severity.value, told.figures["worst_broker"]) == ("given_up", "warning", "broker-a")
     # the broker gives them up one by one, and moves on in its half topic when it has been through it
     rounds.until(lambda _: rounds.broker("broker-a")["half_message_count"] == 0, "none that is still unended")

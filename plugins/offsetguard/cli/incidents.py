@@ -14,8 +14,9 @@ from sqlalchemy.orm import Session
 
 from offsetguard.catalogue import catalogue
 from offsetguard.catalogue.text import format_duration, format_moment
-from offsetguard.cli.output import queue_documents, queue_text, show, shown
+from offsetguard.cli.output import queue_documents, queue_text, show
 from offsetguard.cli.parameters import author_option, format_option
+from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.deliver.messages.wording import harmless, pasteable
 from offsetguard.model.errors import SilenceError
 from offsetguard.model.incident import Incident, IncidentEvent
@@ -70,6 +71,7 @@ def _document(known: _Known) -> dict[str, Any]:
         "evidence": dict(evidence.figures),
     }
     if known.history is not None:
+        document["changes"] = [{"at": one.at, "what": one.what} for one in incident.changes]
         document["queues"] = queue_documents(evidence.queues)
         document["queue_count"] = evidence.queue_count
         document["told"] = [
@@ -108,8 +110,12 @@ def _texts(known: _Known, now: datetime) -> Iterator[str]:
         yield f"  {given.author}: {given.comment}"
     for silence in known.muting:
         yield f"  silence {silence.id} by {silence.author}: {silence.comment}"
-    yield from (f"    {name}: {shown(figure)}" for name, figure in evidence.figures.items())
+    words = IncidentWords(incident)
+    yield from (f"    {figure.label}: {figure.value}" for figure in words.figures())
     yield from map(queue_text, evidence.queues)
+    if incident.changes:
+        yield f"  {catalogue().say('changed_before')}:"
+        yield from (f"    {change}" for change in words.changes())
     if evidence.queue_count > len(evidence.queues):
         yield f"    and {evidence.queue_count - len(evidence.queues)} more queues"
     for one in known.recipients:

@@ -12,8 +12,9 @@ from typing import Any
 
 import click
 
-from offsetguard.catalogue.text import format_moment
+from offsetguard.catalogue import catalogue
 from offsetguard.collect.manifest import Manifest
+from offsetguard.decide.incidents.history import queue_view
 from offsetguard.deliver.messages.wording import harmless, pasteable
 from offsetguard.judge.rule import Finding
 from offsetguard.model.verdicts import CannotTell, Figure, QueueEvidence, Severity
@@ -55,8 +56,6 @@ def shown(figure: Figure) -> str:
     """Return a figure as people read it; one that is not known says so."""
     if figure is None:
         return "unknown"
-    if isinstance(figure, datetime):
-        return format_moment(figure)
     return f"{figure:,}" if isinstance(figure, int) and not isinstance(figure, bool) else str(figure)
 
 
@@ -75,9 +74,9 @@ def queue_documents(queues: Iterable[QueueEvidence]) -> list[dict[str, Any]]:
 
 def queue_text(queue: QueueEvidence) -> str:
     """Return a queue with the figures that were found in it, for people."""
-    where = queue.message_queue
-    figures = ", ".join(f"{name} {shown(figure)}" for name, figure in queue.figures.items())
-    return f"    {where.topic} {where.broker_name}/{where.queue_id}: {figures}"
+    one = queue_view(queue, catalogue())
+    figures = ", ".join(f"{figure.label} {figure.value}" for figure in one.figures)
+    return f"    {one.topic} {one.broker_name}/{one.queue_id}: {figures}"
 
 
 def finding_document(finding: Finding) -> dict[str, Any]:

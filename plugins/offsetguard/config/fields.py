@@ -119,6 +119,15 @@ WebUrl = Annotated[
     ),
     _shown_as("web address"),
 ]
+ConsoleUrl = Annotated[
+    StrictStr,
+    _written(
+        r"https?://(?:[^\s<>\"@|{}]|\{(?:cluster|consumer_group|topic)\})+",
+        "is not the address of a page: write e.g. https://console.example.com/#/consumer?group={consumer_group}; of "
+        "names in braces {cluster}, {consumer_group} and {topic} are known",
+    ),
+    _shown_as("web address"),
+]
 ConnectionId = Annotated[
     StrictStr,
     _written(r"[A-Za-z0-9_.-]{1,200}", "is not the id of an Airflow connection"),

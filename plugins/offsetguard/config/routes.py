@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime, time
 from functools import cached_property
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
 from pydantic import Field, StrictBool, StrictInt
 
 from offsetguard.catalogue.text import Language
 from offsetguard.config.fields import (
     ConnectionId,
+    ConsoleUrl,
     Count,
     Entry,
     Glob,
@@ -57,6 +59,14 @@ class Delivery(Section):
     silent_after_ms: Milliseconds = 10 * 60_000  # a cluster in which nothing was judged for so long is told
     undelivered_after_ms: Milliseconds = 15 * 60_000  # a due message that waits for so long is told
     page_url: WebUrl | None = None  # where readers reach the Airflow UI, for links
+    console_url: ConsoleUrl | None = None  # of a group where its team acts, with {cluster}, {consumer_group}, {topic}
+
+    def console_address(self, cluster: str, consumer_group: str | None, topic: str | None) -> str | None:
+        """Return the address of a group in the console; None without a template, or for what is about no group."""
+        if self.console_url is None or consumer_group is None:
+            return None
+        names = {"cluster": cluster, "consumer_group": consumer_group, "topic": topic or ""}
+        return self.console_url.format(**{name: quote(value, safe="") for name, value in names.items()})
 
 
 class Team(Section):

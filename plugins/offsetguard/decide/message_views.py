@@ -19,22 +19,19 @@ from offsetguard.config.routes import Route
 from offsetguard.decide.audience import Audience, Routed
 from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.decide.outlooks import Outlooks
-from offsetguard.judge.evidence.lookups import SILENT_AT_ZERO
 from offsetguard.judge.registry import rule_title
 from offsetguard.model.incident import Incident
 from offsetguard.model.notification import GroupKey, Mute, MuteReason
 from offsetguard.model.silence import Acknowledgement
-from offsetguard.model.verdicts import Figure, QueueEvidence, Severity
+from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import (
     ACKNOWLEDGE,
     SILENCE,
     DigestSection,
     DigestView,
-    FigureView,
     IncidentView,
     MessageView,
     NotificationReason,
-    QueueView,
     data_docs_url,
     incident_url,
 )
@@ -75,7 +72,7 @@ def message_view(
     """Return what one message says; `firing`: worst first; `resolved` comes with how each ended."""
     page_url = config.delivery.page_url
     locale = Locale.of(context.language, context.time_zone)
-    one_of = _IncidentWriter(context, page_url, interval_start, catalogue(locale))
+    one_of = _IncidentWriter(context, config, interval_start, catalogue(locale))
     groups = {one.subject.consumer_group for one in (firing or [one for one, _ in resolved])} - {None}
     return MessageView(
         team=key.team,
@@ -109,7 +106,7 @@ class _IncidentWriter:
     """Writes incidents as one message shows them."""
 
     context: MessageContext
-    page_url: str | None
+    config: Config
     interval_start: datetime
     words: Catalogue
 
@@ -121,7 +118,8 @@ class _IncidentWriter:
         said = IncidentWords(incident, self.words.locale)
         resolution = said.resolution or (ended and self.words.read(ended))
         acknowledged = context.acknowledged.get(incident.incident_id)
-        page = None if self.page_url is None else incident_url(self.page_url, incident.incident_id)
+        page_url = self.config.delivery.page_url
+        page = None if page_url is None else incident_url(page_url, incident.incident_id)
         about = subject.consumer_group, subject.topic
         return IncidentView(
             incident_id=incident.incident_id,
@@ -140,8 +138,9 @@ class _IncidentWriter:
             resolution=resolution or None,
             seen_count=incident.seen_count,
             peak=said.peak,
-            figures=self._figures(evidence.figures),
-            queues=tuple(self._queue(queue) for queue in evidence.queues[:QUEUES_SHOWN]) if detailed else (),
+            figures=said.figures(),
+            queues=said.queues(QUEUES_SHOWN) if detailed else (),
+            changes=tuple(said.changes()) if detailed else (),
             queue_count=evidence.queue_count,
             explains=tuple(said.explains()) if detailed else (),
             explained_count=evidence.explained_count,
@@ -158,22 +157,7 @@ class _IncidentWriter:
             incident_url=page,
             acknowledge_url=page and f"{page}#{ACKNOWLEDGE}",
             silence_url=page and f"{page}#{SILENCE}",
-        )
-
-    def _figures(self, figures: Mapping[str, Figure]) -> tuple[FigureView, ...]:
-        """Leave out what is not known or did not happen: a table of unknowns and zeros hides what did."""
-        return tuple(
-            FigureView(label=self.words.figure_label(name), value=self.words.figure(name, figure))
-            for name, figure in figures.items()
-            if figure is not None and (figure or name not in SILENT_AT_ZERO)
-        )
-
-    def _queue(self, queue: QueueEvidence) -> QueueView:
-        return QueueView(
-            topic=queue.message_queue.topic,
-            broker_name=queue.message_queue.broker_name,
-            queue_id=queue.message_queue.queue_id,
-            figures=self._figures(queue.figures),
+            console_url=self.config.delivery.console_address(subject.cluster, subject.consumer_group, subject.topic),
         )
 
 
@@ -222,7 +206,7 @@ def _section(view: MessageView) -> DigestSection:
 
 def _short(incident: IncidentView) -> IncidentView:
     return incident.model_copy(
-        update={"queues": (), "explains": (), "explained_count": 0, "cannot_tell": (), "lag_curve": ()}
+        update={"queues": (), "changes": (), "explains": (), "explained_count": 0, "cannot_tell": (), "lag_curve": ()}
     )
 
 

@@ -11,17 +11,18 @@ whatever release wrote the files: they are found by Iceberg's numbers, and one t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, cached_property
+from types import MappingProxyType
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, GreaterThanOrEqual, LessThan
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, GreaterThanOrEqual, In, LessThan
 from pyiceberg.table import Table as IcebergTable
 from sqlalchemy import Engine
 
@@ -48,7 +49,12 @@ _TYPES = {
     ColumnType.STRING_LIST: "VARCHAR[]",
 }
 _NO_FILE_HAS = 1_000_000  # from here on, numbers of columns that are yet to be added to the table
-_COMPARISONS: dict[str, Callable[..., BooleanExpression]] = {"=": EqualTo, ">=": GreaterThanOrEqual, "<": LessThan}
+_COMPARISONS: dict[str, Callable[..., BooleanExpression]] = {
+    "=": EqualTo,
+    ">=": GreaterThanOrEqual,
+    "<": LessThan,
+    "in": In,
+}
 Condition = tuple[str, str, Any]  # a column, one of _COMPARISONS, a value
 
 
@@ -79,7 +85,9 @@ class FactReader:
         self, cluster: str, consumer_group: str, since: datetime, until: datetime, *, columns: Sequence[str] = ()
     ) -> pa.Table:
         """Return one consumer group's `group_facts` as `history` does."""
-        return self.history(GROUP_FACTS, cluster, since, until, columns=columns, consumer_group=consumer_group)
+        return self.history(
+            GROUP_FACTS, cluster, since, until, columns=columns, where={"consumer_group": [consumer_group]}
+        )
 
     def history(
         self,
@@ -89,11 +97,12 @@ class FactReader:
         until: datetime,
         *,
         columns: Sequence[str] = (),
-        consumer_group: str | None = None,
+        where: Mapping[str, Sequence[str]] = MappingProxyType({}),
     ) -> pa.Table:
         """Return a table's rows of the published intervals that start in [since, until), oldest first.
 
-        `columns`: those that are needed, all by default; they come in the table's order.
+        `columns`: those that are needed, all by default; they come in the table's order. `where`: by column, the values
+        that are wanted.
         """
         names = [column.name for column in table.columns if not columns or column.name in columns]
         ids = published_intervals.recent_snapshot_ids(self._engine, cluster, table.name)
@@ -105,9 +114,9 @@ class FactReader:
         if not known:
             raise _snapshot_is_gone(table, max(ids), cluster)
         newest = max(known, key=lambda snapshot: snapshot.sequence_number or 0)
-        wanted = [("cluster", "=", cluster), (_INTERVAL_START, ">=", since), (_INTERVAL_START, "<", until)]
-        if consumer_group is not None:
-            wanted.append(("consumer_group", "=", consumer_group))
+        span = [(_INTERVAL_START, ">=", since), (_INTERVAL_START, "<", until)]
+        wanted: list[Condition] = [("cluster", "=", cluster), *span]
+        wanted += [(column, "in", list(values)) for column, values in where.items()]
         order = [_INTERVAL_START, *(name for name in table.key if name != _INTERVAL_START)]
         rows = _rows(table, state, newest.snapshot_id, wanted, order=order, names=[*names, _INTERVAL_START])
         # What a publication wrote that was killed before its row was there is left out.
@@ -165,7 +174,7 @@ def _rows(
         query = (
             f"SELECT {', '.join(names)}"
             f" FROM read_parquet(?, schema = {_columns_by_id(table, state)}, hive_partitioning = false)"
-            f" WHERE {' AND '.join(f'{column} {comparison} ?' for column, comparison, _ in wanted)}"
+            f" WHERE {' AND '.join(map(_compared, wanted))}"
             f" ORDER BY {', '.join(f'{name} NULLS FIRST' for name in order)}"
         )
         with _database().cursor() as connection:
@@ -175,6 +184,11 @@ def _rows(
     except (OSError, ValueError) as error:  # what pyiceberg says of damaged manifests are ValueErrors
         raise PublishError(f"{table.name}: snapshot {snapshot_id}: {error}") from error
     return rows.cast(pa.schema([schema.field(name) for name in names]))
+
+
+def _compared(condition: Condition) -> str:
+    column, comparison, _ = condition
+    return f"list_contains(?, {column})" if comparison == "in" else f"{column} {comparison} ?"
 
 
 def _planned_files(table: Table, state: IcebergTable, snapshot_id: int, wanted: Sequence[Condition]) -> list[str]:

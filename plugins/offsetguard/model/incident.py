@@ -38,6 +38,14 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """Something that was other than before."""
+
+    at: datetime  # the moment that was told, or the start of the first interval that shows it
+    what: str  # a sentence of the catalogue
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """What the newest finding showed."""
 
@@ -80,6 +88,7 @@ class Incident:
     good_count: int = 0  # intervals since it was last seen in which its end could be seen
     counted_at: datetime | None = None  # start of the newest interval that showed it or its absence
     escalation_level: int = 0  # how often it was escalated
+    changes: tuple[Change, ...] = ()  # of the hour before it, newest first
 
     @property
     def is_open(self) -> bool:

@@ -120,6 +120,7 @@ class IncidentView(Record):
     audited: bool = True  # False: told by what has landed, before it was published
     queues: tuple[QueueView, ...] = ()  # worst first, capped
     queue_count: int = 0  # all of them
+    changes: tuple[str, ...] = ()  # of the hour before it, newest first
     explains: tuple[str, ...] = ()  # findings that are named here and nowhere else, capped
     explained_count: int = 0
     cannot_tell: tuple[str, ...] = ()  # what could not be told about the same group or brokers, capped
@@ -135,6 +136,7 @@ class IncidentView(Record):
     incident_url: str | None = None  # its page
     acknowledge_url: str | None = None
     silence_url: str | None = None
+    console_url: str | None = None  # the group in the console in which its team acts
 
 
 class Addressed(Record):

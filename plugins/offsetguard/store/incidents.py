@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Select, case, delete, func, insert, or_, select, update
 from sqlalchemy.orm import Session
 
-from offsetguard.model.incident import Evidence, Incident, IncidentEvent, Subject
+from offsetguard.model.incident import Change, Evidence, Incident, IncidentEvent, Subject
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import CannotTell, Explained, QueueEvidence, Severity
 from offsetguard.store.columns import NAME_LIMIT, chunks, from_json, record_of, storable, to_json
@@ -21,7 +21,7 @@ from offsetguard.store.models import IncidentEventRow, IncidentRow
 
 _IN_THE_RECORD = (
     *("evidence", "peak_figure", "peak", "unknown_because", "resolution"),
-    *("good_count", "counted_at", "escalation_level"),
+    *("good_count", "counted_at", "escalation_level", "changes"),
 )
 _SEVERITY_RANK = case({severity.value: severity.rank for severity in Severity}, value=IncidentRow.severity, else_=0)
 
@@ -159,7 +159,11 @@ def _from_row(row: IncidentRow) -> Incident:
         Incident,
         row,
         subject=Subject(row.cluster, row.rule_id, row.consumer_group, row.topic),
-        **{**record, "evidence": _evidence(record["evidence"])},
+        **{
+            **record,
+            "evidence": _evidence(record["evidence"]),
+            "changes": tuple(Change(**one) for one in record.get("changes", ())),
+        },
     )
 
 

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
@@ -70,6 +71,8 @@ class JudgeOperator(BaseOperator):
     def execute(self, context: Context) -> None:
         """Judge, and announce the outbox when messages were written."""
         from offsetguard.decide.judge import judge_interval
+        from offsetguard.facts.changes import changes_before
+        from offsetguard.lake.reading import FactReader
 
         ours = open_workspace(self.log.error)
         facts = FactsToJudge(
@@ -95,6 +98,7 @@ class JudgeOperator(BaseOperator):
             replay=str(self.replay) == "True",
             notify_late=str(self.notify_late) == "True",
             group_pattern=pattern,
+            changes_before=partial(changes_before, FactReader(ours.workspace, ours.engine), self.cluster),
         )
         self._log_report(report)
         if report.messages and not report.dry_run:

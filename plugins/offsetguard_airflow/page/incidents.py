@@ -21,9 +21,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
+from offsetguard.config.file import config_in_use
 from offsetguard.config.workspace import Workspace
 from offsetguard.deliver.messages.wording import harmless_view
-from offsetguard.model.errors import SilenceError, StoreError
+from offsetguard.model.errors import ConfigError, SilenceError, StoreError
 from offsetguard.model.incident import Incident, Subject
 from offsetguard.model.silence import Matchers, Silence, literal
 from offsetguard.model.views import ACKNOWLEDGE, SILENCE
@@ -117,6 +118,7 @@ def show_incident(incident_id: str, user: GetUserDep) -> Response:
             notifications.recipients_of(session, incident),
             incidents.events_of(session, incident_id),
             now=now,
+            console_url=_console_url(incident.subject),
         )
     token = forms.new_token(_secret(), user.get_id(), now_s=time.time())
     shown = {"acknowledge": ACKNOWLEDGE, "silence": SILENCE, "token": token, "spans": SPANS}
@@ -171,6 +173,15 @@ def _incident(session: Session, incident_id: str) -> Incident:
     if found is None or found.is_pending:
         raise HTTPException(status.HTTP_404_NOT_FOUND, "there is no incident of this name (any more)")
     return found
+
+
+def _console_url(subject: Subject) -> str | None:
+    """Return the group's address in the console, as the configuration says now; a broken one has none."""
+    try:
+        delivery = config_in_use(Workspace.from_environment()).config.delivery
+    except ConfigError:
+        return None
+    return delivery.console_address(subject.cluster, subject.consumer_group, subject.topic)
 
 
 def _html(template: str, **given: object) -> Response:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from offsetguard.catalogue import catalogue
 from offsetguard.catalogue.text import format_duration, format_moment
+from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.deliver.messages.wording import pasteable
 from offsetguard.model.incident import Incident, IncidentEvent
 from offsetguard.model.silence import Acknowledgement, Silence
-from offsetguard.model.verdicts import Figure
 from offsetguard.model.views import FigureView, QueueView, Record
 from offsetguard.store.notifications import Recipient
 
@@ -88,6 +88,8 @@ class IncidentPage(ListedIncident):
     figures: tuple[FigureView, ...]
     queues: tuple[QueueView, ...]
     queue_count: int
+    changes: tuple[str, ...]
+    console_url: str | None
     explains: tuple[str, ...]
     cannot_tell: tuple[str, ...]
     silences: tuple[SilenceLine, ...]
@@ -122,9 +124,10 @@ def incident_page(
     history: Sequence[IncidentEvent],
     *,
     now: datetime,
+    console_url: str | None = None,
 ) -> IncidentPage:
-    """Return the page of one incident; `muting`: silences that are about it now."""
-    evidence, subject = incident.evidence, incident.subject
+    """Return the page of one incident; `muting`: silences that are about it now. `console_url`: of its group."""
+    evidence, subject, said = incident.evidence, incident.subject, IncidentWords(incident)
     return IncidentPage(
         **dict(listed(incident, acknowledgement, muting, now)),
         consumer_group=subject.consumer_group,
@@ -136,24 +139,18 @@ def incident_page(
         unknown_because=incident.unknown_because,
         last_seen=format_moment(incident.last_seen_at),
         seen_count=incident.seen_count,
-        peak=_peak(incident),
+        peak=said.peak,
         resolved_at=incident.resolved_at and format_moment(incident.resolved_at),
         escalation_level=incident.escalation_level,
         acknowledged_at=format_moment(acknowledgement.at) if acknowledgement else None,
         acknowledgement=(acknowledgement.comment or None) if acknowledgement else None,
-        figures=_figures(evidence.figures),
-        queues=tuple(
-            QueueView(
-                topic=queue.message_queue.topic,
-                broker_name=queue.message_queue.broker_name,
-                queue_id=queue.message_queue.queue_id,
-                figures=_figures(queue.figures),
-            )
-            for queue in evidence.queues
-        ),
+        figures=said.figures(),
+        queues=said.queues(len(evidence.queues)),
         queue_count=evidence.queue_count,
-        explains=tuple(f"{one.rule_id}: {one.summary}" for one in evidence.explains),
-        cannot_tell=tuple(f"{one.rule_id}: {one.because}" for one in evidence.cannot_tell),
+        changes=tuple(said.changes()),
+        console_url=console_url,
+        explains=tuple(said.explains()),
+        cannot_tell=tuple(said.cannot_tell()),
         silences=tuple(silence_line(one) for one in muting),
         recipients=tuple(_recipient(one) for one in recipients),
         history=tuple(
@@ -177,25 +174,10 @@ def silence_line(silence: Silence) -> SilenceLine:
 
 def _recipient(recipient: Recipient) -> RecipientLine:
     told, muted = recipient.notified, recipient.muted
-    again = f", told again {told.repeats} time{'' if told.repeats == 1 else 's'}" if told and told.repeats else ""
+    again = f", {told.repeats} reminder{'' if told.repeats == 1 else 's'}" if told and told.repeats else ""
     return RecipientLine(
         receiver=f"{recipient.channel.value.replace('_', ' ')} to {recipient.receiver}",
         team=recipient.team,
         told=f"since {format_moment(told.first_notified_at)}, as {told.severity.value}{again}" if told else "not told",
         muted=muted.value.replace("_", " ") if muted else None,
-    )
-
-
-def _peak(incident: Incident) -> str | None:
-    name = incident.peak_figure
-    if name is None or incident.peak is None:
-        return None
-    return f"{catalogue().figure_label(name)} {catalogue().figure(name, incident.peak)}"
-
-
-def _figures(figures: Mapping[str, Figure]) -> tuple[FigureView, ...]:
-    return tuple(
-        FigureView(label=catalogue().figure_label(name), value=catalogue().figure(name, figure))
-        for name, figure in figures.items()
-        if figure is not None
     )

@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import IntegrityError
 
 from offsetguard.catalogue import Sentence
-from offsetguard.model.incident import Evidence, Incident, Subject
+from offsetguard.model.incident import Change, Evidence, Incident, Subject
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import CannotTell, Explained, QueueEvidence, Severity
 from offsetguard.store import incidents, judged_intervals
@@ -41,11 +41,14 @@ INCIDENT = Incident(
         explained_count=31,
         cannot_tell=(CannotTell("lock_contention", "billing", frozenset({"b", "a"}), "lock.log was not read."),),
         cannot_tell_count=2,
+        commands=("mqadmin clusterList -n 'a:1;b:1'",),
+        audited=False,
     ),
     peak_figure="lost",
     peak=9_000_000_000_000,
     unknown_since=START + 4 * MINUTE,
     unknown_because="broker-a gave no offsets",
+    changes=(Change(START - MINUTE, "broker-a-0 was started"),),
 )
 
 
@@ -73,11 +76,22 @@ def test_words_come_back_as_sentences_that_another_language_can_say(engine: Engi
         explains=(Explained("accumulation", None, "orders", "summary", "growing", {"effective_lag": 5}),),
         cannot_tell=(CannotTell("lock_contention", "billing", frozenset({"b"}), because),),
     )
-    save(engine, replace(INCIDENT, evidence=evidence, unknown_because=because))
+    changes = (Change(START, Sentence("changed_start", broker="broker-a-0")),)
+    save(engine, replace(INCIDENT, evidence=evidence, unknown_because=because, changes=changes))
     (kept,) = stored(engine)
     assert kept.evidence == evidence
-    said = (kept.unknown_because, kept.evidence.cannot_tell[0].because, kept.evidence.text_figures["reasons"])
-    assert [getattr(one, "key", None) for one in said] == ["gave_no_offsets", "gave_no_offsets", "reasons"]
+    said = (
+        kept.changes[0].what,
+        kept.unknown_because,
+        kept.evidence.cannot_tell[0].because,
+        kept.evidence.text_figures["reasons"],
+    )
+    assert [getattr(one, "key", None) for one in said] == [
+        "changed_start",
+        "gave_no_offsets",
+        "gave_no_offsets",
+        "reasons",
+    ]
 
 
 def test_an_incident_about_the_whole_cluster_has_neither_group_nor_topic(engine: Engine) -> None:

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from offsetguard.catalogue import catalogue
-from offsetguard.catalogue.text import ENGLISH_UTC, Locale, named_figures
+from offsetguard.catalogue import Catalogue, catalogue
+from offsetguard.catalogue.text import ENGLISH_UTC, Locale, format_moment, named_figures
 from offsetguard.decide.incidents.lifecycle import Changes
+from offsetguard.judge.evidence.lookups import SILENT_AT_ZERO
 from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import closed
 from offsetguard.model.incident import EventKind, Incident, IncidentEvent
 from offsetguard.model.intervals import Interval
-from offsetguard.model.verdicts import Explained, Figure
+from offsetguard.model.verdicts import Explained, Figure, QueueEvidence
+from offsetguard.model.views import FigureView, QueueView
 
 
 def history_of(before: Iterable[Incident], changes: Changes, interval: Interval) -> tuple[IncidentEvent, ...]:
@@ -48,6 +50,22 @@ def _differences(before: Incident, after: Incident) -> Iterator[tuple[EventKind,
         yield EventKind.UNKNOWN, after.unknown_because or "its evidence could not be seen"
     elif before.unknown_since is not None and after.unknown_since is None:
         yield EventKind.VISIBLE, "its evidence could be seen again"
+
+
+def figure_views(figures: Mapping[str, Figure], words: Catalogue) -> tuple[FigureView, ...]:
+    """Return figures as people read them, without what is not known or did not happen: it hides what did."""
+    return tuple(
+        FigureView(label=words.figure_label(name), value=words.figure(name, figure))
+        for name, figure in figures.items()
+        if figure is not None and (figure or name not in SILENT_AT_ZERO)
+    )
+
+
+def queue_view(queue: QueueEvidence, words: Catalogue) -> QueueView:
+    """Return a queue with the figures that were found in it, as people read them."""
+    where = queue.message_queue
+    figures = figure_views(queue.figures, words)
+    return QueueView(topic=where.topic, broker_name=where.broker_name, queue_id=where.queue_id, figures=figures)
 
 
 class IncidentWords:
@@ -98,6 +116,19 @@ class IncidentWords:
         if name is None or peak is None:
             return None
         return f"{self._catalogue.figure_label(name)} {self._catalogue.figure(name, peak)}"
+
+    def figures(self) -> tuple[FigureView, ...]:
+        """Return those of its table."""
+        return figure_views(self._evidence.figures, self._catalogue)
+
+    def queues(self, most: int) -> tuple[QueueView, ...]:
+        """Return its worst queues with their figures."""
+        return tuple(queue_view(queue, self._catalogue) for queue in self._evidence.queues[:most])
+
+    def changes(self) -> Iterator[str]:
+        """Give what changed in the hour before it, newest first."""
+        for one in self._incident.changes:
+            yield f"{format_moment(one.at, self._locale)}: {self._catalogue.read(one.what)}"
 
     def explains(self) -> Iterator[str]:
         """Give e.g. `accumulation: billing is 500 messages behind on orders`; the group is named in any case."""

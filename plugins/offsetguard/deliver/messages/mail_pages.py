@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from offsetguard.catalogue import Catalogue
 from offsetguard.catalogue.text import Language, format_duration, format_messages
 from offsetguard.deliver.messages import wording
+from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import (
     DailyReportView,
     DataQuality,
@@ -21,6 +23,7 @@ from offsetguard.model.views import (
     ReportedIncident,
 )
 
+WITH_CAUSE = 5  # incidents of a digest, the worst of all sections
 SECTIONS_SHOWN = 25  # Gmail cuts mails at 102 kB
 
 
@@ -44,9 +47,18 @@ def digest_texts(view: DigestView, words: Catalogue) -> MailTexts:
             "sections": view.sections[:SECTIONS_SHOWN],
             "more_sections": wording.more(len(view.sections) - SECTIONS_SHOWN, "cause", words),
             "counted": lambda section: _counted(section, words),
+            "with_cause": _told_with_cause(view),
             "section_notes": lambda section: tuple(_section_notes(section, words)),
         },
     )
+
+
+def _told_with_cause(view: DigestView) -> Counter[str]:
+    """Return by rule how many incidents are told with their causes: the worst of all, of equals one of each first."""
+    ranks = {severity.value: severity.rank for severity in Severity}
+    placed = [(place, one, section) for section in view.sections for place, one in enumerate(section.firing)]
+    worst = sorted(placed, key=lambda listed: (-ranks.get(listed[1].severity, 0), listed[0]))
+    return Counter(section.rule_id for _, _, section in worst[:WITH_CAUSE])
 
 
 def _what(view: DigestView, words: Catalogue) -> str:

@@ -112,12 +112,14 @@ def _bounded_incident(incident: IncidentView) -> IncidentView:
     return incident.model_copy(
         update={
             "queues": incident.queues[: _FULL.queues],
+            "changes": incident.changes[: _FULL.beside],
             "explains": incident.explains[: _FULL.beside],
             "cannot_tell": incident.cannot_tell[: _FULL.beside],
             "figures": incident.figures[: _FULL.fields],
             "incident_url": _short(incident.incident_url),
             "acknowledge_url": _short(incident.acknowledge_url),
             "silence_url": _short(incident.silence_url),
+            "console_url": _short(incident.console_url),
         }
     )
 
@@ -206,6 +208,7 @@ class _Writer:
             ("acknowledge", words.say("slack_acknowledge"), acknowledge_url),
             ("silence", words.say("slack_silence"), incident.silence_url),
             ("open", words.say("slack_open"), incident.incident_url),
+            ("console", words.say("slack_console"), incident.console_url),
         )
         return [*story, *blocks_of.buttons(links, number)]
 

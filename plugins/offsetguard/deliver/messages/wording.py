@@ -26,7 +26,7 @@ _View = TypeVar("_View", bound=Record)
 ELLIPSIS = "…"
 _SHOWN_AS_ESCAPE = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})  # Unicode general categories
 _LIMITS = {"summary": 250, "cause": 1_500, "do_next": 1_500, "resolution": 200, "label": 60, "value": 120, "title": 150}
-_LIMITS |= {"explains": 400, "cannot_tell": 400, "muted_when_resolved": 300, "acknowledgement": 500}
+_LIMITS |= {"changes": 300, "explains": 400, "cannot_tell": 400, "muted_when_resolved": 300, "acknowledgement": 500}
 _COMMAND_LIMIT = 1_500
 _NAME_LIMIT = 255  # RocketMQ's own limit for group and topic names
 
@@ -219,6 +219,7 @@ def beside(
 ) -> Iterator[tuple[str, tuple[str, ...], str]]:
     """Give what stands beside the finding: a heading, at most `shown` lines, and how many more there are."""
     lists = (
+        ("changed_before", incident.changes, len(incident.changes), "change"),
         ("also_explains", incident.explains, incident.explained_count, "finding"),
         ("cannot_tell", incident.cannot_tell, incident.cannot_tell_count, "question"),
     )

@@ -36,14 +36,19 @@ Cluster orders-cluster
 
 1. CRITICAL: 1 consumer group · messages pile up
    - order-group is offline and 5,120 messages behind on order-events
+     Consumer group order-group is 5,120 messages behind on order-events and no client of it is online.
    What to do. Start the consumers of order-group.
    rule accumulation
 
 2. WARNING: 312 consumer groups · new dead letters
    - g-0: 3 dead letters
+     Consumer group order-group is 5,120 messages behind on order-events and no client of it is online.
    - g-1: 3 dead letters
+     Consumer group order-group is 5,120 messages behind on order-events and no client of it is online.
    - g-2: 3 dead letters
+     Consumer group order-group is 5,120 messages behind on order-events and no client of it is online.
    - g-3: 3 dead letters
+     Consumer group order-group is 5,120 messages behind on order-events and no client of it is online.
    - g-4: 3 dead letters
    and 307 more findings
    What to do. Start the consumers of order-group.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from email.message import Message
 
 import pytest
@@ -151,6 +153,17 @@ def test_what_a_reader_must_know_first_stands_on_top_and_what_is_hidden_is_count
     ]
     for text in (mail.text, mail.html):
         assert "and 9,999 more findings" in text
+
+
+def test_what_changed_before_and_the_console_of_the_group_stand_with_the_incident() -> None:
+    url = "https://console.example.com/#/consumer?group=order-group"
+    changes = ("2026-11-21 10:31:00 UTC: a@1 left: 3 clients online", "2026-11-21 10:30:00 UTC: <b> joined")
+    mail = mail_of(message(INCIDENT.model_copy(update={"changes": changes, "console_url": url})))
+    _, *lines = mail.text[mail.text.index("What changed in the hour before:") :].splitlines()[:3]
+    assert [line.strip(" -") for line in lines] == list(changes)
+    assert re.search(rf"^  Console +{re.escape(url)}$", mail.text, re.MULTILINE)
+    assert html.escape(changes[1]) in mail.html
+    assert f'href="{url}"' in mail.html
 
 
 @pytest.mark.parametrize(

@@ -133,9 +133,12 @@ def test_buttons_lead_to_the_page_of_the_incident() -> None:
         "open_1": page,
     }
     assert buttons(ALL_RESOLVED) == {"open_0": page}
-    assert buttons(message(incident(incident_url=None, acknowledge_url=None, silence_url=None))) == {}
+    nowhere = incident(incident_url=None, acknowledge_url=None, silence_url=None)
+    assert buttons(message(nowhere)) == {}
+    assert buttons(message(nowhere.model_copy(update={"console_url": CONSOLE}))) == {"console_0": CONSOLE}
 
 
+CONSOLE = "https://console.example.com/#/consumer?group=order-group"
 SENT_REASONS = [reason for reason in NotificationReason if reason.is_sent]
 
 
