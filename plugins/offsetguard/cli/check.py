@@ -31,6 +31,7 @@ from offsetguard.cli.parameters import (
     DURATION,
     LOG_FOLDER,
     PATTERN,
+    check_group,
     chosen_cluster,
     client_of,
     concerns,
@@ -167,6 +168,7 @@ def check(
     asked = asking_everything(config, name) if details == "all" else config
     plan = SamplingPlan(name, asked, samples, every, credentials_from(), logs)
     taken = asyncio.run(take_samples(plan, progress(shown=sys.stderr.isatty())))
+    check_group([one.tables for one in taken], pattern=group_pattern and group_pattern.pattern)
     judgement = judge(facts_of_rounds(taken, config), config)
     findings = [one for one in judgement.findings if concerns(one.consumer_group, group_pattern)]
     untold = [one for one in judgement.cannot_tell if concerns(one.consumer_group, group_pattern)]

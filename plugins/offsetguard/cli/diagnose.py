@@ -15,7 +15,15 @@ from pydantic import ValidationError
 
 from offsetguard.catalogue.text import format_moment
 from offsetguard.cli.output import finding_document, findings_as_text, show_findings
-from offsetguard.cli.parameters import PATTERN, check_is_known, concerns, default_config, format_option, safe_name
+from offsetguard.cli.parameters import (
+    PATTERN,
+    check_group,
+    check_is_known,
+    concerns,
+    default_config,
+    format_option,
+    safe_name,
+)
 from offsetguard.collect.collector import snapshots_of_bundle
 from offsetguard.collect.manifest import Outcome
 from offsetguard.collect.snapshot import Snapshot
@@ -62,6 +70,7 @@ def diagnose(
     name = safe_name(cluster or opened.meta.cluster or bundle.resolve().name)
     config = _config(opened, name, config_file, cluster)
     rounds = asyncio.run(snapshots_of_bundle(opened, name, config))
+    check_group([one.tables for one in rounds], pattern=group_pattern and group_pattern.pattern)
     result = diagnose_rounds(rounds, config, end=_end_of(opened))
     found = [one for one in result.diagnosed if concerns(one.finding.consumer_group, group_pattern)]
     show_findings(

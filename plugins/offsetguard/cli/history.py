@@ -7,12 +7,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
+from sqlalchemy import Engine
 
 from offsetguard.catalogue.text import format_moment
 from offsetguard.cli.output import show
-from offsetguard.cli.parameters import DURATION, Read, format_option, refuse_unknown
+from offsetguard.cli.parameters import DURATION, Read, check_is_known, format_option, refuse_unknown
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.reading import FactReader
+from offsetguard.store import published_intervals
 from offsetguard.store.database import our_database
 from offsetguard.tables import GROUP_FACTS
 
@@ -62,13 +64,27 @@ def history(
     workspace = Workspace.from_environment()
     end = datetime.now(UTC) if until is None else until.replace(tzinfo=UTC)
     names = (*_ALWAYS, *(name for name in columns if name not in _ALWAYS))
-    reader = FactReader(workspace, our_database())
+    engine = our_database()
+    reader = FactReader(workspace, engine)
     rows = reader.group_history(cluster, consumer_group, end - since, end, columns=names).select(list(names))
     found = [row for row in rows.to_pylist() if topic in (None, row["topic"])]
+    if not rows:
+        _check_names(reader, engine, cluster, consumer_group)
     of = f"{consumer_group} in {topic}" if topic else consumer_group
     nothing = f"Nothing was published of {of} in cluster {cluster} since {format_moment(end - since)}."
     about = {"cluster": cluster, "consumer_group": consumer_group}
     show((about | row for row in found), _as_table(found, names) if found else [nothing], as_json=as_json)
+
+
+def _check_names(reader: FactReader, engine: Engine, cluster: str, consumer_group: str) -> None:
+    """Raise UsageError for a cluster of which nothing was published, or a group that its newest facts do not have."""
+    newest = published_intervals.newest(engine, cluster)
+    if newest is None:
+        if clusters := published_intervals.clusters(engine):
+            check_is_known("--cluster", cluster, clusters)
+        return
+    rows = reader.interval(GROUP_FACTS, cluster, newest.interval)
+    check_is_known("--group", consumer_group, set(rows["consumer_group"].to_pylist()))
 
 
 def _as_table(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> Iterator[str]:

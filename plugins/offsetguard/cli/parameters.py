@@ -25,11 +25,13 @@ from offsetguard.model.errors import ConfigError, RocketMQError
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.header import Credentials
 from offsetguard.sources.rocketmq.requests import GetBrokerClusterInfo, Request
+from offsetguard.tables import GROUP_SNAPSHOTS
 
 Command = TypeVar("Command", bound="Callable[..., Any] | click.Command")  # as click has it
 T = TypeVar("T")
 ACCESS_KEY, SECRET_KEY = "OFFSETGUARD_ACCESS_KEY", "OFFSETGUARD_SECRET_KEY"
 ALL = "all"
+_NAMES_SHOWN = 20
 _ADDRESS: TypeAdapter[str] = TypeAdapter(Address)
 _NO_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 _DURATION_FORM = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(ms|s|min|m|h|d)")
@@ -161,8 +163,22 @@ def chosen_clusters(
 def check_is_known(option: str, name: str, known: Collection[str]) -> None:
     """Raise UsageError where there is nothing of that name, with the one that is meant, or with all that there are."""
     if name not in known:
-        hint = did_you_mean(name, known) or f"; there are: {', '.join(sorted(known))}"
+        there = sorted(known)
+        more = f" and {len(there) - _NAMES_SHOWN} more" if len(there) > _NAMES_SHOWN else ""
+        hint = did_you_mean(name, known) or f"; there are: {', '.join(there[:_NAMES_SHOWN]) or 'none'}{more}"
         raise click.UsageError(f"{option}: there is no {option.removeprefix('--')} {harmless(name, 100)!r}{hint}")
+
+
+def check_group(rounds: Sequence[Mapping[str, Any]], *, name: str | None = None, pattern: str | None = None) -> None:
+    """Raise UsageError where no round's tables have the group that is named, or one in whose name a pattern is found.
+
+    Where none was seen at all, nothing can be said of names.
+    """
+    tables = [one[GROUP_SNAPSHOTS.name] for one in rounds]
+    known = {group for table in tables for group in table.column("consumer_group").to_pylist()}
+    wanted = name or pattern
+    if wanted and known and not any(group == name if name else re.search(wanted, group) for group in known):
+        check_is_known("--group", wanted, known)
 
 
 def _config_for(namesrv: str) -> tuple[str, Config]:

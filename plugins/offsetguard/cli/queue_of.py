@@ -18,6 +18,7 @@ from offsetguard.cli.check import SamplingPlan, take_samples
 from offsetguard.cli.output import finding_document, progress, show, shown
 from offsetguard.cli.parameters import (
     DURATION,
+    check_group,
     chosen_cluster,
     client_of,
     credentials_from,
@@ -298,6 +299,7 @@ async def _look_at_group(plan: SamplingPlan, consumer_group: str) -> GroupStandi
     config = plan.config
     asked = replace(plan, config=asking_everything(config, plan.cluster))
     rounds = await take_samples(asked, progress(shown=sys.stderr.isatty()))
+    check_group([one.tables for one in rounds], name=consumer_group)
     facts = facts_of_rounds(rounds, config)
     return GroupStanding(
         consumer_group,

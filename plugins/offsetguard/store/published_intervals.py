@@ -74,6 +74,13 @@ def newest(engine: Engine, cluster: str, before: datetime | None = None) -> Publ
         return None if row is None else _from_row(session, row)
 
 
+def clusters(engine: Engine) -> list[str]:
+    """Return the clusters of which anything was published, sorted."""
+    cluster = PublishedIntervalRow.cluster
+    with reading(engine) as session:
+        return list(session.scalars(select(cluster).distinct().order_by(cluster)))
+
+
 def recent_snapshot_ids(engine: Engine, cluster: str, table_name: str) -> set[int]:
     """Return the snapshot ids of a table that the cluster's last publications named, and that of its newest interval.
 

@@ -85,9 +85,15 @@ def test_what_retention_deleted_and_what_nobody_can_read_is_counted() -> None:
 
 
 def test_a_group_narrows_and_what_could_not_be_told_is_said() -> None:
-    code, findings, err = diagnose(BUNDLES / "4.9.8-orderly-lock", "--group", "^nobody$")
+    code, findings, err = diagnose(BUNDLES / "4.9.8-orderly-lock", "--group", "^CID_")
     assert (code, findings) == (0, [])
     assert "Cannot tell: traffic_drop" in err
+
+
+def test_a_group_that_the_bundle_does_not_have_gets_a_suggestion() -> None:
+    code, findings, err = diagnose(BUNDLES / "4.9.8-orderly-lock", "--group", "G_ORDER_PYA")
+    assert (code, findings) == (2, [])
+    assert "--group: there is no group 'G_ORDER_PYA'; did you mean 'G_ORDER_PAY'?" in err
 
 
 def test_people_read_when_it_was() -> None:

@@ -78,13 +78,13 @@ def test_a_group_tells_why_the_key_is_late() -> None:
     assert all(one["cause"] and one["do_next"] for one in line["findings"])
 
 
-def test_a_queue_in_which_everything_was_consumed_is_ok_and_an_unknown_group_is_said_to_be() -> None:
+def test_a_queue_in_which_everything_was_consumed_is_ok_and_an_unknown_group_gets_a_suggestion() -> None:
     healthy = line_of(asked("b", "--samples", "1", "--group", "billing"))
     assert (healthy["broker_name"], healthy["queue_id"], healthy["state"]) == ("broker-b", 0, "OK")
     assert (healthy["lag"], healthy["findings"]) == (0, [])
-    unknown = line_of(asked("b", "--samples", "1", "--group", "nobody"))
-    assert (unknown["state"], unknown["lag"]) == (None, None)
-    assert "no offset" in unknown["reason"]
+    unknown = asked("b", "--samples", "1", "--group", "biling")
+    assert unknown.exit_code == 2
+    assert "--group: there is no group 'biling'; did you mean 'billing'?" in unknown.stderr
 
 
 def test_people_read_sentences() -> None:
