@@ -34,7 +34,7 @@ RUN_BY = {  # the part of `make test-all`, or of CI, that runs a line
     "docker compose logs airflow-init": "compose",
 }
 STANDALONE = "airflow standalone"
-GROUP, TOPIC, BACKLOG = "readme-settlement", "readme-settlements", 12_000
+GROUP, TOPIC, BACKLOG = "order-settlement-readme", "settlements-readme", 12_000
 PATIENCE_S = 600.0
 _log = logging.getLogger(__name__)
 

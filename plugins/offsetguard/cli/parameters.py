@@ -32,6 +32,7 @@ T = TypeVar("T")
 ACCESS_KEY, SECRET_KEY = "OFFSETGUARD_ACCESS_KEY", "OFFSETGUARD_SECRET_KEY"
 ALL = "all"
 _NAMES_SHOWN = 20
+_NAMED = ("consumer_group", "system_group")
 _ADDRESS: TypeAdapter[str] = TypeAdapter(Address)
 _NO_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 _DURATION_FORM = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(ms|s|min|m|h|d)")
@@ -175,10 +176,10 @@ def check_group(rounds: Sequence[Mapping[str, Any]], *, name: str | None = None,
     Where none was seen at all, nothing can be said of names.
     """
     tables = [one[GROUP_SNAPSHOTS.name] for one in rounds]
-    known = {group for table in tables for group in table.column("consumer_group").to_pylist()}
+    groups = {row["consumer_group"]: row for one in tables for row in one.select(_NAMED).to_pylist()}
     wanted = name or pattern
-    if wanted and known and not any(group == name if name else re.search(wanted, group) for group in known):
-        check_is_known("--group", wanted, known)
+    if wanted and groups and not any(group == name if name else re.search(wanted, group) for group in groups):
+        check_is_known("--group", wanted, {group for group, row in groups.items() if not row["system_group"]})
 
 
 def _config_for(namesrv: str) -> tuple[str, Config]:
