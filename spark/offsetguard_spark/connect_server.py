@@ -314,6 +314,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="offsetguard spark-server",
         description="Keep Spark warm on this machine, for jobs that take seconds. docs/engines.md says more.",
+        epilog="Examples:\n  offsetguard spark-server start\n  offsetguard spark-server status\n"
+        "  offsetguard spark-server stop",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "verb",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -16,9 +17,12 @@ from offsetguard_peers.waiting import wait_until
 pytestmark = [pytest.mark.live, pytest.mark.airflow, pytest.mark.slow]
 
 
+PROGRAM = Path(sys.executable).parent / "offsetguard"
+
+
 @contextmanager
 def _demo(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
-    command = [str(Path(sys.executable).parent / "offsetguard"), "demo", "--folder", str(folder), *options]
+    command = [str(PROGRAM), "demo", "--folder", str(folder), *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         try:
             yield process
@@ -32,6 +36,11 @@ def test_the_first_warning_arrives_and_nothing_is_left(tmp_path: Path) -> None:
         output = demo.stdout.read()
         assert demo.wait() == 0, output
     assert "password offsetguard" in output, "the login is printed"
+    (variables,) = re.findall(r"export (OFFSETGUARD_.*)", output)
+    asked = f"export {variables}; {PROGRAM} incidents list --format json"
+    incidents = subprocess.run(["/bin/sh", "-c", asked], capture_output=True, text=True, check=False)
+    assert incidents.returncode == 0, incidents.stderr
+    assert '"cluster": "demo"' in incidents.stdout, "the variables that are printed lead to what it found"
     assert "] demo · " in output.splitlines()[-2], "the warning is printed last, before the end"
     assert _left_over(tmp_path) == []
 

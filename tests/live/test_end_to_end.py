@@ -7,18 +7,27 @@ story is told once, in `story`; the tests look at what it left.
 
 from __future__ import annotations
 
+import gzip
+import os
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import text
 
 from offsetguard.store.database import open_database, reading
+from offsetguard_peers.databases import newest_incidents
 from offsetguard_peers.demo.world import World
+from offsetguard_peers.help_examples import examples, filled_in
 from offsetguard_peers.pictures.chromium import open_page
 from offsetguard_peers.rocketmq.clients import running_consumer
 from offsetguard_peers.rocketmq.cluster import RocketMQCluster
@@ -160,6 +169,76 @@ def test_when_the_group_has_caught_up_everybody_hears_of_it_once(story: Story, l
 def test_the_data_docs_of_the_cluster_are_there(story: Story, world: World, line: str) -> None:
     page = (world.workspace.data_docs_folder / line / "index.html").read_text(encoding="utf-8")
     assert line in page
+
+
+@pytest.mark.slow
+def test_every_example_of_help_can_be_run(
+    story: Story, world: World, rocketmq_5: RocketMQCluster, tmp_path: Path
+) -> None:
+    """As it stands there, with the reader's own names; what it finds is up to the cluster (0 or 1)."""
+    del story  # which has filled the tables
+    reader = _Reader(world, rocketmq_5, tmp_path)
+    wrong = [
+        f"{command}: {example}: {said}"
+        for command, lines in examples().items()
+        for example in lines
+        if (said := reader.run(example)) is not None
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+class _Reader:
+    """Somebody who pastes examples into a shell, in a folder that has the files that they name."""
+
+    def __init__(self, world: World, cluster: RocketMQCluster, folder: Path) -> None:
+        """Make the files."""
+        self._folder, self._count = folder, 0
+        self._environment = {**os.environ, **world.workspace.variables}
+        self._environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        logs, store = cluster.masters[0].log_folder, cluster.masters[0].store
+        incident = newest_incidents(open_database(world.workspace.database_url))[0].incident_id
+        today, tomorrow = (datetime.now(UTC) + timedelta(days=days) for days in (0, 1))
+        self._instead = {
+            r"10\.0\.0\.[12]:9876": cluster.namesrv,
+            r"--cluster (main|staging)": f"--cluster {LINES[1]}",
+            r"--group (billing|order-settlement|g)\b": f"--group {GROUP}",
+            r"'\^order'": f"'{GROUP}'",
+            r"--topic orders": f"--topic {TOPIC}",
+            r"/srv/(broker-a-0/logs|app/logs)": str(logs),
+            r"/mnt/broker-a/store": str(store),
+            r"config/offsetguard\.yml|staging\.yml|new-limits\.yml": str(world.config_file),
+            r"--every 10s": "--every 1s",
+            r"offsetguard record": "offsetguard record --every 1s --for 3s",
+            r" --for 10m": "",
+            r"3fa2b1": incident[:8],
+            r"expire 4": "expire 1",
+            r"2026-11-(20|14)": f"{today:%Y-%m-%d}",
+            r"2026-11-(21|23)": f"{tomorrow:%Y-%m-%d}",
+            r" \|\| mail .*": "",
+        }
+        for name in ("broker.log", "filter.log"):
+            (folder / name).write_bytes((logs / "broker.log").read_bytes())
+        (folder / "otherdays").mkdir()
+        (folder / "otherdays" / "broker.1.log.gz").write_bytes(gzip.compress((logs / "broker.log").read_bytes()))
+        shutil.copyfile(next(cluster.folder.glob("clients/*/**/rocketmq_client.log")), folder / "rocketmq_client.log")
+        (folder / "late.json").write_text('{"order": 1, "customer": "4711"}', encoding="utf-8")
+        assert self.run("offsetguard record --namesrv 10.0.0.1:9876 --out incident-42") is None
+
+    def run(self, example: str) -> str | None:
+        """Run an example; None = it could be run. Files that it makes are its own."""
+        self._count += 1
+        line = filled_in(example, self._instead).replace("--out ", f"--out {self._count}-")
+        line = line.replace(f"--out {self._count}-incident-42", "--out incident-42") if self._count == 1 else line
+        done = subprocess.run(
+            ["/bin/sh", "-c", line],
+            cwd=self._folder,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        is_right = done.returncode in (0, 1) and "Traceback" not in done.stderr and "Usage:" not in done.stderr
+        return None if is_right else f"{line}: code {done.returncode}: {done.stderr[-500:]}"
 
 
 def _config(clusters: dict[str, RocketMQCluster]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from offsetguard.catalogue import catalogue
 from offsetguard.catalogue.text import format_duration, format_moment
 from offsetguard.cli.output import queue_documents, queue_text, show
-from offsetguard.cli.parameters import author_option, format_option
+from offsetguard.cli.parameters import WithExamples, author_option, format_option
 from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.deliver.messages.wording import harmless, pasteable
 from offsetguard.model.errors import SilenceError
@@ -145,7 +145,7 @@ def _facts(known: _Known, now: datetime) -> Iterator[str]:
         yield f"silenced until {format_moment(max(silence.over_at for silence in known.muting))}"
 
 
-@click.group(short_help="Show what is wrong and since when, and say that you look after it.")
+@click.group(cls=WithExamples, short_help="Show what is wrong and since when, and say that you look after it.")
 def incidents() -> None:
     """Incidents: what is wrong, since when, what happened to it, and who looks after it.
 

@@ -10,13 +10,13 @@ import click
 
 from offsetguard.catalogue.text import format_moment
 from offsetguard.cli.output import show
-from offsetguard.cli.parameters import format_option
+from offsetguard.cli.parameters import WithExamples, format_option
 from offsetguard.store import outbox as store
 from offsetguard.store.database import our_database
 from offsetguard.store.models import OutboxRow, Status
 
 
-@click.group(short_help="Show what waits to be sent, and send it again.")
+@click.group(cls=WithExamples, short_help="Show what waits to be sent, and send it again.")
 def outbox() -> None:
     """Messages to people: what waits, what was refused for good, and why.
 

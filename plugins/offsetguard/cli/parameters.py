@@ -52,6 +52,18 @@ def format_option(a_line: str, shown: str = "a table") -> Callable[[Command], Co
     )
 
 
+class WithExamples(click.Group):
+    """A group whose examples stand in the help of the commands that they show, too."""
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        """Add one, with the lines of the group's help that call it."""
+        super().add_command(cmd, name)
+        call = f"offsetguard {self.name} {cmd.name} "
+        lines = [f"  {line.strip()}" for line in (self.help or "").splitlines() if f"{line.strip()} ".startswith(call)]
+        if lines and "Example" not in (cmd.help or ""):
+            cmd.help = "\n".join([(cmd.help or "").rstrip(), "", "\b", "Examples:", *lines])
+
+
 author_option = click.option(  # of a command that others will ask about
     "--author", envvar="USER", required=True, help="Who does this; without it, who is logged in ($USER)."
 )

@@ -14,7 +14,7 @@ import click
 
 from offsetguard.catalogue.text import format_moment
 from offsetguard.cli.output import show
-from offsetguard.cli.parameters import MOMENT, format_option
+from offsetguard.cli.parameters import MOMENT, WithExamples, format_option
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.reading import FactReader, QuarantinedRow, Wanted, intervals_to_redrive, quarantined_rows
 from offsetguard.store.database import our_database
@@ -23,7 +23,7 @@ _DEFAULT_SPAN = timedelta(days=1)
 _JOB = "offsetguard_spark.jobs"
 
 
-@click.group(short_help="Show rows that cannot be right, and judge them again.")
+@click.group(cls=WithExamples, short_help="Show rows that cannot be right, and judge them again.")
 def quarantine() -> None:
     """Rows that were left out of the facts because they cannot be right, and why.
 

@@ -12,7 +12,7 @@ import click
 from offsetguard.catalogue.text import format_duration, format_moment
 from offsetguard.cli.incidents import find_incident
 from offsetguard.cli.output import show
-from offsetguard.cli.parameters import DURATION, MOMENT, author_option, format_option
+from offsetguard.cli.parameters import DURATION, MOMENT, WithExamples, author_option, format_option
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import SilenceError
 from offsetguard.model.silence import Matchers, Silence
@@ -25,7 +25,7 @@ _TEXT_LIMIT = 500
 _COUNTED_INCIDENTS = 20_000
 
 
-@click.group(short_help="Hear nothing of certain incidents for a while.")
+@click.group(cls=WithExamples, short_help="Hear nothing of certain incidents for a while.")
 def silences() -> None:
     """Silences: hear nothing of certain incidents for a while.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import fcntl
 import re
+import shlex
 import shutil
 import signal
 import sys
@@ -96,13 +97,17 @@ def _watch(world: World, options: argparse.Namespace, tell: Tell) -> int:
 
 
 def _say_where_to_look(world: World, cluster: RocketMQCluster, tell: Tell) -> None:
+    program = Path(sys.executable).parent / "offsetguard"
+    variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in world.workspace.variables.items() if value)
     tell(
         f"""everything runs; the first warnings come within about a minute
          Airflow     {world.airflow.base_url}  (user {world.airflow.username}, password {world.airflow.password})
          Data Docs   {world.airflow.base_url}{URL_PREFIX}{DATA_DOCS_PATH}/  (behind the same login; menu Browse)
          mails       {world.inbox.url}  (files: {world.mail_folder})
          Slack       {world.slack.url}
-         try also    offsetguard check --namesrv {cluster.namesrv}
+         try also    {program} check --namesrv {cluster.namesrv}
+         in another  export {variables}
+         terminal    {program} incidents list
          Ctrl-C ends it"""
     )
 
@@ -159,7 +164,12 @@ def elapsed_clock() -> Tell:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="offsetguard demo", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="offsetguard demo",
+        description=__doc__.partition("\n")[0],
+        epilog="Examples:\n  offsetguard demo\n  offsetguard demo --until-first-warning --for 30m",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--rocketmq", choices=VERSIONS, default=VERSIONS[0], help="version of the brokers")
     parser.add_argument("--for", dest="seconds", type=_seconds, metavar="5m", help="end by itself after this time")
     parser.add_argument("--until-first-warning", action="store_true", help="end as soon as somebody was told")
