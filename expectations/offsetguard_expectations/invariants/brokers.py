@@ -38,7 +38,7 @@ EVERY_SLAVE_ANSWERED = Invariant(
         "A slave that the name server lists gave no answer in this interval. Offsets come from masters and are"
         " complete, but reads and fail-over that count on this slave may not work."
     ),
-    do_next="Check that the slave runs, can be reached, and replicates: `mqadmin brokerStatus -b ADDRESS`.",
+    do_next="Check that the slave runs, can be reached, and replicates; mqadmin's `brokerStatus` shows how far it is.",
 )
 
 AHEAD_TOLERANCE_BYTES = 1_073_741_824  # one commit log file: a slave may be read later than its master
@@ -57,8 +57,8 @@ SLAVE_NOT_AHEAD = Invariant(
         " last may not exist any more. What is written between the reading of the two stays below 1 GiB."
     ),
     do_next=(
-        "Compare `commitLogMaxOffset` of both (`mqadmin brokerStatus`) and the master's restart time before either is"
-        " restarted; the slave may be the only copy of the newest messages."
+        "Compare `commitLogMaxOffset` of both (in mqadmin's `brokerStatus`) and the master's restart time before either"
+        " is restarted; the slave may be the only copy of the newest messages."
     ),
 )
 
@@ -112,7 +112,7 @@ FIGURES_IN_RANGE = Invariant(
         "A size, a share of a disk or a rate is outside of what it can be. The broker reports wrongly (a counter that"
         " ran over, a clock that was set back), or its answer was misread by us."
     ),
-    do_next="Look at the row in the table `quarantine` and compare with `mqadmin brokerStatus -b ADDRESS`.",
+    do_next="Look at the row in the table `quarantine` and compare it with mqadmin's `brokerStatus` of that broker.",
 )
 
 

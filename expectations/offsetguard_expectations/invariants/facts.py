@@ -118,7 +118,7 @@ TOPIC_OF_GROUP_IS_KNOWN = Invariant(
         "A group has offsets in queues that exist, and no master that answered listed the topic: the answer with the"
         " topics' settings was not whole, or the topic was deleted while we were reading."
     ),
-    do_next="Compare `mqadmin topicList` with the topics of the group; look at OG-I04 for refused requests.",
+    do_next="Compare mqadmin's `topicList` with the topics of the group; look at OG-I04 for refused requests.",
 )
 
 GROUP_WAS_ASKED_ABOUT = Invariant(
@@ -148,7 +148,7 @@ BROKER_IS_LISTED = Invariant(
         "Offsets name a broker that the name server did not list in this round: it was renamed or taken away within the"
         " round, a broker of another cluster registered here, or its own row is in quarantine (OG-S11)."
     ),
-    do_next="Compare `mqadmin clusterList -n NAMESRV` with that name, and look for a `brokerName` that was changed.",
+    do_next="Compare what mqadmin's `clusterList` names with it, and look for a `brokerName` that was changed.",
 )
 QUEUE_NUMBERS_AGREE = Invariant(
     id="OG-A01",
@@ -166,7 +166,8 @@ QUEUE_NUMBERS_AGREE = Invariant(
         " consumers are given queues that stay empty, and others do the work. Only while a topic is being shrunk the"
         " two differ on purpose."
     ),
-    do_next="Make both equal on all brokers (`mqadmin updateTopic -r N -w N`), unless the topic is just being shrunk.",
+    do_next="Make both equal on all brokers, unless the topic is just being shrunk: the finding of the rule"
+    " read_write_queues_differ has the command.",
 )
 
 

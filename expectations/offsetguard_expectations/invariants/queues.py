@@ -90,8 +90,8 @@ CONSUMER_NOT_ABOVE_MAX = _order(
     ),
     do_next=(
         "Find out whether the queue shrank (topic recreated, broker restored, replica promoted) or the offset was set."
-        " Then reset the group's offset to a time it has really consumed:"
-        " `mqadmin resetOffsetByTime -g GROUP -t TOPIC -s TIME`."
+        " Then reset the group's offset to a time it has really consumed: the finding of the rule offset_reset has the"
+        " command."
     ),
 )
 PULL_NOT_ABOVE_MAX = _order(
@@ -167,7 +167,8 @@ QUEUE_IS_KNOWN = Invariant(
     ),
     do_next=(
         "If the topic was shrunk or deleted on purpose, the left-over offset is harmless; the broker keeps it for as"
-        " long as the group exists. Otherwise compare the topic's queues on all brokers: `mqadmin topicRoute -t TOPIC`."
+        " long as the group exists. Otherwise compare the topic's queues on all brokers, as mqadmin's"
+        " `topicRoute` has them."
     ),
 )
 TIMES_NOT_IN_THE_FUTURE = Invariant(

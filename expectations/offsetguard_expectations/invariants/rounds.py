@@ -124,5 +124,5 @@ NOTHING_LANDED_TWICE = Invariant(
         "Several rows of the snapshot have one key. One of them is kept, the one that knows more, the same in every"
         " run. Usually two masters answer with one broker name, or an answer listed an entry twice."
     ),
-    do_next="Look for two brokers with the same `brokerName` and `brokerId`: `mqadmin clusterList -n NAMESRV`.",
+    do_next="Look for two brokers with the same `brokerName` and `brokerId`: mqadmin's `clusterList` names them.",
 )

@@ -112,7 +112,7 @@ ANSWER_IS_WHOLE = Invariant(
         "The broker answered for the topic but left out the offsets of a queue that the topic's settings promise."
         " The settings and the queues of the broker disagree, or the topic was changed while we were reading."
     ),
-    do_next="If it lasts: compare the topic's settings on all brokers: `mqadmin topicRoute -t TOPIC`.",
+    do_next="If it lasts: compare the topic's settings on all brokers, as mqadmin's `topicRoute` has them.",
 )
 TIME_NOT_IN_THE_FUTURE = Invariant(
     id="OG-T13",

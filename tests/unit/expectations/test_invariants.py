@@ -129,6 +129,7 @@ def test_an_invariant_tells_what_it_means_and_what_to_do(invariant: Check) -> No
     assert invariant.meaning.endswith(".")
     assert invariant.do_next.endswith(".")
     assert len(invariant.title) <= 90
+    assert not re.search(r"`mqadmin ", invariant.do_next), "commands stand with findings, which have real values"
 
 
 # --- agreements -------------------------------------------------------------------------------------------------------

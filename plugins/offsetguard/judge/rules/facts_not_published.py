@@ -10,6 +10,7 @@ Source: `facts/unpublished.py`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 
 from offsetguard.config import Config
@@ -61,4 +62,4 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         "unpublished_since": facts.unpublished_since,
         "unpublished_ms": milliseconds_between(facts.unpublished_since, facts.now),
     }
-    yield RULE.finding(facts, figures, state="UNKNOWN")
+    yield replace(RULE.finding(facts, figures, state="UNKNOWN"), audited=True)  # by what was published

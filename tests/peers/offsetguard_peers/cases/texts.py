@@ -7,9 +7,23 @@ from html.parser import HTMLParser
 
 # what RocketMQ's operators write in Latin letters in the middle of Chinese, and units
 LATIN_TERMS = frozenset(
-    {"airflow", "broker", "chrony", "code", "config", "check", "connection", "data", "docker", "docs", "false", "free"}
-    | {"hook", "id", "inflight", "iostat", "ip", "key", "keys", "metrics", "ntpd", "offsetguard", "proxies", "proxy"}
-    | {"remoting", "s", "shutdown", "swap", "tag", "true"}
+    {"airflow", "broker", "chrony", "code", "config", "check", "connection", "cycles", "data", "docs", "false", "free"}
+    | {
+        "docker",
+        "hook",
+        "id",
+        "inflight",
+        "iostat",
+        "ip",
+        "key",
+        "keys",
+        "metrics",
+        "ntpd",
+        "offsetguard",
+        "proxies",
+        "proxy",
+    }
+    | {"remoting", "s", "shutdown", "spark", "swap", "tag", "true"}
 )
 _COMMAND = re.compile(r"\bmqadmin [ -~\u2026]*")
 _QUOTED = re.compile(r"'[^'\n]*'|\u201c[^\u201d\n]*\u201d|subscription not latest")
