@@ -9,14 +9,13 @@ import logging
 import os
 import re
 import shutil
-import signal
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from offsetguard_peers.processes import ReservedPort
+from offsetguard_peers.processes import ChildProcess, ReservedPort
 from offsetguard_peers.rocketmq.cluster import RocketMQCluster
 from offsetguard_peers.rocketmq.staging import stage_backlog
 from offsetguard_peers.smtp.server import SmtpServer
@@ -34,6 +33,7 @@ RUN_BY = {  # the part of `make test-all`, or of CI, that runs a line
     "docker compose logs airflow-init": "compose",
 }
 STANDALONE = "airflow standalone"
+FOREIGN = ("AIRFLOW", "OFFSETGUARD", "VIRTUAL_ENV")  # what only who runs the tests has
 GROUP, TOPIC, BACKLOG = "order-settlement-readme", "settlements-readme", 12_000
 PATIENCE_S = 600.0
 _log = logging.getLogger(__name__)
@@ -73,14 +73,13 @@ class Reader:
             shutil.copytree(ROOT / ".cache", self.home / ".cache", copy_function=os.link, symlinks=True)
         self._port = ReservedPort()
         address = f"http://localhost:{self._port.port}"  # another Airflow may have the usual port
-        foreign = ("AIRFLOW", "OFFSETGUARD", "VIRTUAL_ENV")
-        self._environment = {name: value for name, value in os.environ.items() if not name.startswith(foreign)} | {
+        self._environment = {
             "AIRFLOW__API__PORT": str(self._port.port),
             "AIRFLOW__API__BASE_URL": address,
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{address}/execution/",
         }
         self._exports: list[str] = []
-        self._standalone: subprocess.Popen[bytes] | None = None
+        self._standalone: ChildProcess | None = None
         self.log_file = folder / "standalone.log"
 
     def type(self, line: str) -> None:
@@ -92,16 +91,10 @@ class Reader:
         if line.startswith("export "):
             self._exports.append(line)
         elif line == STANDALONE:
-            command = "\n".join([*self._exports, f"exec {line}"])
-            with self.log_file.open("wb") as log:
-                self._standalone = subprocess.Popen(
-                    ["/bin/bash", "-c", command],
-                    cwd=self.home,
-                    env=self._environment,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
+            foreign = [f"--unset={name}" for name in os.environ if name.startswith(FOREIGN)]
+            shell = ["/bin/bash", "-c", "\n".join([*self._exports, f"exec {line}"])]
+            command = ["env", *foreign, f"--chdir={self.home}", *shell]
+            self._standalone = ChildProcess("airflow standalone", command, self.log_file, self._environment)
         else:
             self._run(line)
 
@@ -120,10 +113,9 @@ class Reader:
         assert done.returncode in expected, f"{line}: code {done.returncode}: {said}"
 
     def leave(self) -> None:
-        """Press Ctrl-C where Airflow runs."""
+        """End Airflow, which waits for the task that it runs."""
         if self._standalone is not None:
-            os.killpg(self._standalone.pid, signal.SIGINT)
-            self._standalone.wait(PATIENCE_S)
+            self._standalone.stop()
         self._port.release()
 
 

@@ -77,6 +77,7 @@ PARTS = (
                 "--ignore=tests/live/test_demo.py",
                 "--ignore=tests/live/test_end_to_end.py",
                 "--ignore=tests/live/test_killed_collector.py",
+                "--ignore=tests/live/test_readme.py",
                 "--ignore=tests/live/test_without_spark.py",
                 "-k",
                 f"not ({GUARDED})",
@@ -100,6 +101,12 @@ PARTS = (
     Part("airflow", "DAGs, connections and pages in Airflow", "1", (tests("tests/airflow", "-m", "not browser"),)),
     Part("browser", "Airflow's pages opened in Chromium", "1", (tests("tests/airflow", "-m", "browser"),)),
     Part("end-to-end", "brokers, Airflow, Spark, mail and Slack", "3", (tests("tests/live/test_end_to_end.py"),)),
+    Part(
+        "readme",
+        "the README followed line by line, from a clone to the first true warning",
+        "4",
+        (tests("tests/live/test_readme.py"),),
+    ),
     Part(
         "without-spark",
         "ten minutes without Spark while a group stops",
