@@ -66,8 +66,8 @@ class Moment(NamedTuple):
 class FactQueries:
     """The facts of some moments; what a query reads is given to DuckDB when the first one asks for it.
 
-    `rounds`: the tables of each, oldest first. `moments`: in order of time, at least one. `state_before`: `queue_state`
-    rows that the rounds go on from, as the pipeline does, instead of beginning with the first round; for one moment.
+    `rounds`: the tables of each, oldest first. `moments`: in order of time, at least one. `state`: `queue_state` after
+    the newest round, where more is known than the rounds show; for one moment.
     """
 
     def __init__(
@@ -76,10 +76,10 @@ class FactQueries:
         moments: Sequence[Moment],
         judgement: Judgement,
         *,
-        state_before: pa.Table | None = None,
+        state: pa.Table | None = None,
     ) -> None:
         self._rounds = rounds
-        self._state_before = state_before
+        self._state = state
         self._parameters = parameters_of(judgement, moments[-1].interval_start, moments[0].now)
         self._engine = DuckDBEngine()
         self._engine.add("intervals", _intervals(moments))
@@ -123,10 +123,10 @@ class FactQueries:
             if relation in self._there:
                 continue
             if relation == QUEUE_STATE.name:
-                if self._state_before is None:
+                if self._state is None:
                     self._give_state()
                 else:
-                    self._give_state_after(self._state_before)
+                    self._give_own_state(self._state)
             elif relation == f"{BROKER_FACTS.name}{HISTORY}":
                 self._give_replicas_before()
             elif relation in texts.names():
@@ -158,20 +158,12 @@ class FactQueries:
             "JOIN rounds ON rounds.round_number = moment.round_number AND rounds.taken_at = one.interval_start",
         )
 
-    def _give_state_after(self, before: pa.Table) -> None:
-        """Fold the rounds into a state, one by one; what is not newer than the state changes nothing."""
-        self._engine.add(f"{QUEUE_STATE.name}_before", before)
-        for one in self._rounds:
-            rows = _sound(_plain(QUEUE_SNAPSHOTS, one.get(QUEUE_SNAPSHOTS.name, ())))
-            newest = pc.max(rows["interval_start"]).as_py()
-            if newest is None:
-                continue
-            self._engine.add(QUEUE_SNAPSHOTS.name, rows)
-            before = self._engine.table(QUEUE_STATE.name, fold_parameters(newest))
-            self._engine.add(f"{QUEUE_STATE.name}_before", before)
+    def _give_own_state(self, state: pa.Table) -> None:
+        """Give a state that was folded elsewhere: to the moment, and of it the queues that its round has."""
+        self._engine.add("own_state", state)
         self._engine.view(
             QUEUE_STATE.name,
-            f"SELECT one.* REPLACE (moment.cluster AS cluster) FROM {QUEUE_STATE.name}_before AS one "
+            "SELECT one.* REPLACE (moment.cluster AS cluster) FROM own_state AS one "
             "JOIN intervals AS moment USING (interval_start)",
         )
 
@@ -227,6 +219,21 @@ class MomentQueries:
     def records(self, table: Table, kind: type[Record]) -> tuple[Record, ...]:
         """Return the rows of a fact table as typed records."""
         return tuple(record_of(kind, row) for row in self.rows(table.name))
+
+
+def fold(state: pa.Table, queue_snapshots: pa.Table) -> pa.Table:
+    """Return `queue_state` after one more interval, by the step that the pipeline takes for each.
+
+    An interval that is not newer than the state changes nothing.
+    """
+    rows = _sound(_plain(QUEUE_SNAPSHOTS, queue_snapshots))
+    newest = pc.max(rows["interval_start"]).as_py()
+    if newest is None:
+        return state
+    engine = DuckDBEngine()
+    engine.add(QUEUE_SNAPSHOTS.name, rows)
+    engine.add(f"{QUEUE_STATE.name}_before", state)
+    return engine.table(QUEUE_STATE.name, fold_parameters(newest))
 
 
 def _sound(rows: pa.Table) -> pa.Table:

@@ -105,14 +105,14 @@ def facts_of_rounds(
     config: Config,
     *,
     now: datetime | None = None,
-    state_before: pa.Table | None = None,
+    state: pa.Table | None = None,
 ) -> IntervalFacts:
     """Return the facts at the end of some rounds of one cluster, oldest first, at least one.
 
-    `now`: the moment up to which ages count; by default the end of the last round. `state_before`: of FactQueries.
+    `now`: the moment up to which ages count; by default the end of the last round. `state`: of FactQueries.
     """
     moment = len(rounds), now or rounds[-1].manifest.finished_at
-    return next(facts_of_moments(rounds, [moment], config, state_before=state_before))
+    return next(facts_of_moments(rounds, [moment], config, state=state))
 
 
 def facts_of_moments(
@@ -120,14 +120,14 @@ def facts_of_moments(
     moments: Sequence[tuple[int, datetime]],
     config: Config,
     *,
-    state_before: pa.Table | None = None,
+    state: pa.Table | None = None,
 ) -> Iterator[IntervalFacts]:
     """Yield the facts of each moment: how many of the rounds were over, and up to when ages count; in order of time."""
     asked = [
         Moment(count - 1, rounds[count - 1].manifest.interval_start, now, base_round(rounds[:count]))
         for count, now in moments
     ]
-    queries = FactQueries([one.tables for one in rounds], asked, config.judgement, state_before=state_before)
+    queries = FactQueries([one.tables for one in rounds], asked, config.judgement, state=state)
     rates = (_queue_rates(rounds[:count], queries.about(place)) for place, (count, _) in enumerate(moments))
     queries.rate_queues([row | {"cluster": str(place)} for place, some in enumerate(rates) for row in some])
     for place, (count, now) in enumerate(moments):

@@ -11,7 +11,7 @@ there the usual traffic of earlier weeks. Nothing of it is written: the next pub
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -23,6 +23,7 @@ from offsetguard.collect.snapshot import Snapshot
 from offsetguard.config import Config
 from offsetguard.config.workspace import Workspace
 from offsetguard.facts.interval import IntervalFacts
+from offsetguard.facts.queries import fold
 from offsetguard.facts.rounds import facts_of_rounds
 from offsetguard.lake.catalog import open_catalog
 from offsetguard.lake.reading import read_queue_state, table_schema
@@ -30,11 +31,11 @@ from offsetguard.model.errors import PublishError, SnapshotError
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.published_intervals import PublishedInterval
-from offsetguard.tables import LANDED, LOG_EVENTS, OFFSET_MOVES, QUEUE_STATE
+from offsetguard.tables import LANDED, LOG_EVENTS, OFFSET_MOVES, QUEUE_SNAPSHOTS, QUEUE_STATE, Table
 
 LOOK_BACK = timedelta(hours=2)
 """A state that is older is not gone on from; then what has landed within it is folded, as `rebuild` does on Spark."""
-_COMPARED_WITH = 2 * INTERVAL_LENGTH  # rates and counters ask for a round that is a minute older
+_COMPARED = 3  # rounds before the newest: rates and counters ask for one that is a minute older
 _SAID = (LOG_EVENTS, OFFSET_MOVES)  # what older rounds are still looked through for
 
 
@@ -53,46 +54,52 @@ def unaudited_facts(
     """
     published = published_intervals.newest(engine, cluster, before=interval.start)
     state = _state_after(workspace, published, interval, say)
-    oldest = interval.start - LOOK_BACK
-    folded_from = oldest if published is None or not state else published.interval.start
-    compared_from = min(folded_from, interval.start) - _COMPARED_WITH
-    said_from = interval.start - timedelta(
-        milliseconds=max(config.judgement.log_window_ms, config.judgement.offset_move_window_ms)
-    )
-    since = min(compared_from, said_from)
-    before = landed_intervals(workspace.landing_folder, cluster, since, interval.start - INTERVAL_LENGTH)
+    judgement, oldest = config.judgement, interval.start - LOOK_BACK
+    folded_from = published.interval.start if published and len(state) else oldest - INTERVAL_LENGTH
+    said_from = interval.start - timedelta(milliseconds=max(judgement.log_window_ms, judgement.offset_move_window_ms))
+    since = min(folded_from, said_from)
+    landed = landed_intervals(workspace.landing_folder, cluster, since, interval.start - INTERVAL_LENGTH)
     rounds = []
-    for one in before:
+    for place, one in enumerate([*landed, interval]):
+        is_compared = place >= len(landed) - _COMPARED
+        folded = (QUEUE_SNAPSHOTS,) if one.start > folded_from else ()
         try:
-            rounds.append(_landed(workspace, cluster, one, whole=one.start >= compared_from))
+            taken = _landed(workspace, cluster, one, LANDED if is_compared else (*_SAID, *folded))
         except SnapshotError as error:
+            if one == interval:
+                raise
             say(f"{error}; going on without this round")
-    facts = facts_of_rounds(
-        [*rounds, _landed(workspace, cluster, interval, whole=True)],
-        config,
-        now=interval.end,
-        state_before=state or table_schema(QUEUE_STATE).empty_table(),
-    )
-    unpublished_since = published.interval.end if published else min([*before, interval]).start
+            continue
+        state = fold(state, taken.tables[QUEUE_SNAPSHOTS.name])
+        rounds.append(taken if is_compared else _without_queues(taken))
+    facts = facts_of_rounds(rounds, config, now=interval.end, state=state)
+    unpublished_since = published.interval.end if published else min([*landed, interval]).start
     return replace(facts, audited=False, unpublished_since=unpublished_since)
 
 
 def _state_after(
     workspace: Workspace, published: PublishedInterval | None, interval: Interval, say: Callable[[str], object]
-) -> pa.Table | None:
-    """Return the state of the queues that was published last, unless it is too old or cannot be read."""
-    if published is None or interval.start - published.interval.start > LOOK_BACK:
-        return None
-    try:
-        return read_queue_state(open_catalog(workspace), published)
-    except PublishError as error:
-        say(f"{error}; going on with the rounds that have landed since")
-        return None
+) -> pa.Table:
+    """Return the state of the queues that was published last; none if it is too old or cannot be read."""
+    if published is not None and interval.start - published.interval.start <= LOOK_BACK:
+        try:
+            return read_queue_state(open_catalog(workspace), published)
+        except PublishError as error:
+            say(f"{error}; going on with the rounds that have landed since")
+    return table_schema(QUEUE_STATE).empty_table()
 
 
-def _landed(workspace: Workspace, cluster: str, interval: Interval, *, whole: bool) -> Snapshot:
+def _landed(workspace: Workspace, cluster: str, interval: Interval, wanted: Sequence[Table]) -> Snapshot:
     folder = snapshot_folder(workspace.landing_folder, cluster, interval)
     manifest = read_manifest(folder)
-    wanted = [table for table in LANDED if (whole or table in _SAID) and table.name in manifest.row_counts]
-    nothing = {table.name: table_schema(table).empty_table() for table in LANDED}
-    return Snapshot(manifest, nothing | {table.name: read_table(folder, table) for table in wanted})
+    read = {table.name: read_table(folder, table) for table in wanted if table.name in manifest.row_counts}
+    return Snapshot(manifest, _nothing() | read)
+
+
+def _without_queues(one: Snapshot) -> Snapshot:
+    """Let go what was folded: of a large cluster two hours of it would fill the memory."""
+    return replace(one, tables={**one.tables, QUEUE_SNAPSHOTS.name: _nothing()[QUEUE_SNAPSHOTS.name]})
+
+
+def _nothing() -> dict[str, pa.Table]:
+    return {table.name: table_schema(table).empty_table() for table in LANDED}
