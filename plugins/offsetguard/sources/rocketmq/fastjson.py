@@ -21,6 +21,8 @@ from offsetguard.sources.rocketmq.json_fields import MalformedBytes
 
 MAX_DOCUMENT_BYTES = 16 * 1024 * 1024  # a frame cannot carry more
 MAX_DEPTH = 64  # real bodies have five levels
+MAX_BRACKETS, MAX_COMMAS = 1_000_000, 2_000_000  # each makes objects of many times its size; real bodies have fewer
+MAX_UNDECODABLE_BYTES = 1_000  # of a text: a few names may be in another encoding, a body of nothing else is no text
 
 Json = Any  # what json.loads gives: dict, list, str, int, float, bool or None
 
@@ -48,6 +50,12 @@ def decode(body: bytes) -> Json:
     """
     if len(body) > MAX_DOCUMENT_BYTES:
         raise MalformedBytes(f"body: {len(body)} bytes exceed the limit of {MAX_DOCUMENT_BYTES}")
+    for what, count, most in (
+        ("objects and lists", body.count(b"{") + body.count(b"["), MAX_BRACKETS),
+        ("elements", body.count(b","), MAX_COMMAS),
+    ):
+        if count > most:
+            raise MalformedBytes(f"body: {count} {what} exceed the limit of {most}")
     text = _whole_surrogates(decode_text(body))
     is_usual = _is_usually_deep(body)
     if not is_usual:
@@ -73,11 +81,16 @@ def decode_object(body: bytes) -> dict[str, Json]:
 
 
 def decode_text(data: bytes) -> str:
-    """Return UTF-8 text; each byte that is not UTF-8 becomes U+FFFD and its two hex digits."""
+    """Return UTF-8 text; each byte that is not UTF-8 becomes U+FFFD and its two hex digits.
+
+    Raises MalformedBytes for more than MAX_UNDECODABLE_BYTES: each would become three characters.
+    """
     try:
         return data.decode()
-    except UnicodeDecodeError:
+    except UnicodeDecodeError as error:
         text = data.decode(errors="surrogateescape")
+        if (count := len(text) - len(data.decode(errors="ignore"))) > MAX_UNDECODABLE_BYTES:
+            raise MalformedBytes(f"{count} of {len(data)} bytes are not UTF-8") from error
         return _UNDECODABLE_BYTE.sub(lambda match: f"\ufffd{ord(match[0]) - 0xDC00:02x}", text)
 
 

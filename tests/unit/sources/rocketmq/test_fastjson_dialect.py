@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -164,3 +166,38 @@ def test_only_what_is_nested_too_deeply_is_refused(depth: int, opening: str, fil
             fastjson.decode(body)
     else:
         fastjson.decode(body)
+
+
+HOSTILE = {
+    "no text at all": "b'\\xff' * N",
+    "hardly any text": "b'\"' + b'\\xff\\xc3' * (N // 2 - 1) + b'\"'",
+    "a million empty objects and more": "b'[' + b'{},' * (N // 3 - 1) + b'{}]'",
+    "as many empty lists": "b'[' + b'[],' * (N // 3 - 1) + b'[]]'",
+    "keys that are objects": "b'{' + b'{\"a\":1}:1,' * (N // 10 - 2) + b'{}:1}'",
+    "keys that are numbers": "b'{' + b'1:2,' * (N // 4 - 2) + b'1:2}'",
+    "as many as may be": "b'{' + b'12345:2,' * 1_999_999 + b'1:2}'",
+    "short names": "b'[' + b'\"ab\",' * (N // 5 - 1) + b'1]'",
+    "a string without an end": "b'\"' + b'a' * (N - 1)",
+}
+READ = """
+import resource, time
+from offsetguard.sources.rocketmq import fastjson
+N = 16 * 1024 * 1024
+body, began = {body}, time.process_time()
+try:
+    fastjson.decode(body)
+    print("read")
+except fastjson.MalformedBytes as error:
+    print("refused", len(str(error)))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
+def test_a_body_of_16_mib_takes_a_bounded_memory_whatever_it_is(body: str) -> None:
+    """16 MiB of 0xFF took 8.6 GiB once. What is refused is said in a line."""
+    program = [sys.executable, "-c", READ.format(body=body)]
+    said, peak_mib = subprocess.run(program, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert int(peak_mib) < 400, "a small multiple of its size"
+    assert said == "read" or int(said.removeprefix("refused ")) < 200
