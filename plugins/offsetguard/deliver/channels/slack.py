@@ -32,7 +32,8 @@ import re
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar
 
 from slack_sdk import WebClient
@@ -87,6 +88,7 @@ _DO_NEXT = {
     "msg_too_long": "this is a defect of OffsetGuard, please report it",
 }
 USUAL_WAIT_S = 30.0  # when Slack limits without saying for how long
+LONGEST_WISH_S = 3_600.0  # of Retry-After
 _PAGE = 200  # what Slack recommends
 _MAX_PAGES = 10
 _CLOCK_SKEW = timedelta(minutes=5)  # between our clock and Slack's
@@ -315,11 +317,21 @@ def _kind_of(error: SlackApiError) -> str:
     return str(answer.get("error", "")) if isinstance(answer, dict) else ""
 
 
-def retry_after_s(headers: Mapping[str, Any]) -> float | None:
-    """Read Retry-After (whole seconds); None when it is absent or not a number."""
+def retry_after_s(headers: Mapping[str, Any], now: datetime | None = None) -> float | None:
+    """Read Retry-After, seconds or a date (RFC 9110, 10.2.3), of at most an hour; None when it is absent or neither.
+
+    Whoever wishes for a year gets an hour: nobody would hear of anything until then.
+    """
     value = next((value for name, value in headers.items() if name.lower() == "retry-after"), None)
-    first = str(value[0] if isinstance(value, list) and value else value)
-    return float(first) if first.isdecimal() else None
+    first = str(value[0] if isinstance(value, list) and value else value).strip()
+    if first.isascii() and first.isdecimal():
+        return min(float(first[:20]), LONGEST_WISH_S)
+    try:
+        moment = parsedate_to_datetime(first)
+    except (ValueError, OverflowError):
+        return None
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return min(max((moment - (now or datetime.now(UTC))).total_seconds(), 0.0), LONGEST_WISH_S)
 
 
 def _refused(channel: str, error: SlackApiError) -> DeliveryError:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offsetguard.deliver.channels.channel import LIMIT_S, Receipt
-from offsetguard.deliver.channels.slack import SlackChannel
+from offsetguard.deliver.channels.slack import SlackChannel, retry_after_s
 from offsetguard.deliver.messages.slack import SlackMessage
 from offsetguard.model.errors import DeliveryError
 from offsetguard_peers.cases.messages import slack_message
@@ -337,3 +337,27 @@ def _tell_until_accepted(
         assert receipt.remark is None
         return receipt
     raise AssertionError(f"{number} was not accepted although each failure happens once")
+
+
+NOW = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("value", "wait_s"),
+    [
+        ("7", 7.0),
+        (["7"], 7.0),
+        ("31536000", 3_600.0),  # postponed a message to next year
+        ("9" * 400, 3_600.0),  # ended a sweep
+        ("Sat, 21 Nov 2026 10:40:30 GMT", 90.0),
+        ("Sat, 21 Nov 2026 10:00:00 GMT", 0.0),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 3_600.0),
+        ("-5", None),
+        ("soon", None),
+        ("\u0667", None),
+        (None, None),
+    ],
+)
+def test_a_wish_to_wait_is_a_number_or_a_date_and_at_most_an_hour(value: Any, wait_s: float | None) -> None:
+    assert retry_after_s({"retry-AFTER": value}, NOW) == wait_s
+    assert retry_after_s({}, NOW) is None
