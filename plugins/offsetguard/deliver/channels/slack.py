@@ -15,6 +15,7 @@ What a failed call means; Slack answers most faults with HTTP 200 and `{"ok": fa
 | the token is wrong, or lacks a scope      | no  | an operator mends the connection, then all that waited goes out |
 | 429, or Slack says that it is busy        | no  | after Retry-After, when Slack names it |
 | 5xx, no answer in time, closed connection | no  | whether the message was posted is unknown |
+| an answer that is not what Slack says     | no  | the same: it is looked for before it is posted again |
 | nobody listens, name unknown, TLS failed  | no  | the connection can be mended |
 
 Source: https://docs.slack.dev/reference/methods/chat.postMessage#errors, conversations.history (and .replies,
@@ -26,11 +27,10 @@ from __future__ import annotations
 import contextlib
 import http
 import http.client
-import itertools
 import math
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -93,6 +93,7 @@ _PAGE = 200  # what Slack recommends
 _MAX_PAGES = 10
 _CLOCK_SKEW = timedelta(minutes=5)  # between our clock and Slack's
 _CONSEQUENCE = "a message that is sent again after a crash or a time-out may stand in Slack twice"
+_ERROR_CODE = re.compile(r"[a-z][a-z0-9_]{1,79}")
 _CHANNEL_ID = re.compile(r"[CGD][A-Z0-9]{5,}")  # names have no capital letters
 _CANNOT_READ = {
     "not_in_channel": "the app is not a member of the channel",
@@ -246,9 +247,9 @@ class _Attempt:
         oldest = None if self.not_before is None else f"{(self.not_before - _CLOCK_SKEW).timestamp():.6f}"
         arguments: dict[str, Any] = {"oldest": oldest, "limit": _PAGE, "include_all_metadata": True}
         if thread_ts is None:
-            pages = self.client.conversations_history(channel=channel_id, **arguments)
+            pages = _asked(self.client.conversations_history, channel=channel_id, **arguments)
         else:
-            pages = self.client.conversations_replies(channel=channel_id, ts=thread_ts, **arguments)
+            pages = _asked(self.client.conversations_replies, channel=channel_id, ts=thread_ts, **arguments)
         key = _key_of(self.message.metadata)
         ours = (str(one["ts"]) for one in _each(pages, "messages") if _key_of(one.get("metadata")) == key)
         return next(ours, None)
@@ -257,9 +258,9 @@ class _Attempt:
         """Bring the parent to the newest state; its metadata stays, so that it can still be looked up."""
         self._stop_if_given_up()
         try:
-            self.client.chat_update(
-                channel=channel, ts=parent_ts, text=self.message.text, blocks=self.message.blocks, link_names=False
-            )
+            text, blocks = self.message.text, self.message.blocks
+            edit = self.client.chat_update
+            _asked(edit, channel=channel, ts=parent_ts, text=text, blocks=blocks, link_names=False)
         except SlackApiError as error:
             reason = _NOT_TO_BE_EDITED.get(_kind_of(error))
             if reason is None:
@@ -270,7 +271,8 @@ class _Attempt:
 
     def _post(self, channel: str, blocks: list[Block], **in_thread: Any) -> tuple[str, str]:
         self._stop_if_given_up()
-        answer = self.client.chat_postMessage(
+        answer = _asked(
+            self.client.chat_postMessage,
             channel=channel,
             text=self.message.text,
             blocks=blocks,
@@ -281,7 +283,10 @@ class _Attempt:
             unfurl_media=False,
             **in_thread,
         )
-        return answer["channel"], answer["ts"]
+        posted = answer.get("channel"), answer.get("ts")
+        if not all(isinstance(one, str) and one for one in posted):
+            raise _NotSlack("it names no channel and ts")
+        return posted
 
     def _stop_if_given_up(self) -> None:
         if self.given_up.is_set():
@@ -307,8 +312,16 @@ def _failures_classified(client: WebClient, channel: str) -> Iterator[None]:
         limit_s = error.limit_s if isinstance(error, TookTooLong) else client.timeout
         reason = f"Slack did not answer within {limit_s:g} s; whether {channel} has the message is unknown"
         raise DeliveryError(reason, permanent=False) from error
+    except _NotSlack as error:
+        raise DeliveryError(_unknown_answer(channel, str(error)), permanent=False) from error
     except (SlackClientError, OSError, http.client.HTTPException) as error:
         raise DeliveryError(f"Slack cannot be reached at {client.base_url}: {error}", permanent=False) from error
+
+
+def _unknown_answer(channel: str, why: str) -> str:
+    return (
+        f"the answer is not Slack's ({why}); a proxy may stand in between; whether {channel} has the message is unknown"
+    )
 
 
 def _kind_of(error: SlackApiError) -> str:
@@ -341,9 +354,11 @@ def _refused(channel: str, error: SlackApiError) -> DeliveryError:
         wait_s = retry_after_s(response.headers) or USUAL_WAIT_S
         reason = f"Slack allows no more messages to {channel} for {wait_s:g} s"
         return DeliveryError(reason, permanent=False, retry_after_s=wait_s)
-    if status >= http.HTTPStatus.INTERNAL_SERVER_ERROR or not kind:
+    if status >= http.HTTPStatus.INTERNAL_SERVER_ERROR:
         reason = f"Slack failed with HTTP {status}; whether {channel} has the message is unknown"
         return DeliveryError(reason, permanent=False)
+    if not _ERROR_CODE.fullmatch(kind):  # slack_sdk puts what it could not read there
+        return DeliveryError(_unknown_answer(channel, f"HTTP {status}, no JSON"), permanent=False)
     details = "; ".join(str(line) for line in (response.data.get("response_metadata") or {}).get("messages", []))
     reason = f"Slack refused the message to {channel}: {kind}{f' ({details})' if details else ''}"
     if kind in _TOKEN_IS_WRONG:
@@ -368,7 +383,7 @@ def _channel_id(client: WebClient, channel: str) -> str | None:
     lacking: SlackApiError | None = None
     for kind in ("public_channel", "private_channel"):
         try:
-            listed = client.users_conversations(types=kind, exclude_archived=True, limit=_PAGE)
+            listed = _asked(client.users_conversations, types=kind, exclude_archived=True, limit=_PAGE)
             for each in _each(listed, "channels"):
                 if each["name"] == channel.removeprefix("#"):
                     return str(each["id"])
@@ -382,8 +397,27 @@ def _channel_id(client: WebClient, channel: str) -> str | None:
 
 
 def _each(pages: SlackResponse, name: str) -> Iterator[dict[str, Any]]:
-    for page in itertools.islice(pages, _MAX_PAGES):
-        yield from page[name]
+    following = iter(pages)
+    for _ in range(_MAX_PAGES):
+        page = _asked(next, following, None)
+        if page is None:
+            return
+        listed = page.get(name)
+        if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+            raise _NotSlack(f"it has no list of {name}")
+        yield from listed
+
+
+class _NotSlack(Exception):
+    """An answer that is not what Slack says, a proxy's for one; the text says why."""
+
+
+def _asked(call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    """Call slack_sdk, which reads the answer: no JSON object, another encoding, or nested without end is _NotSlack."""
+    try:
+        return call(*arguments, **named)
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
+        raise _NotSlack(type(error).__name__) from error
 
 
 def _why_not(error: SlackApiError) -> str | None:

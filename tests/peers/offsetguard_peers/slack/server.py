@@ -37,7 +37,7 @@ WEBHOOK_STATUS |= {"action_prohibited": 403, "channel_not_found": 404, "rate_lim
 class Failure:
     """How a request fails.
 
-    One of: `error` (ok:false; of a webhook its text), `status` (HTTP), `hang`, `hang_up`, `drip`.
+    One of: `error` (ok:false; of a webhook its text), `status` (HTTP), `hang`, `hang_up`, `drip`, `body`.
     """
 
     error: str | None = None
@@ -46,6 +46,7 @@ class Failure:
     hang: bool = False
     hang_up: bool = False
     drip: bool = False  # one byte at a time, without end
+    body: bytes | None = None  # instead of what Slack says, with `status`
     after_posting: bool = False  # the message is kept all the same: a sender cannot know
 
 
@@ -211,6 +212,9 @@ class _Handler(Quiet, BaseHTTPRequestHandler):
             self.close_connection = True
             return
         headers = _retry_after(failure)
+        if failure.body is not None:
+            self._send(failure.status, failure.body, headers=headers)
+            return
         if failure.error is None and failure.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             self._send(failure.status, b"<html>upstream error</html>", "text/html", headers)
         else:

@@ -240,6 +240,41 @@ def test_an_answer_that_drips_for_ever_is_given_up(slack_server: SlackServer, fa
     assert len(slack_server.messages) == 1
 
 
+NOT_SLACK = {
+    "no ts": b'{"ok": true, "channel": "C0ALERTS"}',
+    "a ts that is none": b'{"ok": true, "channel": "C0ALERTS", "ts": 5}',
+    "no object": b"[]",
+    "no JSON": b"<html>Sign in to the wireless network</html>",
+    "no UTF-8": '{"ok": true, "note": "größer"}'.encode("utf-16"),
+    "deep": b'{"ok": true, "a": ' + b"[" * 200_000,
+    "empty": b"",
+}
+
+
+@pytest.mark.parametrize("body", NOT_SLACK.values(), ids=NOT_SLACK)
+@pytest.mark.parametrize("posted", [False, True])
+def test_an_answer_that_is_not_slack_s_leaves_it_unknown_so_it_is_looked_for(
+    slack_server: SlackServer, body: bytes, *, posted: bool
+) -> None:
+    slack_server.fail_next("chat.postMessage", Failure(body=body, after_posting=posted))
+    with pytest.raises(DeliveryError, match=r"not Slack's .*; whether #alerts has the message is unknown") as caught:
+        tell(slack_server)
+    assert not caught.value.permanent
+    tell(slack_server, tried_before=True)
+    assert len(slack_server.messages) == 1
+
+
+@pytest.mark.parametrize("body", NOT_SLACK.values(), ids=NOT_SLACK)
+def test_where_the_look_up_is_answered_by_somebody_else_nothing_is_posted(
+    slack_server: SlackServer, body: bytes
+) -> None:
+    slack_server.fail_next("conversations.history", Failure(body=body))
+    with pytest.raises(DeliveryError) as caught:
+        tell(slack_server, to="C0ALERTS", tried_before=True)
+    assert not caught.value.permanent
+    assert slack_server.messages == []
+
+
 def test_what_was_given_up_posts_nothing_later(slack_server: SlackServer) -> None:
     """The outbox has tried again by then."""
     may_go_on = threading.Event()
