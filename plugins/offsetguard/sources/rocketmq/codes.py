@@ -52,6 +52,10 @@ class RequestCode(IntEnum):
     VIEW_BROKER_STATS_DATA = 315
 
 
+SENT = frozenset(RequestCode) - {RequestCode.NOTIFY_CONSUMER_IDS_CHANGED}
+"""What may leave for a broker or a name server; a connection sends nothing else."""
+
+
 class ResponseCode(IntEnum):
     """Answers that mean something to us; a broker may send others."""
 

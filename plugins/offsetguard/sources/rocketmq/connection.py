@@ -17,7 +17,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from offsetguard.sources.rocketmq.codes import ResponseCode, SerializeType
+from offsetguard.sources.rocketmq.codes import SENT, ResponseCode, SerializeType
 from offsetguard.sources.rocketmq.header import RESPONSE_FLAG, RemotingCommand, decode_header, encode_header
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
 
@@ -147,7 +147,12 @@ class Connection:
         self._ended = False
 
     def request(self, code: int, ext_fields: Mapping[str, str]) -> tuple[int, bytes]:
-        """Give a request its number; return its opaque and the bytes to send. Raises ValueError if too large."""
+        """Give a request its number; return its opaque and the bytes to send.
+
+        Raises ValueError if it is too large, or may change something: all requests that are not in `codes.SENT`.
+        """
+        if code not in SENT:
+            raise ValueError(f"request code {code} is none of those that only read")
         opaque = self._last_opaque % _MAX_OPAQUE + 1
         data = _encode(RemotingCommand(code=code, opaque=opaque, ext_fields=ext_fields))
         self._last_opaque = opaque

@@ -5,9 +5,12 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+import pytest
+
 from offsetguard.model.errors import BrokerRefused
 from offsetguard.sources.rocketmq import refusals, requests
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
+from offsetguard.sources.rocketmq.connection import Connection
 from offsetguard.sources.rocketmq.header import Credentials, signed_ext_fields
 from offsetguard.sources.rocketmq.requests import Request
 from offsetguard_peers.cases.running import for_each
@@ -49,6 +52,17 @@ def test_no_request_changes_anything_on_a_broker() -> None:
         "read in the broker's processor that the code changes nothing, then add it to the list"
     )
     assert set(RequestCode) == {*codes, RequestCode.NOTIFY_CONSUMER_IDS_CHANGED}, "a code is declared that nobody sends"
+
+
+def test_nothing_else_leaves_a_connection() -> None:
+    """Whatever is declared one day: update and delete (17, 215, 25, 15 of RocketMQ's own) and unknown codes."""
+    connection = Connection()
+    for code in range(1_000):
+        if code in READ_ONLY_CODES:
+            assert connection.request(code, {})[1]
+        else:
+            with pytest.raises(ValueError, match="none of those that only read"):
+                connection.request(code, {})
 
 
 def test_a_pull_neither_commits_nor_waits_nor_touches_a_group_of_the_users() -> None:
