@@ -41,17 +41,30 @@ from offsetguard.sources.rocketmq.transport import ExchangeTransport
 
 LEFT_OUT = "***"
 _LOGIN_FIELDS = frozenset({"AccessKey", "Signature", "SecurityToken"})
-_TELLING = rb"(?:secret|passw(?:or)?d|credential|access_?key|signature|securitytoken|initauthenticationuser)"
-_NAME = re.compile(rb"(?i)" + _TELLING)
-_IN_TEXT = re.compile(  # bounded: log lines may be long, and hostile
-    rb"(?i)(" + _TELLING + rb"[a-z_.]{0,40}\\?\"?\s?[=:]\s?)(\{[^}\r\n]*\}|[^\s,;\]})]+)"
+_TELLING = (
+    rb"(?:(?i:secret|passw(?:or)?d|pwd|credential|access_?key|api_?key|private_?key|signature|token|authorization|webhook"
+    rb"|initauthenticationuser)|(?:[a-z0-9_]|\b)Sk\b|(?:_|\b)sk\b|[a-z0-9_]Ak\b)"  # aliyunSk
+)
+_NAME = re.compile(_TELLING)
+# Linear whatever stands there: what has no end goes to the end of the line, or of the body, and is not looked at again.
+_QUOTED = rb"\\?\"(?:[^\"\\\r\n]|\\[^\"\r\n])*(?:\\?\"|(?=[\r\n\\])|\Z)"
+_IN_TEXT = re.compile(
+    rb"(" + _TELLING + rb"[A-Za-z_.]{0,40}+\\?\"?\s?[=:]\s?+)"
+    rb"(?:\{[^}\r\n]*+\}?|" + _QUOTED + rb"|(?i:(?:bearer|basic)\s)?[^\s,;\]})\"]+)"
+)
+_IN_JSON = re.compile(rb"(" + _TELLING + rb"[A-Za-z_.]{0,40}+\"\s?:\s?)\"(?:[^\"\\]|\\.)+(?:\"|\Z)", re.DOTALL)
+_IN_ADDRESS = re.compile(
+    rb"(://[^\s/:@\"]{0,100}+:)[^\s/@\"]{1,300}+(?=@)|(https://hooks\.slack\.com/services/)[^\s\"]++"
 )
 
 
 def without_secrets(code: int, body: bytes) -> tuple[bytes, tuple[str, ...]]:
-    """Return a response body to be kept, and the names of the settings whose values were left out of it."""
+    """Return a response body to be kept, and the names of the settings whose values were left out of it.
+
+    Of a body that is no list of settings, texts that JSON gives to such names; it stays JSON.
+    """
     if code != RequestCode.GET_BROKER_CONFIG:
-        return body, ()
+        return _IN_JSON.sub(rb'\1"' + LEFT_OUT.encode() + rb'"', body), ()
     lines = body.split(b"\n")
     names: list[str] = []
     for number, line in enumerate(lines):
@@ -63,8 +76,9 @@ def without_secrets(code: int, body: bytes) -> tuple[bytes, tuple[str, ...]]:
 
 
 def log_without_secrets(lines: bytes) -> bytes:
-    """Return log lines with the values of secret-looking names left out; everything else stays as it is."""
-    return _IN_TEXT.sub(rb"\1" + LEFT_OUT.encode(), lines)
+    """Return log lines without the values of secret-looking names and the passwords in addresses."""
+    left_out = _IN_TEXT.sub(rb"\1" + LEFT_OUT.encode(), lines)
+    return _IN_ADDRESS.sub(lambda match: (match[1] or match[2]) + LEFT_OUT.encode(), left_out)
 
 
 def fields_without_login(ext_fields: Mapping[str, str]) -> dict[str, str]:
