@@ -64,8 +64,10 @@ class _Reader:
             return [self.read(entry, (*path, position), around) for position, entry in enumerate(node.value)]
         try:
             return self._loader.construct_object(node)
-        except (yaml.YAMLError, ValueError) as error:  # unknown tags; dates such as 2026-13-45
-            self._complain(path, node, f"cannot be read ({str(error).splitlines()[0]}); put it in quotes")
+        # Unknown tags, dates such as 2026-13-45; and what PyYAML raises of `!!bool maybe`, `!!int ''`, `!!timestamp x`
+        except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, OverflowError) as error:
+            said = (str(error).splitlines() or [""])[0] if isinstance(error, yaml.YAMLError | ValueError) else node.tag
+            self._complain(path, node, f"cannot be read ({said}); put it in quotes")
             return None
 
     def _read_mapping(self, node: yaml.MappingNode, path: Path, around: tuple[int, ...]) -> dict[str, Any]:
