@@ -21,7 +21,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from email.message import EmailMessage
-from typing import Any, ClassVar
+from typing import Any, BinaryIO, ClassVar
 
 from offsetguard.config.routes import Delivery
 from offsetguard.deliver.channels.channel import LIMIT_S, Connection, Handover, Receipt, TookTooLong, Transport, bounded
@@ -31,6 +31,7 @@ from offsetguard.model.errors import DeliveryError
 from offsetguard.model.notification import Channel
 from offsetguard.store.models import OutboxRow
 
+MOST_REPLY_BYTES = 64 * 1024  # real ones have a line for each of a dozen extensions
 _CONVERSATION_STEPS = 3  # a whole conversation may last this many time-outs
 
 
@@ -50,11 +51,40 @@ class _Conversation:
                 self.session.sock.shutdown(socket.SHUT_RDWR)
 
 
+@dataclass(slots=True)
+class _Replies:
+    """What smtplib reads of replies, up to a number of bytes."""
+
+    _file: BinaryIO
+    left_bytes: int = 0
+
+    def readline(self, most: int) -> bytes:
+        """Return a line; raises OSError where a reply has more than it may."""
+        line = self._file.readline(most)
+        self.left_bytes -= len(line)
+        if self.left_bytes < 0:
+            raise OSError(f"a reply of more than {MOST_REPLY_BYTES // 1024} KiB")
+        return line
+
+    def close(self) -> None:
+        """Close it with the connection."""
+        self._file.close()
+
+
 class _Session(smtplib.SMTP):
+    file: Any  # of smtplib
+
     def __init__(self, conversation: _Conversation, host: str, port: int, **options: Any) -> None:
         self._conversation = conversation
         conversation.session = self  # before the greeting, which may not come
         super().__init__(host, port, **options)
+
+    def getreply(self) -> tuple[int, bytes]:
+        """Read a reply, which smtplib would do without end: each line is bounded there, and not how many there are."""
+        if self.file is None:
+            self.file = _Replies(self.sock.makefile("rb"))  # type: ignore[union-attr]  # it is connected
+        self.file.left_bytes = MOST_REPLY_BYTES
+        return super().getreply()
 
     def data(self, msg: Any) -> tuple[int, bytes]:
         """Send the text of the mail, after telling whoever wants to know."""

@@ -171,6 +171,24 @@ def test_a_server_that_drips_one_byte_at_a_time_is_hung_up_on(what: str) -> None
     assert not caught.value.permanent
 
 
+@pytest.mark.parametrize("line", [b"220-\r\n", b"220-welcome\r\n", b"220-" + b"x" * 4_000 + b"\r\n"])
+def test_a_reply_without_end_takes_no_memory(line: bytes) -> None:
+    """It took 4 GiB once."""
+    sent = 0
+
+    def talk(connection: socket.socket) -> None:
+        nonlocal sent
+        with contextlib.suppress(OSError):
+            while sent < 50_000_000:
+                sent += connection.send(line * 100)
+
+    with talking(talk) as port, pytest.raises(DeliveryError) as caught:
+        MailChannel("127.0.0.1", port, timeout_s=5.0).send(mail())
+    assert not caught.value.permanent
+    assert f"127.0.0.1:{port}" in str(caught.value)
+    assert sent < 20_000_000, "it was hung up on"
+
+
 def test_a_mail_that_was_accepted_counts_although_the_farewell_never_ends() -> None:
     answers = (b"220 hello\r\n", *[b"250 ok\r\n"] * 3, b"354 go on\r\n", b"250 queued\r\n")
     with dripping(*answers, drop=b"2") as port:
