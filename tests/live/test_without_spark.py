@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,8 @@ def test_ten_minutes_without_spark(world: World, spark_server: ConnectServer, ro
 
     _until(is_over, "the end of: facts are not published", PATIENCE_S)
     assert producer.process.alive, order
+    judged_at = sorted(one.interval_start for one in newest_judged(watch.engine))
+    assert {later - earlier for earlier, later in pairwise(judged_at)} == {timedelta(minutes=1)}, "none is left out"
 
 
 @contextmanager

@@ -92,7 +92,9 @@ def _state_after(
 def _landed(workspace: Workspace, cluster: str, interval: Interval, wanted: Sequence[Table]) -> Snapshot:
     folder = snapshot_folder(workspace.landing_folder, cluster, interval)
     manifest = read_manifest(folder)
-    read = {table.name: read_table(folder, table) for table in wanted if table.name in manifest.row_counts}
+    there = [table for table in wanted if table.name in manifest.row_counts]
+    # one schema for all: in the file of a table without rows other columns may be required than in one with rows
+    read = {table.name: read_table(folder, table).cast(table_schema(table)) for table in there}
     return Snapshot(manifest, _nothing() | read)
 
 
