@@ -193,12 +193,13 @@ class _Reader:
     def __init__(self, world: World, cluster: RocketMQCluster, folder: Path) -> None:
         """Make the files."""
         self._folder, self._count = folder, 0
-        self._environment = {**os.environ, **world.workspace.variables}
+        self._environment = {**os.environ, **world.workspace.variables, "USER": "reader"}
         self._environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         logs, store = cluster.masters[0].log_folder, cluster.masters[0].store
         incident = newest_incidents(open_database(world.workspace.database_url))[0].incident_id
         today, tomorrow = (datetime.now(UTC) + timedelta(days=days) for days in (0, 1))
         self._instead = {
+            r"--from \S+T07:00 --to \S+T09:00": f"--from {today:%Y-%m-%d}T00:00Z --to {tomorrow:%Y-%m-%d}T00:00Z",
             r"10\.0\.0\.[12]:9876": cluster.namesrv,
             r"--cluster (main|staging)": f"--cluster {LINES[1]}",
             r"--group (billing|order-settlement|g)\b": f"--group {GROUP}",

@@ -100,14 +100,9 @@ class Reader:
 
     def _run(self, line: str) -> None:
         command = "\n".join([*self._exports, line])
-        done = subprocess.run(
-            ["/bin/bash", "-c", command],
-            cwd=self.home,
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        own = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)} | self._environment
+        typed = ["/bin/bash", "-c", command]
+        done = subprocess.run(typed, cwd=self.home, env=own, capture_output=True, text=True, check=False)
         expected = {0, 1} if " check --namesrv" in line else {0}  # findings
         said = done.stdout[-2_000:] + done.stderr[-2_000:]
         assert done.returncode in expected, f"{line}: code {done.returncode}: {said}"
