@@ -3,7 +3,8 @@
     with AirflowStandalone(folder, connections={"offsetguard_smtp": "smtp://..."}) as airflow:
         airflow.api.unpause("collect_and_judge")
 
-Tuned for two cores: one parsing process, one API worker, four task slots, no triggerer (no task defers).
+Tuned for two cores: one parsing process, one API worker, few task slots; the triggerer, which only deadline alerts need,
+where it is asked for.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ COMPONENTS = {
     "api-server": ["api-server"],
     "scheduler": ["scheduler", "--skip-serve-logs"],  # the API server reads logs from the same folder
     "dag-processor": ["dag-processor"],
+    "triggerer": ["triggerer", "--skip-serve-logs"],
 }
+USUAL = ("api-server", "scheduler", "dag-processor")
 
 
 class AirflowFailed(Exception):
@@ -52,7 +55,7 @@ class AirflowStandalone:
         environment: Mapping[str, str] | None = None,
         password: str | None = None,
         port: int | None = None,
-        components: Sequence[str] = tuple(COMPONENTS),
+        components: Sequence[str] = USUAL,
     ) -> None:
         """Describe it; nothing runs yet.
 

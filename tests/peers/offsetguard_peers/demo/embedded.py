@@ -68,7 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(folder: Path, options: argparse.Namespace, tell: Tell) -> int:
     tell(f"starting Airflow, SMTP and Slack, and beside them RocketMQ {options.rocketmq} (name server, master, slave)")
-    world = World(folder, airflow_port=USUAL_PORT if all_free([USUAL_PORT]) else None, password=PASSWORD)
+    port = USUAL_PORT if all_free([USUAL_PORT]) else None
+    world = World(folder, airflow_port=port, password=PASSWORD, whole_airflow=True)
     cluster = RocketMQCluster(options.rocketmq, slaves=1, folder=folder / "rocketmq")
     with world, _airflow_beside(world) as airflow_started, cluster:
         tell("RocketMQ serves")

@@ -14,7 +14,7 @@ import yaml
 
 from offsetguard.config.workspace import Workspace
 from offsetguard_peers.airflow.api import AirflowApi
-from offsetguard_peers.airflow.standalone import AirflowStandalone
+from offsetguard_peers.airflow.standalone import COMPONENTS, USUAL, AirflowStandalone
 from offsetguard_peers.slack.server import SlackServer
 from offsetguard_peers.smtp.inbox import InboxPage
 from offsetguard_peers.smtp.server import SmtpServer
@@ -33,10 +33,12 @@ class World:
         airflow_port: int | None = None,
         password: str | None = None,
         spark: ConnectServer | None = None,
+        whole_airflow: bool = False,
     ) -> None:
         """`folder`: an empty one; mails, configuration, Airflow's home and OffsetGuard's own folder go there.
 
-        `spark`: a server that runs; without one each task starts a Spark of its own.
+        `spark`: a server that runs; without one each task starts a Spark of its own. `whole_airflow`: with the
+        triggerer, without which Airflow's home is red.
         """
         self.folder = folder
         self.mail_folder = folder / "mail"
@@ -47,6 +49,7 @@ class World:
         self._airflow_port = airflow_port
         self._password = password
         self._spark = spark
+        self._components = tuple(COMPONENTS) if whole_airflow else USUAL
         self._airflow: AirflowStandalone | None = None
         self._stack = ExitStack()
 
@@ -93,6 +96,7 @@ class World:
                 environment=self._environment,
                 port=self._airflow_port,
                 password=self._password,
+                components=self._components,
             )
             self._stack.callback(self._airflow.stop)
         except BaseException:
