@@ -3,8 +3,8 @@
     with AirflowStandalone(folder, connections={"offsetguard_smtp": "smtp://..."}) as airflow:
         airflow.api.unpause("collect_and_judge")
 
-Tuned for two cores: one parsing process, one API worker, few task slots; the triggerer, which only deadline alerts need,
-where it is asked for.
+Tuned for two cores: one parsing process, one API worker, few task slots; the triggerer, which only deadline alerts
+need, where it is asked for.
 """
 
 from __future__ import annotations
