@@ -117,6 +117,8 @@ def _publish(engine: Engine, folder: Path, config_file: Path, snapshot: Any) -> 
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(folder / "none"),
         "AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS": "False",
+        # as where Airflow runs in an environment that nobody has activated
+        "PATH": os.pathsep.join(one for one in os.get_exec_path() if Path(one) != Path(sys.executable).parent),
     }
     task = subprocess.run(
         [sys.executable, "-c", RUN_TASK, snapshot.interval.start.isoformat()],

@@ -152,7 +152,9 @@ class SparkJobOperator(SparkSubmitOperator):
             hook._jars = ",".join(settings["jars"])
         hook._conf = {**own_conf, "spark.pyspark.driver.python": sys.executable, **hook._conf}
         # Not `env_vars`: for YARN and Kubernetes the provider writes those, with their passwords, on a command line.
-        hook._env = {**own_environment, "PATH": _path_with_own_programs(), **(self.env_vars or {})}
+        # spark-submit looks for Spark with the first python3 of PATH, which may be the system's, without it.
+        found_by = {"PATH": _path_with_own_programs(), "PYSPARK_DRIVER_PYTHON": sys.executable}
+        hook._env = {**own_environment, **found_by, **(self.env_vars or {})}
         return hook
 
 
