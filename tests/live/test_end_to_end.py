@@ -24,10 +24,11 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from offsetguard.store.database import open_database, reading
-from offsetguard_peers.databases import newest_incidents
+from offsetguard.store import incidents
+from offsetguard.store.database import open_database, reading, writing
 from offsetguard_peers.demo.world import World
 from offsetguard_peers.help_examples import examples, filled_in
+from offsetguard_peers.judging.records import an_incident
 from offsetguard_peers.pictures.chromium import open_page
 from offsetguard_peers.rocketmq.clients import running_consumer
 from offsetguard_peers.rocketmq.cluster import RocketMQCluster
@@ -196,10 +197,11 @@ class _Reader:
         self._environment = {**os.environ, **world.workspace.variables, "USER": "reader"}
         self._environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         logs, store = cluster.masters[0].log_folder, cluster.masters[0].store
-        incident = newest_incidents(open_database(world.workspace.database_url))[0].incident_id
+        with writing(open_database(world.workspace.database_url)) as session:  # one that is open
+            incidents.save(session, [an_incident(incident_id="3fa2b1c4d5e6f708", cluster=LINES[1])])
         today, tomorrow = (datetime.now(UTC) + timedelta(days=days) for days in (0, 1))
         self._instead = {
-            r"--from \S+T07:00 --to \S+T09:00": f"--from {today:%Y-%m-%d}T00:00Z --to {tomorrow:%Y-%m-%d}T00:00Z",
+            r"--from \S+T07:00 --to \S+T09:00": f"--from {today:%Y-%m-%d}T00:00 --to {tomorrow:%Y-%m-%d}T00:00",
             r"10\.0\.0\.[12]:9876": cluster.namesrv,
             r"--cluster (main|staging)": f"--cluster {LINES[1]}",
             r"--group (billing|order-settlement|g)\b": f"--group {GROUP}",
@@ -211,7 +213,6 @@ class _Reader:
             r"--every 10s": "--every 1s",
             r"offsetguard record": "offsetguard record --every 1s --for 3s",
             r" --for 10m": "",
-            r"3fa2b1": incident[:8],
             r"expire 4": "expire 1",
             r"2026-11-(20|14)": f"{today:%Y-%m-%d}",
             r"2026-11-(21|23)": f"{tomorrow:%Y-%m-%d}",
