@@ -15,9 +15,9 @@ from sqlalchemy import Engine
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config import Config
 from offsetguard.config.file import ConfigInUse, config_in_use, did_you_mean
-from offsetguard.config.workspace import Workspace
+from offsetguard.config.workspace import MANIFEST_FILE_NAME, Workspace
 from offsetguard.model.errors import ConfigError, PublishError
-from offsetguard.model.intervals import Interval
+from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 ALL_CLUSTERS = "all"
 PUBLISHED_WITHIN = timedelta(minutes=2)  # of an interval's beginning: by then the judge goes on without Spark
 _POLL_S = 1.0
+_MINUTES_BACK = 15  # that are looked through for one that waits to be published
 _ENDED = frozenset({"failed", "upstream_failed", "skipped", "removed", "success"})
 
 
@@ -135,12 +136,17 @@ class FactsToJudge:
         return not self.is_history and is_young and (newest is None or newest.interval < self.interval)
 
     def _awaited_until(self) -> datetime:
-        from offsetguard.collect.landing import landed_intervals
+        from offsetguard.collect.landing import snapshot_folder
 
         newest = published_intervals.newest(self.ours.engine, self.cluster)
-        since = self.interval.start - PUBLISHED_WITHIN if newest is None else newest.interval.end
-        waiting = landed_intervals(self.ours.workspace.landing_folder, self.cluster, since, self.interval.start)
-        return min([*waiting, self.interval]).start + PUBLISHED_WITHIN
+        landing, oldest = self.ours.workspace.landing_folder, self.interval
+        for minutes in range(1, _MINUTES_BACK + 1):
+            earlier = Interval(self.interval.start - minutes * INTERVAL_LENGTH)
+            if newest is not None and earlier <= newest.interval:
+                break
+            if (snapshot_folder(landing, self.cluster, earlier) / MANIFEST_FILE_NAME).exists():
+                oldest = earlier
+        return oldest.start + PUBLISHED_WITHIN
 
 
 def check_group_pattern(pattern: str, facts: IntervalFacts) -> None:

@@ -1,5 +1,6 @@
 """What tasks take from the trigger form and from Airflow's dates."""
 
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +23,7 @@ from offsetguard_airflow.operators.spark_jobs import (
     RecomputeFactsOperator,
 )
 from offsetguard_airflow.task_inputs import (
+    PUBLISHED_WITHIN,
     FactsToJudge,
     check_group_pattern,
     chosen_clusters,
@@ -200,8 +202,9 @@ class Landed:
 def test_once_a_minute_is_not_published_for_two_nobody_waits_for_spark(config_file: Path) -> None:
     """The newest round is seconds old, and waits for nothing: an older one has waited in vain."""
     del config_file
-    landed = Landed(3, 0)
+    landed, began = Landed(3, 0), time.monotonic()
     facts = landed.read(0)
+    assert time.monotonic() - began < PUBLISHED_WITHIN.total_seconds() / 2
     assert (facts.audited, facts.interval, facts.unpublished_since) == (False, landed.at(0), landed.at(3).start)
 
 
