@@ -20,6 +20,7 @@ from offsetguard.model.errors import ConfigError, PublishError
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database
+from offsetguard.store.published_intervals import PublishedInterval
 
 if TYPE_CHECKING:
     from offsetguard.facts.interval import IntervalFacts
@@ -66,28 +67,22 @@ def interval_at(moment: str) -> Interval:
     return Interval.containing(parsed)
 
 
-def chosen_clusters(cluster: str) -> list[str]:
-    """Return the configured clusters that the trigger form's field names; raises ConfigError for an unknown name."""
-    known = known_clusters()
-    if cluster == ALL_CLUSTERS and cluster not in known:
+def chosen_clusters(cluster: str, *, or_all: bool = True) -> list[str]:
+    """Return the configured clusters that the trigger form's field names.
+
+    Raises ConfigError, with the names that there are, for a cluster that is not configured.
+    """
+    workspace = Workspace.from_environment()
+    known = sorted(config_in_use(workspace).config.clusters)
+    if cluster in known:
+        return [cluster]
+    if or_all and cluster == ALL_CLUSTERS:
         return known
-    check_cluster(cluster, f", or with {ALL_CLUSTERS!r}")
-    return [cluster]
-
-
-def known_clusters() -> list[str]:
-    """Return the names of the configured clusters, sorted; raises ConfigError."""
-    return sorted(config_in_use(Workspace.from_environment()).config.clusters)
-
-
-def check_cluster(cluster: str, or_else: str = "") -> None:
-    """Raise ConfigError, with the names that there are, for a cluster that is not configured."""
-    known = known_clusters()
-    if cluster not in known:
-        raise ConfigError(
-            f"{Workspace.from_environment().config_file}: clusters: there is no cluster {cluster!r}"
-            f"{did_you_mean(cluster, known)}; clusters: {', '.join(known)}. Trigger again with one of them{or_else}"
-        )
+    raise ConfigError(
+        f"{workspace.config_file}: clusters: there is no cluster {cluster!r}"
+        f"{did_you_mean(cluster, known)}; clusters: {', '.join(known)}. Trigger again with one of them"
+        f"{f', or with {ALL_CLUSTERS!r}' if or_all else ''}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +109,8 @@ class FactsToJudge:
         workspace, engine = self.ours.workspace, self.ours.engine
         while True:
             now = datetime.now(UTC)
-            may_be_told = self._may_be_told(now)
+            newest = published_intervals.newest(engine, self.cluster)
+            may_be_told = self._may_be_told(now, newest)
             state = None if may_be_told else self.publication_state()
             published = published_intervals.get(engine, self.cluster, self.interval)
             if published is not None:
@@ -125,20 +121,18 @@ class FactsToJudge:
                     f"publishes it is {state}: look at its log and clear it; where it is green, both tasks must use "
                     "the same OFFSETGUARD_DATABASE_URL"
                 )
-            if may_be_told and now >= self._awaited_until():
+            if may_be_told and now >= self._awaited_until(newest):
                 self.say(f"{self.interval.name} is not published yet: judging by what has landed, not audited")
                 return unaudited_facts(workspace, engine, self.cluster, self.interval, self.ours.config, say=self.say)
             time.sleep(_POLL_S)
 
-    def _may_be_told(self, now: datetime) -> bool:
-        newest = published_intervals.newest(self.ours.engine, self.cluster)
+    def _may_be_told(self, now: datetime, newest: PublishedInterval | None) -> bool:
         is_young = now - self.interval.end <= timedelta(milliseconds=self.ours.config.delivery.notify_within_ms)
         return not self.is_history and is_young and (newest is None or newest.interval < self.interval)
 
-    def _awaited_until(self) -> datetime:
+    def _awaited_until(self, newest: PublishedInterval | None) -> datetime:
         from offsetguard.collect.landing import snapshot_folder
 
-        newest = published_intervals.newest(self.ours.engine, self.cluster)
         landing, oldest = self.ours.workspace.landing_folder, self.interval
         for minutes in range(1, _MINUTES_BACK + 1):
             earlier = Interval(self.interval.start - minutes * INTERVAL_LENGTH)

@@ -37,6 +37,7 @@ LOOK_BACK = timedelta(hours=2)
 """A state that is older is not gone on from; then what has landed within it is folded, as `rebuild` does on Spark."""
 _COMPARED = 3  # rounds before the newest: rates and counters ask for one that is a minute older
 _SAID = (LOG_EVENTS, OFFSET_MOVES)  # what older rounds are still looked through for
+_NOTHING = {table.name: table_schema(table).empty_table() for table in LANDED}
 
 
 def unaudited_facts(
@@ -95,13 +96,9 @@ def _landed(workspace: Workspace, cluster: str, interval: Interval, wanted: Sequ
     there = [table for table in wanted if table.name in manifest.row_counts]
     # one schema for all: in the file of a table without rows other columns may be required than in one with rows
     read = {table.name: read_table(folder, table).cast(table_schema(table)) for table in there}
-    return Snapshot(manifest, _nothing() | read)
+    return Snapshot(manifest, _NOTHING | read)
 
 
 def _without_queues(one: Snapshot) -> Snapshot:
     """Let go what was folded: of a large cluster two hours of it would fill the memory."""
-    return replace(one, tables={**one.tables, QUEUE_SNAPSHOTS.name: _nothing()[QUEUE_SNAPSHOTS.name]})
-
-
-def _nothing() -> dict[str, pa.Table]:
-    return {table.name: table_schema(table).empty_table() for table in LANDED}
+    return replace(one, tables={**one.tables, QUEUE_SNAPSHOTS.name: _NOTHING[QUEUE_SNAPSHOTS.name]})

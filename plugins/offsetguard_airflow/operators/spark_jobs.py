@@ -14,7 +14,7 @@ from offsetguard.model.errors import ConfigError, StoreError
 from offsetguard_airflow.defaults import PUBLISHED_FACTS
 from offsetguard_airflow.metrics import send_cycle
 from offsetguard_airflow.operators.spark_job import SparkJobOperator
-from offsetguard_airflow.task_inputs import check_cluster, interval_at
+from offsetguard_airflow.task_inputs import chosen_clusters, interval_at
 
 
 class PublishIntervalOperator(SparkJobOperator):
@@ -79,7 +79,7 @@ class RecomputeFactsOperator(SparkJobOperator):
         """
         form: Any = self.form
         try:
-            check_cluster(form["cluster"])
+            chosen_clusters(form["cluster"], or_all=False)
             first, last = interval_at(form["from"]), interval_at(form["to"])
         except (ConfigError, ValueError) as error:
             raise AirflowFailException(str(error)) from None
