@@ -60,7 +60,7 @@ async def find_members(
             found = await _ask_all(transport, name, cluster, ledger, expected_masters, gaps=gaps)
             if found is not None:
                 _count_unmatched_addresses(name, cluster, found, ledger)
-                return found
+                return _limited(name, cluster, found, ledger, expected_masters)
             if all(gap.outcome is Outcome.ANSWERED for gap in gaps.values()):
                 return None
     finally:  # also when the time is up
@@ -126,6 +126,20 @@ def _members(info: ClusterInfo) -> ClusterMembers:
     ]
     clusters = {broker.cluster for broker in info.brokers} | set(info.broker_names_by_cluster)
     return ClusterMembers(tuple(sorted(replicas)), frozenset({one.broker_name for one in replicas} | clusters))
+
+
+def _limited(
+    name: str, cluster: Cluster, found: ClusterMembers, ledger: RequestLedger, expected_masters: Collection[str]
+) -> ClusterMembers:
+    """Leave out replicas beyond the limit, as a gap: brokers that were there before go first, then masters."""
+    limit, count = cluster.collection.replicas, len(found.replicas)
+    if count <= limit:
+        return found
+    key = f"clusters.{name}.collection.replicas"
+    reason = f"{key}: {count} replicas are listed, {limit} were asked; raise it if they are all of this cluster"
+    ledger.add_gap(Gap(address=key, what="replicas beyond the limit", outcome=Outcome.ANSWERED, reason=reason))
+    first = sorted(found.replicas, key=lambda one: (one.broker_name not in expected_masters, not one.is_master, one))
+    return ClusterMembers(tuple(sorted(first[:limit])), found.own_names)
 
 
 def _count_unmatched_addresses(name: str, cluster: Cluster, members: ClusterMembers, ledger: RequestLedger) -> None:

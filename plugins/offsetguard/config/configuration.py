@@ -53,6 +53,7 @@ class Collection(Section):
     share_rounds: Annotated[StrictInt, Field(ge=1)] = 60  # every other group is asked in detail once in so many rounds
     rates: Count = 128  # rates of groups and topics (315) per broker replica and round
     running_info_clients: Count = 64  # clients asked for running info per round
+    replicas: Annotated[StrictInt, Field(ge=1)] = 512  # that are asked at all, of those that name servers list
 
 
 class Cluster(Section):

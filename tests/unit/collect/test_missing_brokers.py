@@ -75,6 +75,17 @@ def test_one_connection_that_takes_long_is_no_proof_that_a_name_server_is_down(p
     assert manifest.requests.timed_out == 1
 
 
+def test_a_name_server_that_lists_thousands_costs_no_more_than_the_limit_and_the_rest_is_a_gap(play: Play) -> None:
+    rounds = play(healthy_broker("broker-z"))
+    rounds.run()
+    rounds.listed |= {f"broker-{number}": NOBODY for number in range(8_000)}
+    manifest = rounds.run(collection={"replicas": 100})
+    assert len(manifest.master_broker_names) == 100
+    assert "broker-z" not in manifest.unseen_broker_names, "who was there before is asked first"
+    assert manifest.requests.asked < 500
+    assert any("8001 replicas are listed, 100 were asked" in gap.reason for gap in manifest.gaps)
+
+
 def test_a_name_server_without_brokers_is_not_an_empty_healthy_cluster() -> None:
     manifest, _ = collect()
     assert manifest.cluster_unseen
