@@ -70,6 +70,18 @@ verdicts: install-test ## Measure verdicts again on real brokers, with soaks and
 	@$(RUN) python -m offsetguard_peers.verdicts --measure forecasts weeks
 	@$(RUN) python -m offsetguard_peers.verdicts > docs/verdicts.md
 
+.PHONY: audit
+audit: install-test ## Known vulnerabilities of all that uv.lock pins; an exception stands here, with why it does not reach us
+	@uv export --frozen --quiet --all-groups --no-emit-project --output-file .cache/audit.txt
+	@uv tool run pip-audit==2.10.1 --strict --disable-pip --requirement .cache/audit.txt
+
+.PHONY: release
+release: install-test ## Wheel, source and software bill of materials (CycloneDX) of this version, in dist/
+	@uv build --quiet
+	@uv export --frozen --quiet --no-default-groups --format cyclonedx1.5 \
+		--output-file dist/offsetguard-$$(uv version --short).cdx.json
+	@ls dist
+
 .PHONY: install
 install: ## Install what is missing for real use
 	@tools/install.sh use

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
-from offsetguard_peers.rocketmq.cluster import VERSIONS
-from offsetguard_peers.source_matrix.matrix import read_measured
+from offsetguard.sources.rocketmq.header import Credentials
+from offsetguard_peers.collecting import collect_snapshot, config_of, now_interval
+from offsetguard_peers.printed_commands import run_as_printed
+from offsetguard_peers.rocketmq.admin import Admin
+from offsetguard_peers.rocketmq.clients import produce
+from offsetguard_peers.rocketmq.cluster import VERSIONS, RocketMQCluster
+from offsetguard_peers.source_matrix.matrix import LEAST_RIGHTS, read_measured
 from offsetguard_peers.source_matrix.measuring import Measurement, measure
 from offsetguard_peers.source_matrix.sources import MASTER, NAME_SERVER, sources
 
@@ -48,3 +56,27 @@ def test_a_read_only_account_is_enough_for_a_whole_round(measurement: Measuremen
     """Only the dead name server is missing."""
     assert [(gap.broker_name, gap.outcome) for gap in measurement.manifest.gaps] == [(None, "unreachable")]
     assert measurement.cells["fail_over"] == {NAME_SERVER: "yes"}
+
+
+def test_the_least_rights_for_access_control_are_made_by_the_commands_of_the_page(version: str, tmp_path: Path) -> None:
+    account = Credentials("offsetguard", "a-secret-of-ours")
+    with RocketMQCluster(version, slaves=1, acl=True) as cluster:
+        admin = Admin(cluster, signed=True)
+        admin.create_topic("orders", queues=2)
+        admin.create_group("billing")
+        admin.commit("billing", "orders", 0, 0)
+        produce(cluster, "orders", 10, signed=True)
+        config = config_of(cluster, collection={"share_rounds": 1})
+
+        async def look() -> list[tuple[str, str]]:
+            manifest, _ = await collect_snapshot(
+                "main", config, now_interval(), credentials=account, started_at=datetime.now(UTC)
+            )
+            return [(gap.what, gap.reason) for gap in manifest.gaps]
+
+        assert asyncio.run(look()), "without an account nothing is told"
+        for command in LEAST_RIGHTS["5.x" if version.startswith("5.") else "4.9"]:
+            line = command.format(name_server=cluster.namesrv, cluster=cluster.name, secret=account.secret_key)
+            done = run_as_printed(cluster, line, tmp_path)
+            assert "success" in done.stdout, f"{line}: {done.stdout}{done.stderr}"
+        assert asyncio.run(look()) == []

@@ -93,6 +93,7 @@ PARTS = (
             (sys.executable, "-m", "offsetguard_peers.delivery.kills", "--kills", "50"),
         ),
     ),
+    Part("audit", "no known vulnerability in what uv.lock pins", "1", (("make", "audit"),)),
     Part("engines", "a job by spark-submit, Spark Connect and spark://", "1", (tests("tests/spark/test_engines.py"),)),
     Part(
         "tls-acl", "brokers with TLS and access control, of every version", "1", (tests("tests/live", "-k", GUARDED),)

@@ -17,11 +17,20 @@ from pathlib import Path
 import yaml
 
 from offsetguard_peers.rocketmq.cluster import VERSIONS
-from offsetguard_peers.rocketmq.security import READER_GRANTS
 from offsetguard_peers.source_matrix.measuring import measure
 from offsetguard_peers.source_matrix.sources import NO, NOT_IN_VERSION, OWN, SECTIONS, YES, Section, sources
 
 MEASURED_FILE = Path(__file__).parents[3] / "live" / "source_matrix.yml"
+
+LEAST_RIGHTS = {
+    "4.9": ("mqadmin updateAclConfig -n {name_server} -c {cluster} -a offsetguard -s {secret} -i SUB -u SUB",),
+    "5.x": (
+        "mqadmin createUser -n {name_server} -c {cluster} -u offsetguard -p {secret} -t Normal",
+        "mqadmin createAcl -n {name_server} -c {cluster} -s User:offsetguard -r 'Cluster:*' -a Get -d Allow",
+        "mqadmin createAcl -n {name_server} -c {cluster} -s User:offsetguard -r 'Topic:*,Group:*' -a Get,Sub -d Allow",
+    ),
+}
+"""Commands that make an account with the least rights for a whole round; `test_source_matrix.py` runs them."""
 
 Cells = dict[str, str]  # by role
 Measured = dict[str, dict[str, Cells]]  # source -> version -> cells
@@ -66,12 +75,15 @@ def page(measured: Measured) -> str:
         lines += ["", f"## {section.title}", "", *_table(section, measured)]
         if section.note:
             lines += ["", section.note]
-    grants = "; ".join(f"`{resource}` {', '.join(actions)}" for resource, actions in READER_GRANTS.items())
     lines += [
         "",
-        f"The account that read this page had on 5.x: {grants}. On 4.x: `defaultTopicPerm: SUB`, "
-        "`defaultGroupPerm: SUB`.",
+        "These make an account with no more rights than a whole round needs, as an administrator (`conf/tools.yml` of "
+        "mqadmin has his keys). The account's name and secret are login and password of the Airflow connection that "
+        "`connection` of the cluster names.",
     ]
+    shown = {"name_server": "10.0.0.1:9876", "cluster": "DefaultCluster", "secret": "'a-long-secret'"}
+    for line, commands in LEAST_RIGHTS.items():
+        lines += ["", f"On {line}:", "", "```bash", *(command.format(**shown) for command in commands), "```"]
     return "\n".join(lines) + "\n"
 
 
