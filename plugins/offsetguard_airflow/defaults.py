@@ -7,9 +7,10 @@ from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import Asset, AssetAlias, Param
+from airflow.sdk.definitions.context import Context
 
 from offsetguard.config.file import load_config
-from offsetguard.config.workspace import Workspace
+from offsetguard.config.workspace import Workspace, write_for_owner_only
 from offsetguard.model.errors import ConfigError
 
 OWNER = "offsetguard"
@@ -22,11 +23,17 @@ INTERVAL_START = "{{ (data_interval_start | default(none) or dag_run.run_after).
 # A backfill makes facts again also where nothing has changed, and is history: nobody is told anything.
 IS_BACKFILL = "{{ dag_run.run_type == 'backfill' }}"
 
+
+def _write_for_owner_only(context: Context) -> None:
+    write_for_owner_only()
+
+
 TASK_DEFAULTS = {
     "owner": OWNER,
     "retries": 1,  # every task is a transaction on its interval: a second try replaces the first
     "retry_delay": timedelta(seconds=5),
     "execution_timeout": timedelta(minutes=5),
+    "pre_execute": _write_for_owner_only,  # in the task's own process: Airflow's logs stay as Airflow has them
 }
 
 CYCLES_POOL = os.environ.get("OFFSETGUARD_POOL") or "default_pool"

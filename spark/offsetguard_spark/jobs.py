@@ -24,7 +24,7 @@ from sqlalchemy import Engine
 from offsetguard.collect.landing import snapshot_folder
 from offsetguard.config import Config
 from offsetguard.config.file import config_in_use, did_you_mean
-from offsetguard.config.workspace import MANIFEST_FILE_NAME, Workspace
+from offsetguard.config.workspace import MANIFEST_FILE_NAME, Workspace, write_for_owner_only
 from offsetguard.model.errors import ConfigError, OffsetGuardError
 from offsetguard.model.intervals import Interval
 from offsetguard.store.database import open_database
@@ -60,6 +60,7 @@ class _Job:
 
 def _run(work: Callable[[_Job], int], after_spark_error: str) -> int:
     """Do a job; returns its exit code, 1 for an error, which is one line on stderr."""
+    write_for_owner_only()
     progress = Progress(_say)
     try:
         workspace = Workspace.from_environment()

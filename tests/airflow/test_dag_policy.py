@@ -1,6 +1,7 @@
 """Every DAG file loads, and tells an operator at 3 a.m. what to do. A failure's message says what to add."""
 
 import copy
+import os
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -75,6 +76,15 @@ def test_every_task_has_an_owner_and_an_end(dag: Any) -> None:
         assert task.owner == "offsetguard", f"{task.task_id}: use default_args=TASK_DEFAULTS"
         assert task.execution_timeout, f"{task.task_id}: use default_args=TASK_DEFAULTS, or set execution_timeout="
         assert (task.retries or 0) <= 1, f"{task.task_id}: the next minute is the retry; more than one is too late"
+
+
+@pytest.mark.parametrize("dag", DAG_IDS, indirect=True)
+def test_what_a_task_writes_can_be_read_by_its_owner_only(dag: Any) -> None:
+    for task in dag.tasks:
+        before = os.umask(0o022)
+        if task._pre_execute_hook is not None:
+            task._pre_execute_hook({})
+        assert os.umask(before) == 0o077, f"{task.task_id}: use default_args=TASK_DEFAULTS"
 
 
 def test_the_judge_does_not_stand_behind_spark(dag_bag: DagBag) -> None:

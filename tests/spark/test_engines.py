@@ -132,6 +132,8 @@ def _publish(engine: Engine, folder: Path, config_file: Path, snapshot: Any) -> 
     assert '"verdict": "published"' in task.stdout, "the job's lines are in the task's log"
     if engine.connection and "password" in engine.connection:
         assert json.loads(engine.connection)["password"] not in task.stdout
+    made = [folder / name for name in ("warehouse", "catalog.db", "data_docs", "offsetguard.db")]
+    assert [path for path in made if path.stat().st_mode & 0o077] == [], "others can look into it"
     readers = Readers(workspace)
     return {
         table.name: [

@@ -9,6 +9,7 @@ import sys
 import click
 
 from offsetguard import cli
+from offsetguard.config.workspace import write_for_owner_only
 from offsetguard.model.errors import OffsetGuardError
 
 EXIT_ERROR = 2
@@ -78,6 +79,7 @@ def offsetguard(context: click.Context) -> None:
 
 def main() -> None:
     """Run the command line; an error of ours is told on stderr without a traceback, and ends with 2."""
+    write_for_owner_only()
     try:
         offsetguard(prog_name="offsetguard")
     except OffsetGuardError as error:

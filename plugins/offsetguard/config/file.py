@@ -309,7 +309,7 @@ def _keep(kept: pathlib.Path, text: str) -> None:
     """Write the text in one step: whoever reads at the same time sees the old one or the new one."""
     if kept.is_file() and kept.read_text(encoding="utf-8") == text:
         return
-    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.parent.mkdir(0o700, parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(
         "w", dir=kept.parent, prefix=f".{kept.name}.", encoding="utf-8", newline="", delete=False
     ) as written:

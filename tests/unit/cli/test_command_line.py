@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from offsetguard import cli
 from offsetguard.model.views import NotificationReason
 from offsetguard_peers.command_line import run
 from offsetguard_peers.configs import one_team_text
+from offsetguard_peers.scripted.broker import ScriptedBroker, scripted_cluster
 
 NOBODY = "127.0.0.1:9"  # no name server listens here
 LOOKED_UP = ("queue-of", "k", "--topic", "t")
@@ -132,6 +134,23 @@ def test_who_only_reads_makes_nothing(tmp_path: Path, command: str) -> None:
     assert result.returncode == (1 if command == "health" else 2)
     assert "does not exist" in result.stdout + result.stderr
     assert not (tmp_path / "home").exists()
+
+
+def test_what_is_written_can_be_read_by_its_owner_only(folder: Path) -> None:
+    """Landed rounds, the configuration that is kept, a bundle; whatever umask a shell or a service has."""
+
+    async def write(*arguments: str) -> None:
+        async with scripted_cluster(ScriptedBroker("broker-a", topics={"orders": [(0, 10)]})) as (name_server, _):
+            command = [sys.executable, "-m", "offsetguard.cli.main", *arguments, "--namesrv", name_server, "--quiet"]
+            await asyncio.to_thread(subprocess.run, command, umask=0o022, check=True, stdout=subprocess.DEVNULL)
+
+    folder.chmod(0o755)  # of its owner's choice: it stays
+    asyncio.run(write("collect"))
+    asyncio.run(write("record", "--for", "10ms", "--every", "10ms", "--out", str(folder / "bundle")))
+    modes = {str(path.relative_to(folder)): path.stat().st_mode & 0o777 for path in folder.rglob("*")}
+    assert {"landing", "bundle", "bundle/meta.json"} <= modes.keys()
+    assert {name: oct(mode) for name, mode in modes.items() if mode not in (0o700, 0o600)} == {}
+    assert folder.stat().st_mode & 0o777 == 0o755
 
 
 def test_without_a_command_it_says_which_three_one_wants_first() -> None:
