@@ -1,6 +1,7 @@
 """Texts with figures, for who reads them: a language and a time zone.
 
-Texts with figures: `{lag:messages}`, `{lag_ms:duration}`, `{moved_at:moment}`, `{behind:bytes}`, `{topic:shell}`.
+Texts with figures: `{lag:messages}`, `{lag_ms:duration}`, `{moved_at:moment}`, `{next_at:clock}`, `{behind:bytes}`,
+`{topic:shell}`.
 
 Unknown figures read "unknown". Everything is English and in UTC unless a `Locale` says who reads it.
 Not by Babel: it has no durations of two units, no short units in Chinese ("12 duration-hour") and no GiB.
@@ -163,6 +164,7 @@ class _FigureFormatter(string.Formatter):
             "messages": format_messages,
             "duration": lambda duration_ms: format_duration(duration_ms, locale),
             "moment": lambda moment: format_moment(moment, locale),
+            "clock": lambda moment: moment.astimezone(locale.zone).strftime("%H:%M"),
             "bytes": format_bytes,
             "plural": lambda count: "" if count == 1 else "s",
             # a word of a command that the reader may paste: RocketMQ allows | and % in names

@@ -79,7 +79,11 @@ class FactReader:
         published = published_intervals.get(self._engine, cluster, interval)
         if published is None:
             return table_schema(table).empty_table()
-        return read_interval(self._catalog, table, published)
+        return self.published(table, published)
+
+    def published(self, table: Table, published: PublishedInterval, *, columns: Sequence[str] = ()) -> pa.Table:
+        """Return a table's rows of a published interval, ordered by key; `columns`: all by default."""
+        return read_interval(self._catalog, table, published, columns=columns)
 
     def group_history(
         self, cluster: str, consumer_group: str, since: datetime, until: datetime, *, columns: Sequence[str] = ()
@@ -125,12 +129,15 @@ class FactReader:
         return rows.filter(pc.is_in(starts, value_set=pa.array(published, starts.type))).select(names)
 
 
-def read_interval(catalog: SqlCatalog, table: Table, published: PublishedInterval) -> pa.Table:
+def read_interval(
+    catalog: SqlCatalog, table: Table, published: PublishedInterval, *, columns: Sequence[str] = ()
+) -> pa.Table:
     """Return a table's rows of one published interval, ordered by key; raises PublishError as FactReader does."""
     interval = published.interval
+    names = [column.name for column in table.columns if not columns or column.name in columns]
     snapshot_id = published.snapshot_ids.get(table.name, NO_SNAPSHOT)  # the table may have come later
     if snapshot_id == NO_SNAPSHOT:
-        return table_schema(table).empty_table()
+        return table_schema(table).empty_table().select(names)
     whose = f"{published.cluster} {interval.name}"
     if snapshot_id == RETENTION_PASSED:
         raise PublishError(f"{table.name}: rows of {whose} were deleted: retention passed")
@@ -139,7 +146,7 @@ def read_interval(catalog: SqlCatalog, table: Table, published: PublishedInterva
         raise _snapshot_is_gone(table, snapshot_id, whose)
     span = [(_INTERVAL_START, ">=", interval.start), (_INTERVAL_START, "<", interval.end)]
     wanted = [("cluster", "=", published.cluster), *span]
-    return _rows(table, state, snapshot_id, wanted, order=table.key, names=[column.name for column in table.columns])
+    return _rows(table, state, snapshot_id, wanted, order=table.key, names=names)
 
 
 def read_queue_state(catalog: SqlCatalog, published: PublishedInterval) -> pa.Table:

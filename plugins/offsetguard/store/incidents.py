@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -62,6 +63,24 @@ def forget(session: Session, incident_ids: Collection[str]) -> None:
     """Remove pending incidents that went away before anybody heard of them."""
     for some in chunks(incident_ids):
         session.execute(delete(IncidentRow).where(IncidentRow.incident_id.in_(some), IncidentRow.is_pending.is_(True)))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenIncident:
+    """What is told of an open incident without its evidence: of thousands it is read at once."""
+
+    incident_id: str
+    cluster: str
+    consumer_group: str | None
+    severity: Severity
+
+
+def all_open(session: Session) -> list[OpenIncident]:
+    """Return what is open in all clusters, the longest open first."""
+    row = IncidentRow
+    query = select(row.incident_id, row.cluster, row.consumer_group, row.severity)
+    query = query.where(row.resolved_at.is_(None), row.is_pending.is_(False)).order_by(row.opened_at, row.incident_id)
+    return [OpenIncident(one, cluster, group, Severity(value)) for one, cluster, group, value in session.execute(query)]
 
 
 def worst_open(session: Session, *, cluster: str | None = None, limit: int) -> list[Incident]:

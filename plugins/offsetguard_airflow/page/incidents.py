@@ -8,45 +8,34 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime, timedelta
-from functools import cache
-from pathlib import Path
 from typing import Annotated
 from urllib.parse import parse_qsl
 
 from airflow.api_fastapi.core_api.security import GetUserDep
 from airflow.configuration import conf
 from fastapi import APIRouter, Depends, HTTPException, Request, status
-from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse, Response
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from sqlalchemy import Engine
+from fastapi.responses import FileResponse, RedirectResponse, Response
 from sqlalchemy.orm import Session
 
 from offsetguard.config.file import config_in_use
 from offsetguard.config.workspace import Workspace
 from offsetguard.deliver.messages.wording import harmless_view
-from offsetguard.model.errors import ConfigError, SilenceError, StoreError
+from offsetguard.model.errors import ConfigError, SilenceError
 from offsetguard.model.incident import Incident, Subject
 from offsetguard.model.silence import Matchers, Silence, literal
 from offsetguard.model.views import ACKNOWLEDGE, SILENCE
 from offsetguard.store import incidents, notifications, silences
 from offsetguard.store import incidents as store
-from offsetguard.store.database import open_migrated, reading, writing
+from offsetguard.store.database import reading, writing
 from offsetguard_airflow.web import forms
 from offsetguard_airflow.web.forms import FORM_HEADERS
 from offsetguard_airflow.web.incident_views import IncidentList, incident_page, listed, silence_line
+from offsetguard_airflow.web.rendering import TEMPLATES, html, our_engine
 
 OPEN_SHOWN, RESOLVED_SHOWN = 500, 50
 SPANS = {"30 min": 30, "1 h": 60, "2 h": 120, "8 h": 480, "24 h": 1440, "3 d": 4320, "7 d": 10_080}  # minutes
 SCOPES = ("incident", "group", "rule")
 _MAX_FORM_BYTES, _MAX_FIELDS, _MAX_COMMENT = 16_384, 10, 1_000
-_FOLDER = Path(__file__).parent / "templates"
-_TEMPLATES = Environment(
-    loader=FileSystemLoader(_FOLDER),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
 
 
 async def form_of(request: Request) -> dict[str, str]:
@@ -87,7 +76,7 @@ def lead_to_list(request: Request) -> Response:
 def show_list() -> Response:
     """Show what is open, worst first, what ended lately, and what is silenced."""
     now = datetime.now(UTC)
-    with reading(_engine()) as session:
+    with reading(our_engine()) as session:
         shown = store.worst_open(session, limit=OPEN_SHOWN)
         over = store.newest_resolved(session, limit=RESOLVED_SHOWN)
         acknowledged = silences.acknowledgements_of(session, [one.incident_id for one in shown])
@@ -98,18 +87,18 @@ def show_list() -> Response:
             resolved=tuple(listed(one, None, (), now) for one in over),
             silences=tuple(silence_line(one) for one in active),
         )
-    return _html("incidents.html.j2", page=harmless_view(page))
+    return html("incidents.html.j2", page=harmless_view(page))
 
 
 def give_script() -> Response:
     """Give the script of the pages; they are complete without it."""
-    return FileResponse(_FOLDER / "copy.js", headers=FORM_HEADERS, media_type="text/javascript; charset=utf-8")
+    return FileResponse(TEMPLATES / "copy.js", headers=FORM_HEADERS, media_type="text/javascript; charset=utf-8")
 
 
 def show_incident(incident_id: str, user: GetUserDep) -> Response:
     """Show all that is known of one incident, with the forms."""
     now = datetime.now(UTC)
-    with reading(_engine()) as session:
+    with reading(our_engine()) as session:
         incident = _incident(session, incident_id)
         page = incident_page(
             incident,
@@ -122,7 +111,7 @@ def show_incident(incident_id: str, user: GetUserDep) -> Response:
         )
     token = forms.new_token(_secret(), user.get_id(), now_s=time.time())
     shown = {"acknowledge": ACKNOWLEDGE, "silence": SILENCE, "token": token, "spans": SPANS}
-    return _html("incident.html.j2", page=harmless_view(page), forms=shown)
+    return html("incident.html.j2", page=harmless_view(page), forms=shown)
 
 
 def take_form(incident_id: str, form: Form, user: GetUserDep) -> Response:
@@ -130,7 +119,7 @@ def take_form(incident_id: str, form: Form, user: GetUserDep) -> Response:
     if not forms.is_valid(form.get("token", ""), _secret(), user.get_id(), now_s=time.time()):
         raise HTTPException(status.HTTP_403_FORBIDDEN, "the form is too old: open the incident's page again")
     now, author, comment = datetime.now(UTC), user.get_name(), form.get("comment", "")[:_MAX_COMMENT]
-    with writing(_engine()) as session:
+    with writing(our_engine()) as session:
         incident = _incident(session, incident_id)
         try:
             _act(session, incident, form, author=author, comment=comment, now=now)
@@ -184,25 +173,5 @@ def _console_url(subject: Subject) -> str | None:
     return delivery.console_address(subject.cluster, subject.consumer_group, subject.topic)
 
 
-def _html(template: str, **given: object) -> Response:
-    return HTMLResponse(_TEMPLATES.get_template(template).render(given), headers=FORM_HEADERS)
-
-
 def _secret() -> str:
     return conf.get_mandatory_value("api", "secret_key")
-
-
-def _engine() -> Engine:
-    try:
-        return _opened(Workspace.from_environment().database_url)
-    except StoreError as error:
-        raise HTTPException(status.HTTP_503_SERVICE_UNAVAILABLE, str(error)) from error
-
-
-@cache
-def _opened(url: str) -> Engine:
-    """Open a database once in the life of a worker; one that cannot be opened is tried again.
-
-    A page migrates nothing: who looks at incidents need not be who may change tables.
-    """
-    return open_migrated(url)

@@ -20,6 +20,7 @@ from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import Rule
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import NotificationReason
+from offsetguard.views.fleet import Order, Trust
 from offsetguard_peers.cases.running import for_each
 from offsetguard_peers.cases.texts import english_words
 
@@ -86,6 +87,7 @@ def test_words_that_a_program_puts_together_have_their_texts() -> None:
     made = {f"outcome_{outcome.value}" for outcome in Outcome}
     made |= {f"severity_{severity.value}" for severity in Severity}
     made |= {f"why_{reason.value}" for reason in NotificationReason if reason.is_sent}
+    made |= {f"page_trust_{trust.value}" for trust in Trust} | {f"page_order_{order.value}" for order in Order}
     assert made <= set(KEYS)
 
 
@@ -93,7 +95,7 @@ def test_what_the_code_says_stands_in_the_catalogue_and_what_stands_there_is_sai
     literals = set(_literals())
     assert {key for key, function in literals if function} <= set(KEYS)
     texts = {text for text, _ in literals} | set(_said_by_templates())
-    prefixes = ("outcome_", "severity_", "why_", "more_")
+    prefixes = ("outcome_", "severity_", "why_", "more_", "page_trust_", "page_order_")
     unsaid = {key for key in KEYS if key not in texts and not key.startswith(prefixes)}
     assert not unsaid
 
@@ -141,5 +143,5 @@ def _keys(argument: ast.expr) -> Iterator[str]:
 
 
 def _said_by_templates() -> Iterator[str]:
-    for path in PACKAGE.rglob("*.j2"):
-        yield from re.findall(r"say\(\"(\w+)\"", path.read_text("utf-8"))
+    for path in PACKAGE.parent.rglob("*.j2"):
+        yield from re.findall(r"say\(['\"](\w+)['\"]", path.read_text("utf-8"))

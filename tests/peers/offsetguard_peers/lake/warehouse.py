@@ -26,6 +26,7 @@ from offsetguard.lake.reading import FactReader
 from offsetguard.lake.upkeep.packing import TableFile, live_files, write_file
 from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
+from offsetguard.store.database import open_database
 from offsetguard.store.published_intervals import CLUSTER_PROPERTY, RUN_PROPERTY, PublishedInterval
 from offsetguard.tables import GROUP_FACTS, ColumnType, Table
 from offsetguard.tables.table import arrow_schema
@@ -91,7 +92,9 @@ class Warehouse:
 
     def __post_init__(self) -> None:
         self.workspace.home.mkdir(parents=True, exist_ok=True)
-        self.engine = fresh_database(self.workspace.database_url)
+        url = self.workspace.database_url
+        there = Path(url.removeprefix("sqlite:///")).exists()  # somebody else's: an API server's
+        self.engine = open_database(url) if there else fresh_database(url)
         create_missing_tables(self.workspace, self.tables)
         self.catalog = open_catalog(self.workspace)
 
@@ -123,6 +126,7 @@ class Warehouse:
         run_id: str | None = None,
         show: bool = True,
         again: bool = False,
+        manifest_json: str = "{}",
     ) -> str:
         """Write an interval's rows and show them; returns the run id.
 
@@ -140,9 +144,8 @@ class Warehouse:
             complete = [{"cluster": cluster, "interval_start": interval.start, **row} for row in new]
             self._commit(table, [rows_of(table, complete)] if new else [], old=old, properties=properties)
         if show:
-            self.show(
-                interval, {table.name: self._head(table) for table in self.tables}, cluster=cluster, run_id=run_id
-            )
+            ids = {table.name: self._head(table) for table in self.tables}
+            self.show(interval, ids, cluster=cluster, run_id=run_id, manifest_json=manifest_json)
         return run_id
 
     def show(

@@ -1,0 +1,242 @@
+"""The fleet: which groups are in trouble, worst first, and whether the figures can be trusted.
+
+Of each cluster the newest published interval is shown, and its age beside it. Unknown is never zero: a lag is the sum
+of what is known, and says of how many queues nothing is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Annotated
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import BaseModel, ConfigDict, Field
+
+from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
+from offsetguard.model.verdicts import Severity
+from offsetguard.model.views import Record
+from offsetguard.store.incidents import OpenIncident
+
+LATE_AFTER, OLD_AFTER = 2, 5  # missed minutes
+ROWS = 100  # groups on one page
+GROUP_COLUMNS = (
+    *("consumer_group", "topic", "system_group", "effective_lag", "lag_ms", "produce_tps", "consume_tps"),
+    *("online_client_count", "unknown_queue_count"),
+)
+
+
+class Trust(StrEnum):
+    """Whether a cluster's figures are of now."""
+
+    FRESH = "fresh"
+    LATE = "late"  # LATE_AFTER minutes were missed
+    OLD = "old"  # OLD_AFTER minutes were missed
+    NONE = "none"  # nothing was ever published
+
+
+class Order(StrEnum):
+    """What groups are sorted by; figures the greatest first, unknown ones last."""
+
+    WORST = "worst"
+    GROUP = "group"
+    LAG = "lag"
+    LAG_MS = "lag_ms"
+    PRODUCE_TPS = "produce_tps"
+    CONSUME_TPS = "consume_tps"
+
+
+class ClusterLine(Record):
+    """One cluster: figures of its newest published interval, and how old they are."""
+
+    cluster: str
+    trust: Trust
+    facts_of: datetime | None = None  # end of the interval
+    age_ms: int | None = None
+    next_at: datetime | None = None  # when the facts of the next interval are due
+    unseen_broker_names: tuple[str, ...] = ()
+    cluster_unseen: bool = False  # no name server answered
+    gap_count: int = 0
+    group_count: int | None = None
+    lag: int | None = None  # effective, messages
+    unknown_queue_count: int | None = None
+    put_tps: float | None = None  # messages per second, in
+    get_tps: float | None = None  # out
+    open_incident_count: int = 0
+    violated_invariants: tuple[str, ...] = ()
+
+
+class GroupLine(Record):
+    """One consumer group over all its topics."""
+
+    cluster: str
+    consumer_group: str
+    severity: Severity | None = None  # of its worst open incident
+    incident_id: str | None = None
+    incident_count: int = 0
+    because: str | None = None  # what that incident says
+    topic_count: int | None = None  # None: the newest facts do not have the group
+    lag: int | None = None  # effective, messages: what is known
+    unknown_queue_count: int | None = None
+    lag_ms: int | None = None  # of the oldest message that waits
+    produce_tps: float | None = None
+    consume_tps: float | None = None
+    online_client_count: int | None = None
+
+
+class Wanted(BaseModel):
+    """What a reader asked for; it stands in the address."""
+
+    model_config = ConfigDict(frozen=True)
+
+    cluster: Annotated[str, Field(max_length=255)] = ""  # empty: all
+    search: Annotated[str, Field(max_length=255)] = ""  # part of a group's name, in any case
+    in_trouble: bool = False  # only groups with an open incident
+    order: Order = Order.WORST
+    page: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+
+
+class Fleet(Record):
+    """The whole view."""
+
+    at: datetime
+    wanted: Wanted
+    clusters: tuple[ClusterLine, ...]
+    groups: tuple[GroupLine, ...]  # one page of them
+    group_count: int  # on all pages
+    page_count: int
+    open_incident_count: int
+    cluster_names: tuple[str, ...]  # of all there are
+
+
+@dataclass(frozen=True, slots=True)
+class NewestFacts:
+    """What the fleet needs of a cluster's newest published interval."""
+
+    interval: Interval
+    unseen_broker_names: tuple[str, ...]
+    cluster_unseen: bool
+    gap_count: int
+    figures: Mapping[str, float | int | None]  # the row of cluster_facts; empty where there is none
+    groups: tuple[GroupLine, ...]
+    violated_invariants: tuple[str, ...]
+
+
+def group_lines(cluster: str, facts: pa.Table) -> tuple[GroupLine, ...]:
+    """Return a line for each group of `group_facts`, RocketMQ's own left out; `facts`: GROUP_COLUMNS of an interval."""
+    judged = facts.filter(pc.invert(pc.fill_null(facts["system_group"], fill_value=False)))
+    found = judged.group_by("consumer_group").aggregate(
+        [
+            ("topic", "count"),
+            *((name, "sum") for name in ("effective_lag", "unknown_queue_count", "produce_tps", "consume_tps")),
+            *((name, "max") for name in ("lag_ms", "online_client_count")),
+        ]
+    )
+    names = [name.removesuffix("_sum").removesuffix("_max") for name in found.column_names]
+    names = [{"topic_count": "topic_count", "effective_lag": "lag"}.get(name, name) for name in names]
+    return tuple(GroupLine(cluster=cluster, **row) for row in found.rename_columns(names).to_pylist())
+
+
+def fleet(
+    newest: Mapping[str, NewestFacts | None],
+    incidents: Sequence[OpenIncident],
+    wanted: Wanted,
+    now: datetime,
+    *,
+    words_of: Callable[[Collection[str]], Mapping[str, str]],
+) -> Fleet:
+    """Return the view; `newest`: by cluster. `words_of`: what incidents say, by their ids, asked for those shown."""
+    shown = {name: facts for name, facts in newest.items() if wanted.cluster in {"", name}}
+    about_them = [one for one in incidents if wanted.cluster in {"", one.cluster}]
+    lines = sorted(_wanted_lines(shown.values(), about_them, wanted), key=_key_of(wanted.order))
+    page_count = max(1, -(-len(lines) // ROWS))
+    page = min(wanted.page, page_count)
+    on_page = lines[(page - 1) * ROWS : page * ROWS]
+    words = words_of([one.incident_id for one in on_page if one.incident_id is not None])
+    return Fleet(
+        at=now,
+        wanted=wanted.model_copy(update={"page": page}),
+        clusters=tuple(
+            _cluster_line(name, facts, sum(one.cluster == name for one in about_them), now)
+            for name, facts in sorted(shown.items())
+        ),
+        groups=tuple(one.model_copy(update={"because": words.get(one.incident_id or "")}) for one in on_page),
+        group_count=len(lines),
+        page_count=page_count,
+        open_incident_count=len(about_them),
+        cluster_names=tuple(sorted(newest)),
+    )
+
+
+def trust_in(facts_of: datetime | None, now: datetime) -> Trust:
+    """Return how much facts that end at a moment are worth now."""
+    if facts_of is None:
+        return Trust.NONE
+    missed = (now - facts_of) // INTERVAL_LENGTH - 1  # the interval that runs is not missed yet
+    return Trust.OLD if missed >= OLD_AFTER else Trust.LATE if missed >= LATE_AFTER else Trust.FRESH
+
+
+def _wanted_lines(
+    newest: Iterable[NewestFacts | None], incidents: Sequence[OpenIncident], wanted: Wanted
+) -> list[GroupLine]:
+    worst: dict[tuple[str, str], tuple[OpenIncident, int]] = {}
+    for one in incidents:
+        if one.consumer_group is not None:
+            found, count = worst.get((one.cluster, one.consumer_group), (one, 0))
+            worst[one.cluster, one.consumer_group] = max(found, one, key=lambda each: each.severity.rank), count + 1
+    known = {(line.cluster, line.consumer_group): line for facts in newest if facts for line in facts.groups}
+    search = wanted.search.casefold()
+    lines = []
+    for key in known.keys() | worst.keys():
+        if search not in key[1].casefold() or (wanted.in_trouble and key not in worst):
+            continue
+        line = known.get(key) or GroupLine(cluster=key[0], consumer_group=key[1])
+        if key in worst:
+            incident, count = worst[key]
+            of_it = {"severity": incident.severity, "incident_id": incident.incident_id, "incident_count": count}
+            line = line.model_copy(update=of_it)
+        lines.append(line)
+    return lines
+
+
+def _key_of(order: Order) -> Callable[[GroupLine], tuple[float | str, ...]]:
+    def key(line: GroupLine) -> tuple[float | str, ...]:
+        name = (line.consumer_group, line.cluster)
+        if order is Order.GROUP:
+            return name
+        if order is Order.WORST:
+            rank = -line.severity.rank if line.severity else 0
+            return (rank, *_greatest_first(line.lag_ms), *_greatest_first(line.lag), *name)
+        return (*_greatest_first(getattr(line, order.value)), *name)
+
+    return key
+
+
+def _greatest_first(figure: float | None) -> tuple[float, float]:
+    return (1, 0) if figure is None else (0, -figure)
+
+
+def _cluster_line(name: str, facts: NewestFacts | None, incident_count: int, now: datetime) -> ClusterLine:
+    if facts is None:
+        return ClusterLine(cluster=name, trust=Trust.NONE, open_incident_count=incident_count)
+    end = facts.interval.end
+    return ClusterLine(
+        cluster=name,
+        trust=trust_in(end, now),
+        facts_of=end,
+        age_ms=(now - end) // timedelta(milliseconds=1),
+        next_at=end + INTERVAL_LENGTH,
+        unseen_broker_names=facts.unseen_broker_names,
+        cluster_unseen=facts.cluster_unseen,
+        gap_count=facts.gap_count,
+        group_count=len(facts.groups),
+        lag=facts.figures.get("effective_lag"),
+        unknown_queue_count=facts.figures.get("unknown_queue_count"),
+        put_tps=facts.figures.get("put_tps"),
+        get_tps=facts.figures.get("get_tps"),
+        open_incident_count=incident_count,
+        violated_invariants=facts.violated_invariants,
+    )

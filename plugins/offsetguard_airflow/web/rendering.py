@@ -1,0 +1,94 @@
+"""How a page is given: as HTML in the reader's language, or the same view as JSON or CSV from the same address."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote
+
+from fastapi import HTTPException, Request, status
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from sqlalchemy import Engine
+
+from offsetguard.catalogue import Catalogue, catalogue
+from offsetguard.catalogue.text import Language, Locale
+from offsetguard.config.workspace import Workspace
+from offsetguard.deliver.messages.wording import harmless_view
+from offsetguard.model.errors import ConfigError, StoreError
+from offsetguard.model.views import Record
+from offsetguard.store.database import open_migrated
+from offsetguard_airflow.web.forms import FORM_HEADERS
+
+TEMPLATES = Path(__file__).parents[1] / "page" / "templates"
+_ENVIRONMENT = Environment(
+    loader=FileSystemLoader(TEMPLATES),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would run
+
+
+def html(template: str, **given: object) -> Response:
+    """Return a page that may have forms and our own scripts."""
+    return HTMLResponse(_ENVIRONMENT.get_template(template).render(given), headers=FORM_HEADERS)
+
+
+def words_for(request: Request) -> Catalogue:
+    """Return the catalogue of who asks: `?lang=zh`, else what the browser prefers; by the clock that zone.js told."""
+    asked = request.query_params.get("lang") or request.headers.get("accept-language", "").partition(",")[0]
+    language = Language.ZH if asked.casefold().startswith("zh") else Language.EN
+    try:
+        return catalogue(Locale.of(language, unquote(request.cookies.get("offsetguard_zone", "UTC"))))
+    except ConfigError:  # a zone that this machine does not know
+        return catalogue(Locale(language))
+
+
+def given_as(request: Request, template: str, view: Record, lines: Sequence[Record]) -> Response:
+    """Return a view as the reader wants it: `?format=json` or `csv`, or the same by `Accept`; else as a page.
+
+    `lines`: those of its table, which CSV has; names that a spreadsheet would run begin with an apostrophe there.
+    """
+    accepted = request.query_params.get("format") or request.headers.get("accept", "")
+    if "html" not in accepted and "json" in accepted:
+        return JSONResponse(view.model_dump(mode="json"), headers=FORM_HEADERS)
+    if "html" not in accepted and "csv" in accepted:
+        return Response(_csv(lines), headers=FORM_HEADERS, media_type="text/csv; charset=utf-8")
+    words = words_for(request)
+    return html(template, view=harmless_view(view), words=words, say=words.say, figure=words.figure)
+
+
+def our_engine() -> Engine:
+    """Return the database's engine; 503 with the reason where there is none."""
+    try:
+        return _opened(Workspace.from_environment().database_url)
+    except StoreError as error:
+        raise HTTPException(status.HTTP_503_SERVICE_UNAVAILABLE, str(error)) from error
+
+
+@cache
+def _opened(url: str) -> Engine:
+    """Open a database once in the life of a worker; one that cannot be opened is tried again.
+
+    A page migrates nothing: who looks need not be who may change tables.
+    """
+    return open_migrated(url)
+
+
+def _csv(lines: Sequence[Record]) -> str:
+    written = io.StringIO()
+    rows = [line.model_dump(mode="json") for line in lines]
+    if rows:
+        writer = csv.DictWriter(written, list(rows[0]))
+        writer.writeheader()
+        writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    return written.getvalue()
+
+
+def _cell(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

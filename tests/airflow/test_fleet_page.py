@@ -1,0 +1,132 @@
+"""The fleet on a real API server, from published facts: for whom, in which words, and as data."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from offsetguard.config.workspace import Workspace
+from offsetguard.model.intervals import Interval
+from offsetguard.model.verdicts import Severity
+from offsetguard.store import incidents
+from offsetguard.store.database import writing
+from offsetguard.tables import CLUSTER_FACTS, GROUP_FACTS
+from offsetguard_peers.airflow.api import AirflowApi
+from offsetguard_peers.airflow.standalone import AirflowStandalone
+from offsetguard_peers.collecting import manifest_of
+from offsetguard_peers.judging.records import an_incident
+from offsetguard_peers.lake.warehouse import Warehouse
+from offsetguard_peers.pictures.chromium import log_in, open_page
+
+FLEET = "/offsetguard/fleet/"
+CLUSTER = "fleet"
+HOSTILE = '=cmd|<script>alert(1)</script>"><img src=x onerror=alert(2)>{{ 7*7 }}\u202e'
+
+
+@pytest.fixture(scope="module", autouse=True)
+def published(airflow: AirflowStandalone, workspace_folder: Path) -> Iterator[None]:
+    """Publish a minute of a cluster of which a broker was not seen, with a group in trouble."""
+    url = airflow.environment["OFFSETGUARD_DATABASE_URL"]
+    warehouse = Warehouse(
+        Workspace(workspace_folder, workspace_folder / "offsetguard.yml", url), (GROUP_FACTS, CLUSTER_FACTS)
+    )
+    interval = Interval.containing(datetime.now(UTC) - timedelta(minutes=1))
+    groups: list[dict[str, Any]] = [
+        {"consumer_group": f"calm-{number:03}", "topic": "orders", "effective_lag": number, "lag_ms": 10 * number}
+        for number in range(120)
+    ]
+    groups.append({"consumer_group": HOSTILE, "topic": "orders", "effective_lag": 1_234, "unknown_queue_count": 2})
+    manifest = manifest_of(interval, unseen_broker_names=("broker-b",), gap_count=1).to_json()
+    rows = {GROUP_FACTS: groups, CLUSTER_FACTS: [{"effective_lag": 8_374, "put_tps": 12.5}]}
+    warehouse.publish(CLUSTER, interval, rows, manifest_json=manifest)
+    told = an_incident(incident_id="f1ee7", cluster=CLUSTER, consumer_group=HOSTILE, severity=Severity.CRITICAL)
+    with writing(warehouse.engine) as session:
+        incidents.save(session, [told])
+    yield
+    warehouse.engine.dispose()
+
+
+def get(airflow: AirflowStandalone, query: str = "", *, token: str | None = None, **headers: str) -> httpx.Response:
+    """Ask as a browser does that is logged in."""
+    given = {"Authorization": f"Bearer {token or airflow.api.token}", "Accept": "text/html", **headers}
+    return httpx.get(f"{airflow.base_url}{FLEET}?cluster={CLUSTER}{query}", headers=given, timeout=60)
+
+
+def test_who_is_in_trouble_stands_first_beside_how_far_the_figures_go(airflow: AirflowStandalone) -> None:
+    page = get(airflow)
+    assert page.status_code == 200
+    assert page.text.index("CRITICAL".casefold()) < page.text.index("calm-119") < page.text.index("calm-118")
+    for text in ('href="../incidents/f1ee7"', "1 broker unseen: broker-b", "1 request unanswered", "12.5"):
+        assert text in page.text
+    assert "at least 1,234" in page.text, "of two queues nothing is known"
+    assert "fresh" in page.text
+    assert "121 groups, page 1 of 2" in page.text
+    assert "calm-000" in get(airflow, "&page=2").text
+    assert page.headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self';")
+
+
+def test_names_from_brokers_are_text_and_no_spreadsheet_runs_them(airflow: AirflowStandalone) -> None:
+    page = get(airflow).text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "<script>" not in page
+    assert "<img" not in page
+    assert "{{ 7*7 }}" in page
+    assert "\u202e" not in page
+    (row,) = csv.DictReader(io.StringIO(get(airflow, "&in_trouble=true&format=csv").text))
+    assert row["consumer_group"] == f"'{HOSTILE}"
+    searched = get(airflow, '&search="><script>x</script>').text
+    assert "<script>x" not in searched
+    assert "No group is as you asked." in searched
+
+
+def test_the_same_address_gives_the_same_as_data(airflow: AirflowStandalone) -> None:
+    by_accept = get(airflow, "&search=calm&order=group", Accept="application/json").json()
+    assert by_accept["group_count"] == 120
+    assert by_accept["groups"][0]["consumer_group"] == "calm-000"
+    assert by_accept["clusters"][0]["unseen_broker_names"] == ["broker-b"]
+    assert by_accept["groups"][0]["produce_tps"] is None, "unknown is null"
+    by_format = get(airflow, "&search=calm&order=group&format=json").json()
+    assert [one["consumer_group"] for one in by_format["groups"]] == [
+        one["consumer_group"] for one in by_accept["groups"]
+    ]
+
+
+def test_chinese_readers_read_chinese_by_their_own_clock(airflow: AirflowStandalone) -> None:
+    page = get(airflow, "&lang=zh", Cookie="offsetguard_zone=Asia%2FShanghai").text
+    assert '<html lang="zh">' in page
+    for text in ("总览", "严重", "1 个 Broker 无法观察：broker-b", "至少 1,234", "UTC+8"):
+        assert text in page
+    assert "消费组" in get(airflow, **{"Accept-Language": "zh-CN,zh;q=0.9"}).text
+    assert "UTC" in get(airflow, Cookie="offsetguard_zone=No%2FSuch").text
+
+
+def test_what_no_address_of_ours_says_is_refused_and_nobody_looks_without_a_login(airflow: AirflowStandalone) -> None:
+    for query in ("&page=0", "&order=cost", f"&search={'x' * 256}"):
+        assert get(airflow, query).status_code == 422
+    assert httpx.get(airflow.base_url + FLEET, timeout=60).status_code == 401
+    passwords = json.loads((airflow.folder / "passwords.json").read_text())
+    api = AirflowApi(airflow.base_url, "visitor", passwords["visitor"])
+    api.close()
+    assert get(airflow, token=api.token).status_code == 200
+
+
+@pytest.mark.browser
+def test_the_menu_leads_there_and_the_page_tells_the_readers_time(airflow: AirflowStandalone) -> None:
+    with open_page() as page:
+        page.goto(airflow.base_url + FLEET)
+        log_in(page, airflow.username, airflow.password)
+        page.wait_for_url(f"**{FLEET}")
+        page.fill("input[name=search]", "calm-00")
+        page.get_by_role("button", name="Show").click()
+        assert page.locator("table").nth(1).locator("tbody tr").count() == 10
+        assert any(one["name"] == "offsetguard_zone" for one in page.context.cookies())
+        page.goto(airflow.base_url)
+        page.get_by_role("button", name="Browse").click()
+        page.get_by_role("menuitem", name="Fleet").click()
+        page.frame_locator("iframe").get_by_role("heading", name="Fleet").wait_for()

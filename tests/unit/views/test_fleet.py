@@ -1,0 +1,160 @@
+"""The fleet shows who is in trouble, worst first, and how far the figures can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from offsetguard.model.intervals import Interval
+from offsetguard.model.verdicts import Severity
+from offsetguard.store.incidents import OpenIncident
+from offsetguard.tables import CLUSTER_FACTS, GROUP_FACTS
+from offsetguard.views.fleet import ROWS, Fleet, GroupLine, NewestFacts, Order, Trust, Wanted, fleet, trust_in
+from offsetguard.views.published import PublishedFacts
+from offsetguard_peers.collecting import manifest_of
+from offsetguard_peers.lake.warehouse import Warehouse, minute
+
+INTERVAL = Interval(minute(0))
+NOW = INTERVAL.end + timedelta(seconds=38)
+
+
+def facts_with(*groups: GroupLine, **fields: Any) -> NewestFacts:
+    """Return the newest facts of a cluster of which everything was seen."""
+    return replace(NewestFacts(INTERVAL, (), False, 0, {}, groups, ()), **fields)
+
+
+def line(group: str, lag: int | None = 0, **figures: Any) -> GroupLine:
+    return GroupLine(cluster="main", consumer_group=group, topic_count=1, lag=lag, **figures)
+
+
+def incident(group: str | None, severity: Severity = Severity.WARNING, number: int = 1) -> OpenIncident:
+    return OpenIncident(f"{group}-{number}", "main", group, severity)
+
+
+def view_of(
+    newest: Mapping[str, NewestFacts | None], *incidents: OpenIncident, wanted: Wanted | None = None, **asked: Any
+) -> Fleet:
+    def words_of(incident_ids: Collection[str]) -> dict[str, str]:
+        return {one: f"what {one} says" for one in incident_ids}
+
+    return fleet(newest, incidents, wanted or Wanted(**asked), NOW, words_of=words_of)
+
+
+def names(view: Fleet) -> list[str]:
+    return [one.consumer_group for one in view.groups]
+
+
+def test_groups_in_trouble_come_first_and_say_what_their_worst_incident_says() -> None:
+    facts = facts_with(
+        line("calm", 900_000, lag_ms=9), line("warned", 5), line("burning", 1), line("late", 5, lag_ms=99)
+    )
+    told = (
+        incident("warned"),
+        incident("burning", Severity.WARNING),
+        incident("burning", Severity.CRITICAL, number=2),
+        incident(None, Severity.CRITICAL),
+    )
+    view = view_of({"main": facts}, *told)
+    assert names(view) == ["burning", "warned", "late", "calm"]
+    worst = view.groups[0]
+    assert (worst.severity, worst.incident_count) == (Severity.CRITICAL, 2)
+    assert worst.because == "what burning-2 says"
+    assert view.open_incident_count == view.clusters[0].open_incident_count == 4
+
+
+def test_a_group_that_left_the_facts_is_shown_as_long_as_something_is_open_about_it() -> None:
+    (one,) = view_of({"main": facts_with()}, incident("deleted")).groups
+    assert (one.consumer_group, one.topic_count, one.lag) == ("deleted", None, None)
+
+
+@pytest.mark.parametrize(
+    ("age", "trust"),
+    [
+        (timedelta(), Trust.FRESH),
+        (timedelta(minutes=2, seconds=59), Trust.FRESH),
+        (timedelta(minutes=3), Trust.LATE),
+        (timedelta(minutes=5, seconds=59), Trust.LATE),
+        (timedelta(minutes=6), Trust.OLD),
+        (timedelta(days=2), Trust.OLD),
+        (-timedelta(seconds=30), Trust.FRESH),
+    ],
+)
+def test_facts_are_late_after_two_missed_minutes_and_old_after_five(age: timedelta, trust: Trust) -> None:
+    assert trust_in(NOW - age, NOW) is trust
+
+
+def test_what_was_not_seen_stands_beside_the_figures_of_its_cluster() -> None:
+    facts = facts_with(unseen_broker_names=("broker-b",), gap_count=3, violated_invariants=("OG-Q01",))
+    seen, never = view_of({"main": facts, "new": None}).clusters
+    assert seen.unseen_broker_names == ("broker-b",)
+    assert (seen.gap_count, seen.violated_invariants) == (3, ("OG-Q01",))
+    assert (seen.age_ms, seen.next_at) == (38_000, INTERVAL.end + timedelta(minutes=1))
+    assert (never.trust, never.group_count, never.lag) == (Trust.NONE, None, None)
+
+
+def test_a_reader_sees_what_the_address_asks_for() -> None:
+    newest = {
+        "main": facts_with(*(line(f"Billing-{number:03}", number) for number in range(ROWS + 5)), line("orders", None)),
+        "other": facts_with(GroupLine(cluster="other", consumer_group="billing")),
+    }
+    assert names(view_of(newest, search="BILL", cluster="other")) == ["billing"]
+    assert names(view_of(newest, incident("orders"), in_trouble=True)) == ["orders"]
+    last = view_of(newest, search="bill", cluster="main", order=Order.LAG, page=99)
+    assert (last.wanted.page, last.page_count, last.group_count) == (2, 2, ROWS + 5)
+    assert names(last) == [f"Billing-{number:03}" for number in (4, 3, 2, 1, 0)]
+    assert names(view_of(newest, order=Order.LAG, cluster="main", page=2))[-1] == "orders", "unknown is not zero"
+    assert view_of(newest, cluster="main").cluster_names == ("main", "other")
+
+
+@given(st.lists(st.tuples(st.text(max_size=3), st.none() | st.integers(0, 9)), unique_by=lambda one: one[0]), st.data())
+def test_every_group_is_on_exactly_one_page_in_whatever_order(
+    groups: list[tuple[str, int | None]], data: st.DataObject
+) -> None:
+    facts, order = facts_with(*(line(name, lag) for name, lag in groups)), data.draw(st.sampled_from(Order))
+    first = view_of({"main": facts}, order=order)
+    pages = [view_of({"main": facts}, order=order, page=number + 1) for number in range(first.page_count)]
+    assert sorted(name for page in pages for name in names(page)) == sorted(name for name, _ in groups)
+
+
+def test_published_facts_become_lines_summed_over_topics_and_are_read_once(tmp_path: Path) -> None:
+    warehouse = Warehouse.in_folder(tmp_path, GROUP_FACTS, CLUSTER_FACTS)
+    figures = {"effective_lag": 10, "lag_ms": 500, "produce_tps": 2.0, "unknown_queue_count": 0}
+    unknown = {"effective_lag": None, "lag_ms": None, "produce_tps": None, "unknown_queue_count": 4}
+    rows = [
+        {"consumer_group": "billing", "topic": "orders", "online_client_count": 2, **figures},
+        {"consumer_group": "billing", "topic": "%RETRY%billing", "online_client_count": 2, **figures, "lag_ms": 900},
+        {"consumer_group": "half", "topic": "orders", **figures},
+        {"consumer_group": "half", "topic": "payments", **unknown},
+        {"consumer_group": "unseen", "topic": "orders", **unknown},
+        {"consumer_group": "TOOLS_CONSUMER", "topic": "orders", "system_group": True, **figures},
+    ]
+    manifest = manifest_of(INTERVAL, unseen_broker_names=("broker-b",)).to_json()
+    tables = {GROUP_FACTS: rows, CLUSTER_FACTS: [{"effective_lag": 30, "put_tps": 7.5}]}
+    warehouse.publish("main", INTERVAL, tables, manifest_json=manifest)
+    published = PublishedFacts(warehouse.workspace, warehouse.engine)
+    newest = published.newest(["main", "configured"])
+    assert newest["configured"] is None
+    facts = newest["main"]
+    assert facts is not None
+    assert (facts.figures["put_tps"], facts.unseen_broker_names) == (7.5, ("broker-b",))
+    by_name = {one.consumer_group: one for one in facts.groups}
+    assert sorted(by_name) == ["billing", "half", "unseen"]
+    billing = by_name["billing"]
+    assert (billing.lag, billing.lag_ms, billing.produce_tps, billing.topic_count) == (20, 900, 4.0, 2)
+    assert billing.online_client_count == 2
+    assert (by_name["half"].lag, by_name["half"].unknown_queue_count) == (10, 4)
+    assert (by_name["unseen"].lag, by_name["unseen"].produce_tps) == (None, None), "unknown is never zero"
+
+    assert published.newest([])["main"] is facts
+    later = Interval(minute(1))
+    warehouse.publish("main", later, {GROUP_FACTS: rows[:1], CLUSTER_FACTS: []}, manifest_json=manifest)
+    fresh = published.newest([])["main"]
+    assert fresh is not None
+    assert (fresh.interval, len(fresh.groups), fresh.figures) == (later, 1, {})
