@@ -6,7 +6,7 @@ import fnmatch
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from offsetguard.config.workspace import MANIFEST_FILE_NAME, Workspace
 from offsetguard.model.errors import ConfigError, PublishError
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.store import published_intervals
-from offsetguard.store.database import open_database
+from offsetguard.store.database import database_time, open_database
 from offsetguard.store.published_intervals import PublishedInterval
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class FactsToJudge:
 
         workspace, engine = self.ours.workspace, self.ours.engine
         while True:
-            now = datetime.now(UTC)
+            now = database_time(engine)
             newest = published_intervals.newest(engine, self.cluster)
             may_be_told = self._may_be_told(now, newest)
             state = None if may_be_told else self.publication_state()

@@ -1,9 +1,12 @@
 """The task that sends what is due, on hosts whose clocks do not agree."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,22 +16,24 @@ from offsetguard.model.intervals import Interval
 from offsetguard.model.notification import Channel
 from offsetguard.model.views import MessageView
 from offsetguard.store import judged_intervals, outbox
-from offsetguard.store.database import current_time, open_database, reading, writing
+from offsetguard.store.database import database_time, open_database, writing
 from offsetguard.store.models import JudgedIntervalRow, Mode
 from offsetguard.store.outbox import Lane
 from offsetguard_airflow.operators import outbox as tasks
 from offsetguard_peers.configs import one_team_text
 from offsetguard_peers.databases import PostgresServer
 from offsetguard_peers.delivery.world import RESOLVED, VIEW
+from offsetguard_peers.host_clock import HostClock
 from offsetguard_peers.smtp.server import SmtpServer
 
 OFF_BY = timedelta(minutes=10)
 OPS = Lane(Channel.MAIL, "ops@example.org")
+DELIVER = "from offsetguard_airflow.operators.outbox import DeliverOperator as D; D(task_id='deliver').execute({})"
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def engine(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
-    """Open the database that the task finds; SQLite's clock is that of the one host that it is on."""
+    """Open the database that the task finds."""
     (tmp_path / "offsetguard.yml").write_text(one_team_text(main="127.0.0.1:9876"))
     monkeypatch.setenv("OFFSETGUARD_HOME", str(tmp_path))
     monkeypatch.setenv("OFFSETGUARD_CONFIG", str(tmp_path / "offsetguard.yml"))
@@ -43,19 +48,21 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
         yield engine
 
 
+@pytest.mark.parametrize("engine", [pytest.param("postgresql", marks=pytest.mark.postgres)], indirect=True)
 @pytest.mark.parametrize("off_by", [OFF_BY, -OFF_BY], ids=["ahead", "behind"])
 def test_a_host_whose_clock_is_off_sends_nothing_twice_and_nothing_late(
     engine: Engine, smtp_server: SmtpServer, monkeypatch: pytest.MonkeyPatch, off_by: timedelta
 ) -> None:
+    """SQLite's clock is that of the one host that it is on."""
     monkeypatch.setenv("AIRFLOW_CONN_OFFSETGUARD_SMTP", _address(smtp_server))
-    with reading(engine) as session:
-        now = current_time(session)
+    now = database_time(engine)
     _put(engine, "held elsewhere", VIEW, now)
     assert outbox.claim_next(engine, OPS, now=now)  # by a host whose clock is right
-    written_at = now + max(off_by, timedelta())  # by a judge that is ahead, too
-    _put(engine, "due", RESOLVED.model_copy(update={"thread_key": "thread 2"}), written_at)
+    _put(engine, "due", RESOLVED.model_copy(update={"thread_key": "thread 2"}), now)
 
-    _deliver_on_a_host_that_is_off(monkeypatch, off_by)
+    command, clock = [sys.executable, "-c", DELIVER], HostClock(off_by).environment
+    task = subprocess.run(command, env={**os.environ, **clock}, check=False, capture_output=True, text=True)
+    assert task.returncode == 0, task.stderr
     (mail,) = smtp_server.mails
     assert mail.message["Subject"].startswith("[RESOLVED]"), "the other one is being sent by its deliverer"
 
@@ -75,18 +82,6 @@ def test_each_sweep_is_written_down_for_who_watches_a_file(engine: Engine, tmp_p
 def _put(engine: Engine, key: str, view: MessageView, now: datetime) -> None:
     with writing(engine) as session:
         outbox.enqueue(session, idempotency_key=key, channel=OPS.channel, receiver=OPS.receiver, view=view, now=now)
-
-
-def _deliver_on_a_host_that_is_off(monkeypatch: pytest.MonkeyPatch, off_by: timedelta) -> None:
-    class HostTime(datetime):
-        @classmethod
-        def now(cls, tz: tzinfo | None = None) -> datetime:
-            assert tz is UTC
-            return datetime.now(UTC) + off_by
-
-    with monkeypatch.context() as patch:
-        patch.setattr(tasks, "datetime", HostTime)
-        tasks.DeliverOperator(task_id="deliver").execute({})
 
 
 def _address(server: SmtpServer) -> str:

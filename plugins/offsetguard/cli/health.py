@@ -13,7 +13,7 @@ from offsetguard.config.file import load_config
 from offsetguard.config.workspace import Workspace
 from offsetguard.decide.own_health import SignsOfLife, Trouble, find_troubles, read_signs
 from offsetguard.model.errors import StoreError
-from offsetguard.store.database import our_database
+from offsetguard.store.database import database_time, our_database
 
 
 @click.command(short_help="Say whether OffsetGuard itself does its work.")
@@ -36,10 +36,12 @@ def health(*, config_file: Path | None, as_json: bool) -> None:
     """
     workspace = Workspace.from_environment()
     config = load_config(config_file or workspace.config_file)
-    now = datetime.now(UTC)
+    now = datetime.now(UTC)  # where the database, which knows better, cannot be read
     unread: tuple[Trouble, ...] = ()
     try:
-        signs = read_signs(our_database(), config, now)
+        engine = our_database()
+        now = database_time(engine)
+        signs = read_signs(engine, config, now)
     except StoreError as error:
         unread, signs = (Trouble(None, str(error)),), SignsOfLife(dict.fromkeys(config.clusters), {}, None, 0, 0)
     troubles = unread + find_troubles(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import chain
 from typing import Any
 
@@ -23,7 +23,7 @@ from offsetguard.model.incident import Incident, IncidentEvent
 from offsetguard.model.silence import Acknowledgement, Silence
 from offsetguard.store import incidents as store
 from offsetguard.store import notifications, silences
-from offsetguard.store.database import our_database, reading, writing
+from offsetguard.store.database import current_time, our_database, reading, writing
 from offsetguard.store.notifications import Recipient
 
 _OTHERS_SEARCHED, _OTHERS_SHOWN = 2_000, 3
@@ -170,8 +170,8 @@ def incidents() -> None:
 @format_option("incident")
 def list_incidents(*, cluster: str | None, resolved: bool, limit: int, as_json: bool) -> None:
     """Show incidents: open ones worst first."""
-    now = datetime.now(UTC)
     with reading(our_database()) as session:
+        now = current_time(session)
         chosen = store.newest_resolved if resolved else store.worst_open
         found = chosen(session, cluster=cluster, limit=limit + 1)
         ids = [one.incident_id for one in found]
@@ -192,8 +192,8 @@ def list_incidents(*, cluster: str | None, resolved: bool, limit: int, as_json: 
 @format_option("incident", "text")
 def show_incident(*, incident_id: str, as_json: bool) -> None:
     """Show one incident: texts, figures, queues, history, who was told, who acknowledged it and what mutes it."""
-    now = datetime.now(UTC)
     with reading(our_database()) as session:
+        now = current_time(session)
         one = find_incident(session, incident_id)
         known = _Known(
             one,
@@ -215,8 +215,8 @@ def acknowledge(*, incident_ids: tuple[str, ...], comment: str, author: str, as_
 
     To hear nothing of them for a while, add a silence.
     """
-    now = datetime.now(UTC)
     with writing(our_database()) as session:
+        now = current_time(session)
         chosen = [find_incident(session, one) for one in incident_ids]
         given = [silences.acknowledge(session, one, author=author, comment=comment, now=now) for one in chosen]
     texts = (

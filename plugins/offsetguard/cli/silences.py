@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import chain
 from typing import Any
 
@@ -19,7 +19,7 @@ from offsetguard.model.silence import Matchers, Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import incidents as incident_store
 from offsetguard.store import silences as store
-from offsetguard.store.database import open_database, our_database, reading, writing
+from offsetguard.store.database import current_time, database_time, open_database, our_database, reading, writing
 
 _TEXT_LIMIT = 500
 _COUNTED_INCIDENTS = 20_000
@@ -48,8 +48,8 @@ def silences() -> None:
 @format_option("silence")
 def list_silences(*, every: bool, limit: int, as_json: bool) -> None:
     """Show silences that mute now or will later, with who wanted them and why."""
-    now = datetime.now(UTC)
     with reading(our_database()) as session:
+        now = current_time(session)
         found = store.newest(session, limit=limit) if every else store.not_over(session, now)[:limit]
     nothing = "There never was a silence." if every else "Nothing is silenced."
     _show(found, now, as_json=as_json, nothing=nothing)
@@ -85,16 +85,17 @@ def add(
     **globs: str | None,
 ) -> None:
     """Hear nothing of incidents that match, for a while."""
-    now = datetime.now(UTC)
-    starts_at = since or now
     if (lasting is None) == (until is None):
         raise click.UsageError("say how long: --for 2h, or --until 2026-11-23T08:00Z")
     if incident_id is not None and any((severity, *globs.values())):
         raise click.UsageError("--incident says all: leave --cluster, --group, --topic, --rule and --severity out")
+    engine = open_database(Workspace.from_environment().database_url)  # it may come before all else
+    now = database_time(engine)
+    starts_at = since or now
     ends_at = until or starts_at + (lasting or timedelta())
     if ends_at <= now:
         raise click.UsageError("a silence that is over already mutes nothing: see --for and --until")
-    with writing(open_database(Workspace.from_environment().database_url)) as session:  # it may come before all else
+    with writing(engine) as session:
         if incident_id is None:
             matchers = Matchers(**globs, severity=Severity(severity) if severity else None)
         else:
@@ -112,8 +113,8 @@ def add(
 @format_option("silence")
 def expire(*, silence_ids: tuple[int, ...], as_json: bool) -> None:
     """End silences before their time: what still fires is heard of again at once."""
-    now = datetime.now(UTC)
     with writing(our_database()) as session:
+        now = current_time(session)
         for silence_id in silence_ids:
             if not store.expire(session, silence_id, now=now):
                 known = store.by_id(session, silence_id)

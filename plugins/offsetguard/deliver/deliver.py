@@ -27,7 +27,7 @@ from offsetguard.deliver.in_doubt import InDoubt
 from offsetguard.deliver.lane_service import Clock, Delivery, DeliveryReport, LaneService, Result
 from offsetguard.model.notification import Channel
 from offsetguard.store import outbox
-from offsetguard.store.database import current_time, reading
+from offsetguard.store.database import database_time
 from offsetguard.store.outbox import Lane
 
 SWEEP_S = 180.0  # no message is begun later: the task has five minutes
@@ -70,8 +70,8 @@ def deliver_due(
     Never raises for a failure of a receiver or of the database: that is in the report, the log and the outbox.
     """
     try:
-        with reading(engine) as session:
-            clock = Clock(now or current_time(session))
+        clock = Clock(now or database_time(engine))
+        outbox.forget_what_lies_ahead(engine, now=clock.now(), claim_ms=claim_ms)
     except SQLAlchemyError as error:
         return DeliveryReport(troubles=(_trouble(error),))
     service = LaneService(engine, clock, InDoubt(), sweep_s, claim_ms)

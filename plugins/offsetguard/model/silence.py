@@ -92,8 +92,8 @@ class Silence:
         return self.ends_at if self.expired_at is None else min(self.ends_at, self.expired_at)
 
     def active_at(self, now: datetime) -> bool:
-        """Whether it mutes at a moment."""
-        return self.starts_at <= now < self.over_at
+        """Whether it mutes at a moment; one that began when it was made did so before the clock was put back."""
+        return (self.starts_at <= now or now < self.created_at == self.starts_at) and now < self.over_at
 
     def matches(self, incident: Incident) -> bool:
         """Whether it is about an incident, at whatever time."""

@@ -135,6 +135,12 @@ def current_time(session: Session) -> datetime:
     return moment.astimezone(UTC)
 
 
+def database_time(engine: Engine) -> datetime:
+    """Return the same to who has no session: whatever is due, over or late is told by this clock and no other."""
+    with reading(engine) as session:
+        return current_time(session)
+
+
 def _take_lock(connection: Connection, name: str) -> None:
     if connection.dialect.name == "postgresql":  # on SQLite BEGIN IMMEDIATE did it already
         connection.execute(text("SELECT pg_advisory_xact_lock(hashtext(:name))"), {"name": f"offsetguard {name}"})

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Engine, func, or_, select, update
+from sqlalchemy import ColumnElement, Engine, and_, case, func, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
 from offsetguard.model.notification import Channel
@@ -31,6 +31,8 @@ from offsetguard.store.database import current_time, reading, writing
 from offsetguard.store.models import NotificationLogRow, OutboxRow, Status
 
 CLAIM_MS = 120_000  # longer than any channel's time-outs together
+LONGEST_WAIT = timedelta(hours=1)  # before a further attempt: no receiver's wish is heeded for longer
+CLOCK_ERROR = timedelta(seconds=10)  # by so much NTP may set the database's clock back, and nobody minds
 MAX_ERROR_LENGTH = 2_000
 WAITS_FOR_EARLIER = "not tried: an earlier message of the same thread, or a digest, has to go first"
 
@@ -71,6 +73,25 @@ def known_keys(session: Session, idempotency_keys: Iterable[str]) -> set[str]:
     """Return those of some keys whose messages are in the outbox, whatever became of them."""
     key = OutboxRow.idempotency_key
     return set(session.scalars(select(key).where(key.in_(idempotency_keys))))
+
+
+def forget_what_lies_ahead(engine: Engine, *, now: datetime, claim_ms: int = CLAIM_MS) -> None:
+    """Let nothing wait for times that were written before the database's clock was put back."""
+    row, latest = OutboxRow, now + CLOCK_ERROR
+    claim_ends = now + timedelta(milliseconds=claim_ms)
+    of_claims = (row.status == Status.PENDING, row.claimed_until > claim_ends + CLOCK_ERROR)
+    of_waits = (
+        row.status == Status.PENDING,
+        or_(row.created_at > latest, row.next_attempt_at > latest + LONGEST_WAIT),
+    )
+    with reading(engine) as session:
+        if session.scalar(select(row.id).where(or_(and_(*of_claims), and_(*of_waits))).limit(1)) is None:
+            return  # nearly always: no write lock for it
+    with writing(engine) as session:
+        _count_changed(session, of_claims, claimed_until=claim_ends)
+        _count_changed(
+            session, of_waits, created_at=case((row.created_at > now, now), else_=row.created_at), next_attempt_at=now
+        )
 
 
 @dataclass(frozen=True, slots=True)

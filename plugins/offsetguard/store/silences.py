@@ -10,13 +10,14 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy import or_, select, update
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from offsetguard.model.errors import SilenceError
 from offsetguard.model.incident import EventKind, Incident, IncidentEvent
 from offsetguard.model.silence import Acknowledgement, Matchers, Silence
 from offsetguard.model.verdicts import Severity
+from offsetguard.store import notifications
 from offsetguard.store.columns import NAME_LIMIT, chunks, count_changed, record_of, storable, values_of
 from offsetguard.store.incidents import record_events
 from offsetguard.store.models import AcknowledgementRow, SilenceRow
@@ -38,8 +39,8 @@ def active(session: Session, now: datetime) -> list[Silence]:
 
 def not_over(session: Session, now: datetime) -> list[Silence]:
     """Return the silences that mute at a moment or will later, oldest first."""
-    still = or_(SilenceRow.expired_at.is_(None), SilenceRow.expired_at > now)
-    query = select(SilenceRow).where(SilenceRow.ends_at > now, still).order_by(SilenceRow.id)
+    # one that was ended stays so, also when the clock is put back to before that
+    query = select(SilenceRow).where(SilenceRow.ends_at > now, SilenceRow.expired_at.is_(None)).order_by(SilenceRow.id)
     return [_from_row(row) for row in session.scalars(query)]
 
 
@@ -72,7 +73,10 @@ def acknowledge(session: Session, incident: Incident, *, author: str, comment: s
     if incident.is_over:
         raise SilenceError(f"incident {incident.incident_id} is resolved: there is nothing to acknowledge any more")
     author, comment = storable(author).strip()[:NAME_LIMIT], storable(comment).strip()
-    given = Acknowledgement(incident.incident_id, author, comment, now)
+    known = (one.notified for one in notifications.recipients_of(session, incident))
+    # who acknowledges knows what was told so far, also when the clock was put back since
+    at = max([now, *(one.severity_notified_at for one in known if one is not None)])
+    given = Acknowledgement(incident.incident_id, author, comment, at)
     session.add(AcknowledgementRow(**values_of(given)))
     session.flush()
     record_events(session, [IncidentEvent(incident.incident_id, now, EventKind.ACKNOWLEDGED, comment, author)])

@@ -64,9 +64,10 @@ async def look_whether_all_is_well() -> None:
 
 def _look() -> None:
     from offsetguard.decide.own_health import troubles_of
+    from offsetguard.store.database import database_time
 
     ours = open_workspace(_log.error)
-    troubles = [one.text for one in troubles_of(ours.engine, ours.config, now=datetime.now(UTC))]
+    troubles = [one.text for one in troubles_of(ours.engine, ours.config, now=database_time(ours.engine))]
     ours.engine.dispose()
     for trouble in troubles:
         _log.error("%s", trouble)

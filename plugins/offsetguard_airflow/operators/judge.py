@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +72,7 @@ class JudgeOperator(BaseOperator):
         from offsetguard.decide.judge import judge_interval
         from offsetguard.facts.changes import changes_before
         from offsetguard.lake.reading import FactReader
+        from offsetguard.store.database import database_time
 
         ours = open_workspace(self.log.error)
         facts = FactsToJudge(
@@ -93,7 +93,7 @@ class JudgeOperator(BaseOperator):
             ours.engine,
             replace(facts, config_problem=ours.config_problem),
             ours.config,
-            now=datetime.now(UTC),
+            now=database_time(ours.engine),
             dry_run=str(self.rehearsal) == "True",
             replay=str(self.replay) == "True",
             notify_late=str(self.notify_late) == "True",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk import BaseOperator
@@ -24,6 +23,7 @@ class DeliverOperator(BaseOperator):
         """Send everything that is due now, then tell the heartbeat."""
         from offsetguard.decide.own_health import troubles_of
         from offsetguard.deliver.deliver import deliver_due
+        from offsetguard.store.database import database_time
 
         ours = open_workspace(self.log.error)
         config, engine = ours.config, ours.engine
@@ -32,7 +32,9 @@ class DeliverOperator(BaseOperator):
             self.log.warning("%s", remark)
         self.log.info("%d sent, %d to be tried again, %d refused for good", report.sent, report.retried, report.failed)
         # a database that did not answer is trouble enough, and could not be looked at
-        troubles = [] if report.troubles else [one.text for one in troubles_of(engine, config, now=datetime.now(UTC))]
+        troubles = (
+            [] if report.troubles else [one.text for one in troubles_of(engine, config, now=database_time(engine))]
+        )
         for trouble in troubles:
             self.log.error("%s", trouble)
         # a message that will be tried again is not yet trouble, one that nobody will get is
@@ -54,9 +56,10 @@ class DailyReportOperator(BaseOperator):
     def execute(self, context: Context) -> None:
         """Write what is due now."""
         from offsetguard.deliver.daily_reports import write_daily_reports
+        from offsetguard.store.database import database_time
 
         ours = open_workspace(self.log.error)
-        written = write_daily_reports(ours.engine, ours.config, now=datetime.now(UTC))
+        written = write_daily_reports(ours.engine, ours.config, now=database_time(ours.engine))
         for one in written:
             self.log.info("report of team %s about %s to %s was written", one.team, one.day, one.receiver)
         if written:

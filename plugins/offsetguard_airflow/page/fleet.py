@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import UTC, datetime
 from functools import cache
 from typing import Annotated
 
@@ -18,7 +17,7 @@ from offsetguard.config.workspace import Workspace
 from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.model.errors import ConfigError, PublishError
 from offsetguard.store import incidents
-from offsetguard.store.database import reading
+from offsetguard.store.database import current_time, reading
 from offsetguard.views.fleet import Wanted, fleet
 from offsetguard.views.published import PublishedFacts
 from offsetguard_airflow.web.forms import FORM_HEADERS
@@ -58,7 +57,7 @@ def show_fleet(request: Request, wanted: Annotated[Wanted, Query()]) -> Response
             newest,
             incidents.all_open(session),
             wanted,
-            datetime.now(UTC),
+            current_time(session),
             words_of=lambda ids: _summaries(session, ids, locale),
         )
     return given_as(request, "fleet.html.j2", view, view.groups)

@@ -7,7 +7,7 @@ Airflow knows.
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Annotated
 from urllib.parse import parse_qsl
 
@@ -26,7 +26,7 @@ from offsetguard.model.silence import Matchers, Silence, literal
 from offsetguard.model.views import ACKNOWLEDGE, SILENCE
 from offsetguard.store import incidents, notifications, silences
 from offsetguard.store import incidents as store
-from offsetguard.store.database import reading, writing
+from offsetguard.store.database import current_time, reading, writing
 from offsetguard_airflow.web import forms
 from offsetguard_airflow.web.forms import FORM_HEADERS
 from offsetguard_airflow.web.incident_views import IncidentList, incident_page, listed, silence_line
@@ -75,8 +75,8 @@ def lead_to_list(request: Request) -> Response:
 
 def show_list() -> Response:
     """Show what is open, worst first, what ended lately, and what is silenced."""
-    now = datetime.now(UTC)
     with reading(our_engine()) as session:
+        now = current_time(session)
         shown = store.worst_open(session, limit=OPEN_SHOWN)
         over = store.newest_resolved(session, limit=RESOLVED_SHOWN)
         acknowledged = silences.acknowledgements_of(session, [one.incident_id for one in shown])
@@ -97,8 +97,8 @@ def give_script() -> Response:
 
 def show_incident(incident_id: str, user: GetUserDep) -> Response:
     """Show all that is known of one incident, with the forms."""
-    now = datetime.now(UTC)
     with reading(our_engine()) as session:
+        now = current_time(session)
         incident = _incident(session, incident_id)
         page = incident_page(
             incident,
@@ -118,11 +118,11 @@ def take_form(incident_id: str, form: Form, user: GetUserDep) -> Response:
     """Acknowledge or silence an incident, or end a silence, in the name of the user; and show it again."""
     if not forms.is_valid(form.get("token", ""), _secret(), user.get_id(), now_s=time.time()):
         raise HTTPException(status.HTTP_403_FORBIDDEN, "the form is too old: open the incident's page again")
-    now, author, comment = datetime.now(UTC), user.get_name(), form.get("comment", "")[:_MAX_COMMENT]
+    author, comment = user.get_name(), form.get("comment", "")[:_MAX_COMMENT]
     with writing(our_engine()) as session:
         incident = _incident(session, incident_id)
         try:
-            _act(session, incident, form, author=author, comment=comment, now=now)
+            _act(session, incident, form, author=author, comment=comment, now=current_time(session))
         except SilenceError as error:
             raise HTTPException(status.HTTP_422_UNPROCESSABLE_CONTENT, str(error)) from error
     return RedirectResponse(incident_id, status.HTTP_303_SEE_OTHER, headers=FORM_HEADERS)

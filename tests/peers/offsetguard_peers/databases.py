@@ -13,6 +13,7 @@ import secrets
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Self
@@ -41,10 +42,11 @@ def postgresql_binaries() -> Path | None:
 class PostgresServer:
     """One server; `new_database()` gives an empty database, as often as wanted."""
 
-    def __init__(self, *, tcp: bool = False) -> None:
+    def __init__(self, *, tcp: bool = False, environment: Mapping[str, str] | None = None) -> None:
         """Make the data folder; nothing runs yet. Raises FileNotFoundError when PostgreSQL is not installed.
 
         `tcp`: listen on 127.0.0.1 as well, where the password is asked for (`tcp_url`).
+        `environment` is added to our own.
         """
         binaries = postgresql_binaries()
         if binaries is None:
@@ -52,6 +54,7 @@ class PostgresServer:
         self._binaries = binaries
         # Not below pytest's folder: a socket's path may have 107 bytes, and the server's user must reach it
         self._folder = Path(tempfile.mkdtemp(prefix="og-pg-"))
+        self._environment = environment or {}
         self._process: ChildProcess | None = None
         self._numbers = itertools.count(1)
         self._port = ReservedPort() if tcp else None
@@ -83,7 +86,9 @@ class PostgresServer:
         settings = ["fsync=off", "synchronous_commit=off", "full_page_writes=off"]
         settings += ["listen_addresses="] if self._port is None else ["listen_addresses=127.0.0.1", f"port={self.port}"]
         command += [part for setting in settings for part in ("-c", setting)]
-        self._process = ChildProcess("PostgreSQL", self._unprivileged(command), self._folder / "server.log", {})
+        self._process = ChildProcess(
+            "PostgreSQL", self._unprivileged(command), self._folder / "server.log", self._environment
+        )
         self._process.wait_for(_READY, timeout_s=180)
         return self
 

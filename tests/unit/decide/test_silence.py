@@ -89,7 +89,7 @@ def test_it_mutes_from_its_start_until_it_ends_or_is_ended(
     minutes: int, expired_after: int | None, *, active: bool
 ) -> None:
     expired_at = None if expired_after is None else NOW + timedelta(minutes=expired_after)
-    silence = Silence(Matchers(cluster="main"), "anna", "why", NOW, NOW + HOUR, NOW, expired_at)
+    silence = Silence(Matchers(cluster="main"), "anna", "why", NOW, NOW + HOUR, NOW - HOUR, expired_at)
     assert silence.active_at(NOW + timedelta(minutes=minutes)) is active
 
 

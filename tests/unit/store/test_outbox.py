@@ -229,6 +229,22 @@ def test_a_clock_that_jumps_ahead_ends_claims_early_and_one_that_jumps_back_late
     assert claimed(engine, NOW + timedelta(hours=1)).idempotency_key == "key 2"
 
 
+def test_nothing_waits_for_times_that_were_written_before_the_clock_was_put_back(engine: Engine) -> None:
+    """Neither what nobody tried, nor what is to be tried again, nor the claim of a deliverer that died."""
+    put(engine, "held")
+    held = claimed(engine)
+    put(engine, "tried")
+    outbox.mark_retry(engine, claimed(engine), next_attempt_at=NOW + timedelta(minutes=30), error="451 later")
+    put(engine, "new")
+    back = NOW - timedelta(hours=1)
+    assert claim(engine, back) is None
+    outbox.forget_what_lies_ahead(engine, now=back)
+    assert {claimed(engine, back).idempotency_key for _ in range(2)} == {"tried", "new"}
+    assert claim(engine, back) is None, "whoever holds it may be at it"
+    assert claimed(engine, back + timedelta(minutes=2)).idempotency_key == "held"
+    assert outbox.mark_accepted(engine, held, accepted_at=back, receipt="<1@offsetguard>"), "its deliverer lived"
+
+
 def test_what_a_judge_writes_whose_clock_is_ahead_is_due_at_once(engine: Engine) -> None:
     with reading(engine) as session:
         now = current_time(session)

@@ -49,6 +49,7 @@ from offsetguard.model.notification import Channel
 from offsetguard.model.views import MessageView
 from offsetguard.store import notifications
 from offsetguard.store.models import OutboxRow
+from offsetguard.store.outbox import LONGEST_WAIT
 
 _PARENT_IS_GONE = {"thread_not_found", "message_not_found"}
 _NOT_TO_BE_EDITED = {
@@ -88,10 +89,10 @@ _DO_NEXT = {
     "msg_too_long": "this is a defect of OffsetGuard, please report it",
 }
 USUAL_WAIT_S = 30.0  # when Slack limits without saying for how long
-LONGEST_WISH_S = 3_600.0  # of Retry-After
+LONGEST_WISH_S = LONGEST_WAIT.total_seconds()  # of Retry-After
 _PAGE = 200  # what Slack recommends
 _MAX_PAGES = 10
-_CLOCK_SKEW = timedelta(minutes=5)  # between our clock and Slack's
+_CLOCK_SKEW = timedelta(hours=2)  # between our database's clock and Slack's: it may have jumped by an hour
 _CONSEQUENCE = "a message that is sent again after a crash or a time-out may stand in Slack twice"
 _ERROR_CODE = re.compile(r"[a-z][a-z0-9_]{1,79}")
 _CHANNEL_ID = re.compile(r"[CGD][A-Z0-9]{5,}")  # names have no capital letters

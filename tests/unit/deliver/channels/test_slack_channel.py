@@ -117,9 +117,9 @@ POSTED_UNKNOWINGLY = Failure(status=503, after_posting=True)
 def test_a_parent_that_was_accepted_before_the_crash_is_found_and_not_posted_again(
     slack_server: SlackServer, how: str
 ) -> None:
-    """Also far below other messages: the history is paged, and only the time since the first attempt is read."""
+    """Also far below other messages, and where our clock is an hour ahead: the history is paged, back to two hours."""
     put_at = datetime.now(UTC)
-    slack_server.workspace.clock = (put_at - timedelta(hours=1)).timestamp
+    slack_server.workspace.clock = (put_at - timedelta(hours=2)).timestamp
     tell(slack_server, "long ago", "key 0")
     slack_server.workspace.clock = put_at.timestamp
     slack_server.fail_next("chat.postMessage", POSTED_UNKNOWINGLY)
@@ -132,7 +132,8 @@ def test_a_parent_that_was_accepted_before_the_crash_is_found_and_not_posted_aga
     known: dict[str, Any] = {"known_channel_id": "C0ALERTS"} if how == "by known id" else {}
     slack_server.requests.clear()
     receiver = "C0ALERTS" if how == "by id" else "#alerts"
-    receipt = tell(slack_server, to=receiver, tried_before=True, not_before=put_at, **known)
+    ours = put_at + timedelta(hours=1)
+    receipt = tell(slack_server, to=receiver, tried_before=True, not_before=ours, **known)
     accepted = slack_server.messages[1]
     assert (receipt.text, receipt.remark) == (f"C0ALERTS {accepted.ts}", None)
     lists = ["users.conversations"] if how == "by name" else []
