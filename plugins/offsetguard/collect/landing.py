@@ -17,12 +17,13 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from offsetguard.collect.columns import arrow_array
@@ -30,7 +31,7 @@ from offsetguard.collect.manifest import GAPS_FILE_NAME, Gap, Manifest
 from offsetguard.config.workspace import MANIFEST_FILE_NAME
 from offsetguard.model.errors import SnapshotError
 from offsetguard.model.intervals import Interval
-from offsetguard.tables import LANDED, ColumnType, Table
+from offsetguard.tables import LANDED, Column, ColumnType, Table
 from offsetguard.tables.table import arrow_schema, arrow_type
 
 _LOCK_FILE_NAME = ".collecting"
@@ -180,26 +181,47 @@ def land(
 def read_table(folder: Path, table: Table) -> pa.Table:
     """Read one landed table; raises SnapshotError naming file and column when it is not what was written."""
     file = folder / f"{table.name}.parquet"
-    try:
+    with _reading(file):
         landed = _with_new_columns(table, pq.ParquetFile(file).read())
-    except (OSError, pa.ArrowInvalid) as error:
-        raise SnapshotError(f"{file}: cannot be read as Parquet: {error}") from error
-    for column in table.columns:
-        if column.name not in landed.schema.names:
-            raise SnapshotError(f"{file}: column {column.name} is missing")
-        actual, expected = landed.schema.field(column.name).type, arrow_type(column.type)
-        if actual != expected:
-            raise SnapshotError(f"{file}: column {column.name} is {actual}, expected {expected}")
+    _check_types(file, table.columns, landed.schema)
+    _check_values(file, landed)
     return landed
 
 
+@contextmanager
+def _reading(file: Path) -> Iterator[None]:
+    """Name the file in all that Arrow raises of bytes that are damaged: names and texts that are no UTF-8, too."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, OverflowError, pa.ArrowException) as error:
+        raise SnapshotError(f"{file}: cannot be read as Parquet: {error}") from error
+
+
+def _check_types(file: Path, columns: Iterable[Column], schema: pa.Schema) -> None:
+    for column in columns:
+        if column.name not in schema.names:
+            raise SnapshotError(f"{file}: column {column.name} is missing")
+        actual, expected = schema.field(column.name).type, arrow_type(column.type)
+        if expected not in (actual, getattr(actual, "value_type", None)):  # of a dictionary-encoded one, its texts
+            raise SnapshotError(f"{file}: column {column.name} is {actual}, expected {expected}")
+
+
+def _check_values(file: Path, landed: pa.Table) -> None:
+    """Find texts that are no UTF-8 and moments outside of the calendar before they are found far from their file."""
+    with _reading(file):
+        landed.validate(full=True)
+        for column in landed.columns:
+            if pa.types.is_timestamp(column.type):
+                pc.min_max(column).as_py()
+
+
 def _with_new_columns(table: Table, landed: pa.Table) -> pa.Table:
-    """Add what a file lacks that was landed before an upgrade: NULL, where a column may be that."""
+    """Add what a file lacks that was landed before an upgrade: NULL, where a column may be that; leave out the rest."""
     schema = arrow_schema(table)
-    missing = [field for field in schema if field.name not in landed.schema.names and field.nullable]
-    for field in missing:
-        landed = landed.append_column(field, pa.nulls(landed.num_rows, field.type))
-    return landed.select([name for name in schema.names if name in landed.schema.names]) if missing else landed
+    for field in schema:
+        if field.name not in landed.schema.names and field.nullable:
+            landed = landed.append_column(field, pa.nulls(landed.num_rows, field.type))
+    return landed.select([name for name in schema.names if name in landed.schema.names])
 
 
 def read_parts(folder: Path, table: Table, names: Sequence[str]) -> Iterator[pa.Table]:
@@ -208,16 +230,20 @@ def read_parts(folder: Path, table: Table, names: Sequence[str]) -> Iterator[pa.
     A fraction of the memory of `read_table`; raises SnapshotError as it does.
     """
     file = folder / f"{table.name}.parquet"
-    texts = [column.name for column in table.columns if column.name in names and column.type is ColumnType.STRING]
-    try:
+    columns = [column for column in table.columns if column.name in names]
+    with _reading(file):
+        texts = [column.name for column in columns if column.type is ColumnType.STRING]
         landed = pq.ParquetFile(file, read_dictionary=texts)
-        if not set(names) <= set(landed.schema_arrow.names):  # landed before an upgrade
-            yield read_table(folder, table).select(list(names))
-            return
-        for number in range(landed.num_row_groups):
-            yield landed.read_row_group(number, columns=list(names)).select(list(names))
-    except (OSError, pa.ArrowInvalid) as error:
-        raise SnapshotError(f"{file}: cannot be read as Parquet: {error}") from error
+        schema = landed.schema_arrow
+    if not set(names) <= set(schema.names):  # landed before an upgrade
+        yield read_table(folder, table).select(list(names))
+        return
+    _check_types(file, columns, schema)
+    for number in range(landed.num_row_groups):
+        with _reading(file):
+            part = landed.read_row_group(number, columns=list(names)).select(list(names))
+        _check_values(file, part)
+        yield part
 
 
 def _flush(file: Path) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from array import array
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +21,7 @@ from offsetguard.collect.landing import (
     landed_after,
     newest_manifest,
     read_manifest,
+    read_parts,
     read_table,
     snapshot_folder,
 )
@@ -53,6 +57,42 @@ def test_an_interval_that_has_landed_stays_as_it_is(tmp_path: Path) -> None:
     land(tmp_path, MANIFEST, {TOPIC_QUEUE_SNAPSHOTS.name: [ROW]})
     folder = land(tmp_path, MANIFEST, {})
     assert read_table(folder, TOPIC_QUEUE_SNAPSHOTS).num_rows == 1
+
+
+def _renamed(rows: pa.Table) -> pa.Table:
+    return rows.rename_columns(["topic" if name == "broker_name" else name for name in rows.schema.names])
+
+
+def _with(name: str, *values: object) -> Callable[[pa.Table], pa.Table]:
+    return lambda rows: rows.set_column(rows.schema.get_field_index(name), name, pa.array(*values))
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (_renamed, "cannot be read as Parquet"),
+        (_with("topic", [b"\xff\xfe"]), "column topic is .*binary"),
+        (lambda rows: _with("topic", [b"\xff\xfe"])(rows).cast(rows.schema, safe=False), "cannot be read as Parquet"),
+        (_with("read_at", [2**62], pa.timestamp("us", "UTC")), "cannot be read as Parquet: .*out of range"),
+    ],
+)
+def test_a_damaged_file_is_told_by_name_to_whoever_reads_it(
+    tmp_path: Path, damage: Callable[[pa.Table], pa.Table], words: str
+) -> None:
+    folder = land(tmp_path, MANIFEST, {TOPIC_QUEUE_SNAPSHOTS.name: [ROW]})
+    file = folder / "topic_queue_snapshots.parquet"
+    pq.write_table(damage(pq.ParquetFile(file).read()), file, store_schema=False)
+    with pytest.raises(SnapshotError, match=f"{file}: {words}"):
+        read_table(folder, TOPIC_QUEUE_SNAPSHOTS)
+    with pytest.raises(SnapshotError, match=f"{file}: {words}"):
+        list(read_parts(folder, TOPIC_QUEUE_SNAPSHOTS, ["broker_name", "topic", "read_at"]))
+
+
+def test_columns_that_nobody_knows_are_left_out(tmp_path: Path) -> None:
+    folder = land(tmp_path, MANIFEST, {TOPIC_QUEUE_SNAPSHOTS.name: [ROW]})
+    file = folder / "topic_queue_snapshots.parquet"
+    pq.write_table(pq.ParquetFile(file).read().append_column("more", pa.array([1])), file)
+    assert read_table(folder, TOPIC_QUEUE_SNAPSHOTS).to_pylist() == [ROW]
 
 
 @pytest.mark.parametrize(

@@ -88,14 +88,14 @@ def _open(path: Path, max_bytes: int) -> tuple[bytes, datetime] | None:
             if path.exists():
                 raise _NotWhole("is not a file")
             return None
-        written_s = path.stat().st_mtime
+        found = path.stat()
         with path.open("rb") as opened:
-            raw = opened.read(max_bytes + 1)
+            raw = opened.read(min(found.st_size, max_bytes) + 1)  # Python makes room for as many bytes as are asked for
     except OSError as error:
         raise _NotWhole(f"cannot be read ({error.strerror or error})") from error
     if len(raw) > max_bytes:
         raise _NotWhole(f"is larger than {max_bytes} bytes")
-    return raw, datetime.fromtimestamp(max(written_s, 0), UTC)
+    return raw, datetime.fromtimestamp(max(found.st_mtime, 0), UTC)
 
 
 def _unpacked(raw: bytes, max_bytes: int) -> bytes:

@@ -25,6 +25,9 @@ TOKENS = (
     b"\x1f\x8b",
     b"<script>", b"=cmd|' /C calc'!A0", b"../../etc/passwd", b"%RETRY%", b"%DLQ%", b"%LMQ%$", b"@broadcast",
     b"2026-11-21 06:45:30 ", b"MessageQueue [topic=", b"PULL_OFFSET_MOVED:", b" - ",
+    b"!!bool ", b"!!int ", b"!!float ", b"!!timestamp ", b"!!binary ", b"!!set ", b"!!omap ", b"!!null ",
+    b"!!python/x ", b"!!str ", b"!", b"&a ", b"*a", b"<<: ", b"? ", b"- ", b"\n  ", b"|\n", b">-\n", b"\n---\n",
+    b"%YAML 9.9\n", b"\t", b"#",
 )  # fmt: skip
 """What JSON dialects, headers, logs and readers of names have trouble with."""
 
@@ -32,6 +35,41 @@ LENGTHS = (0, 1, 2, 3, 4, 5, 20, 127, 128, 255, 256, 65_535, 65_536, 2**24 - 1, 
 _DIGITS = re.compile(rb"-?[0-9]+")
 _TEXT = re.compile(rb'"[^"]{0,64}"')
 _VALUE = re.compile(rb'(?<=[:,\[])(?:-?[0-9.eE+-]+|"[^"]{0,64}"|true|false|null)(?=[,}\]])')
+_SCALAR = re.compile(rb"(?<=: )[^\n,}]{1,64}")
+_SCALARS = (
+    b"!!bool maybe",
+    b"!!int ''",
+    b"!!int x",
+    b"!!float .",
+    b"!!timestamp x",
+    b"!!timestamp 2026-13-45",
+    b"!!binary \xff",
+    b"!!null 1",
+    b"!!set {a, b}",
+    b"!!omap [1]",
+    b"!!map 1",
+    b"!!seq {}",
+    b"!!python/object:os.system x",
+    b"!x y",
+    b"0o9",
+    b"1:99:99",
+    b"-.inf",
+    b".nan",
+    b"9999-12-31T23:59:59-23:59",
+    b"0001-01-01T00:00:00+23:59",
+    b"2026-02-30",
+    b"0x",
+    b"~",
+    b"&a [*a]",
+    b"*unknown",
+    b"=",
+    b"<<",
+    b"1_",
+    b"+",
+    b"2026-11-21t1:1:1 +99:99",
+    b'"\\xd8"',
+    b'"\\ud800"',
+)
 _VALUES = (
     b"null", b"true", b"0", b"-1", b"1.5", b"1e999", b"9223372036854775808", b'""', b'"x"', b'"\\ud800"', b"[]", b"[1]",
     b"[[]]", b'["x"]', b"{}", b'{"a":1}', b"{0:1}", b'{{"topic":"T","brokerName":"b","queueId":0}:{}}',
@@ -139,15 +177,27 @@ def _other_name(chance: random.Random, data: bytearray, _: Sequence[bytes]) -> N
     _replace_match(chance, data, _TEXT, chance.choice((b'"other"', b'""', b'"topic"', b'"T@G"', b'"0"')))
 
 
+def _other_scalar(chance: random.Random, data: bytearray, _: Sequence[bytes]) -> None:
+    """Put another value behind a key of YAML, or behind a word of a log."""
+    _replace_match(chance, data, _SCALAR, chance.choice(_SCALARS))
+
+
+def _no_text(chance: random.Random, data: bytearray, _: Sequence[bytes]) -> None:
+    """Say bytes that are no UTF-8 where a text stands."""
+    no_text = (b"\xff\xfe", b"\xc0\xaf", b"a\xed\xa0\x80b", b"\xe4\xb8", b"\xb6\xa9\xb5\xa5", b"\0")
+    _replace_match(chance, data, _TEXT, b'"' + chance.choice(no_text) + b'"')
+
+
 def _replace_match(chance: random.Random, data: bytearray, pattern: re.Pattern[bytes], replacement: bytes) -> None:
     found = pattern.search(data, chance.randrange(len(data) + 1))
     if found is not None:
         data[found.start() : found.end()] = replacement
 
 
-POLITE = (_other_number, _other_value, _other_value, _other_name)
+POLITE = (_other_number, _other_value, _other_value, _other_name, _no_text)
 RUDE = (
     *POLITE,
+    _other_scalar,
     _other_text,
     _other_length,
     _other_length,

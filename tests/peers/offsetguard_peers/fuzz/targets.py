@@ -10,7 +10,6 @@ import io
 import struct
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from functools import cache, partial
 from pathlib import Path
@@ -40,24 +39,15 @@ from offsetguard.sources.rocketmq import (
 from offsetguard.sources.rocketmq.codes import SerializeType
 from offsetguard.sources.rocketmq.connection import Connection, Frame, FrameReader, encode_frame
 from offsetguard.sources.rocketmq.header import RemotingCommand, decode_header, encode_header
-from offsetguard.sources.rocketmq.json_fields import MalformedBytes, int_key
+from offsetguard.sources.rocketmq.json_fields import int_key
 from offsetguard.sources.rocketmq.message import MAGIC_V2, decode_messages, decode_pull_result
 from offsetguard.sources.state_files.config_file import read_state_file
 from offsetguard.sources.state_files.consume_queue import read_topic
 from offsetguard.tables import BROKER_SNAPSHOTS, BROKER_STATS, CLIENT_QUEUE_SNAPSHOTS, CLIENT_SNAPSHOTS
+from offsetguard_peers.fuzz.documents import document_targets
+from offsetguard_peers.fuzz.target import Target
 from offsetguard_peers.scripted.broker import event_body
 from offsetguard_peers.scripted.messages import message_record
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Something that reads bytes; `refusals` are what it may raise, everything else is a finding."""
-
-    name: str
-    read: Callable[[bytes], object]
-    originals: Sequence[bytes]
-    refusals: tuple[type[Exception], ...] = (MalformedBytes,)
-    weight: int = 10  # share of the inputs
 
 
 def protocol_targets() -> list[Target]:
@@ -232,7 +222,9 @@ REPLICA = Replica("b", 0, "127.0.0.1:10911")
 @cache
 def all_targets() -> tuple[Target, ...]:
     """Return every target; made once, for some write files."""
-    return (*_body_targets(), *protocol_targets(), *message_targets(), *file_targets(_bodies(43), _bodies(26)))
+    files = file_targets(_bodies(43), _bodies(26))
+    documents = document_targets(Path(_temporary_folder().name))
+    return (*_body_targets(), *protocol_targets(), *message_targets(), *files, *documents)
 
 
 def _body_targets() -> list[Target]:

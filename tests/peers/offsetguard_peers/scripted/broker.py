@@ -47,7 +47,7 @@ def close(conversation: Conversation, request: RemotingCommand) -> None:
 
 EVENT_TOPIC = "OFFSET_MOVED_EVENT"
 RUNTIME_INFO = {"brokerVersionDesc": "V4_9_7", "bootTimestamp": "1795214730000"}
-NEWEST_MS = 1795214730090  # store time of the newest message of every queue
+NEWEST_MS = 1795214730090
 BROKER_CONFIG = b"slaveReadEnable=false\nfileReservedTime=72\ndeleteWhen=04\n"
 
 
@@ -67,6 +67,7 @@ class ScriptedBroker:
     message_model: dict[str, str] = field(default_factory=dict)
     stats: dict[tuple[str, str], float] = field(default_factory=dict)  # (name, key) -> tps
     running_info: dict[str, bytes] = field(default_factory=dict)  # client id -> what it says; others are gone
+    newest_ms: int = NEWEST_MS  # store time of the newest message of every queue
     oldest_age_ms: int = 60_000  # age of every message that waits
     events: list[bytes] = field(default_factory=list)  # bodies in OFFSET_MOVED_EVENT
     runtime: dict[str, str] = field(default_factory=dict)  # further figures of code 28
@@ -199,7 +200,7 @@ class ScriptedBroker:
             return
         entries = (
             f"{self._queue(topic, queue_id)}:"
-            + _json({"lastUpdateTimestamp": NEWEST_MS, "maxOffset": high, "minOffset": low})
+            + _json({"lastUpdateTimestamp": self.newest_ms, "maxOffset": high, "minOffset": low})
             for queue_id, (low, high) in enumerate(self.topics[topic])
         )
         conversation.answer(request, body=f'{{"offsetTable":{{{",".join(entries)}}}}}'.encode())

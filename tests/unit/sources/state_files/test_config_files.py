@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,16 @@ def test_a_whole_file_is_read_with_the_time_at_which_it_was_written(tmp_path: Pa
     assert reading.problems == ()
     assert reading.whole is not None
     assert reading.whole.written_at.timestamp() == 1_795_000_000
+
+
+def test_a_small_file_takes_little_memory_however_large_one_may_be(tmp_path: Path) -> None:
+    (tmp_path / CONSUMER_OFFSETS).write_bytes(OFFSETS_4)
+    tracemalloc.start()
+    try:
+        read_offsets(tmp_path)
+        assert tracemalloc.get_traced_memory()[1] < 1024 * 1024
+    finally:
+        tracemalloc.stop()
 
 
 @for_each("end", range(len(OFFSETS_4)))
