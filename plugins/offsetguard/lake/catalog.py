@@ -53,7 +53,7 @@ def catalog_exists(workspace: Workspace) -> bool:
     file = sqlite_file(workspace)
     if file is not None:
         return file.exists()
-    engine = create_engine(sql_properties(workspace)["uri"], poolclass=NullPool)
+    engine = create_engine(sql_properties(workspace)["uri"], poolclass=NullPool, hide_parameters=True)
     with catalog_errors_named(catalog_shown(workspace)), engine.connect() as connection:
         return inspect(connection).has_table(IcebergTables.__tablename__)
 
@@ -66,7 +66,14 @@ def open_catalog(workspace: Workspace) -> SqlCatalog:
             f" check {_variable(workspace)}, or run spark/jobs/publish_interval.py first"
         )
     with catalog_errors_named(catalog_shown(workspace)):
-        return SqlCatalog(CATALOG_NAME, **sql_properties(workspace))
+        return sql_catalog(workspace)
+
+
+def sql_catalog(workspace: Workspace) -> SqlCatalog:
+    """Return pyiceberg's catalog, whether or not its tables are there; its errors show no values."""
+    catalog = SqlCatalog(CATALOG_NAME, **sql_properties(workspace))
+    catalog.engine.hide_parameters = True  # pyiceberg makes the engine itself
+    return catalog
 
 
 def check_catalog_is_there(workspace: Workspace, newest: PublishedInterval | None) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import DayTransform, IdentityTransform, Transform
@@ -25,12 +24,11 @@ from sqlalchemy import Engine, text
 
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.catalog import (
-    CATALOG_NAME,
     NAMESPACE,
     catalog_errors_named,
     catalog_exists,
     catalog_shown,
-    sql_properties,
+    sql_catalog,
     table_names,
 )
 from offsetguard.tables import PUBLISHED, QUEUE_STATE, ColumnType, Table
@@ -74,7 +72,7 @@ def create_missing_tables(workspace: Workspace, tables: Iterable[Table] = PUBLIS
     workspace.home.mkdir(parents=True, exist_ok=True)
     is_new = not catalog_exists(workspace)
     with catalog_errors_named(catalog_shown(workspace)):
-        catalog = SqlCatalog(CATALOG_NAME, **sql_properties(workspace))
+        catalog = sql_catalog(workspace)
         with _only_creator(catalog.engine):
             if is_new:
                 catalog.create_tables()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, func, inspect, make_url, select, text
+from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
 from sqlalchemy.orm import Session
 
@@ -73,9 +74,11 @@ def open_migrated(url: str) -> Engine:
 def connect(url: str) -> Engine:
     """Return an engine; the database may be empty or old. Raises StoreError."""
     parsed = _parse(url)
-    engine = create_engine(parsed, pool_pre_ping=parsed.get_backend_name() == "postgresql")
+    engine = create_engine(parsed, pool_pre_ping=parsed.get_backend_name() == "postgresql", hide_parameters=True)
     if engine.dialect.name == "sqlite":
         _prepare_sqlite(engine)
+    else:
+        event.listen(engine, "handle_error", _leave_rows_out)
     return engine
 
 
@@ -167,6 +170,15 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(f"{folder}: cannot be made: {error.strerror}; check OFFSETGUARD_DATABASE_URL") from error
+
+
+def _leave_rows_out(context: ExceptionContext) -> None:
+    """Let an error say what is wrong, and not for which row: PostgreSQL quotes its values in "DETAIL"."""
+    primary = getattr(getattr(context.original_exception, "diag", None), "message_primary", None)
+    if primary is not None:
+        context.original_exception.args = (primary,)
+        if context.sqlalchemy_exception is not None:
+            context.sqlalchemy_exception.args = (primary,)
 
 
 def _prepare_sqlite(engine: Engine) -> None:

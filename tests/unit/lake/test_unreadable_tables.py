@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from offsetguard.lake.catalog import load_table, open_catalog
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import GROUP_FACTS
@@ -64,3 +67,13 @@ def test_what_cannot_be_read_is_named(warehouse: Warehouse, damage: Callable[[Wa
     for read in readings:
         with pytest.raises(PublishError, match=f"(?s){said}"):
             read()
+
+
+def test_an_error_of_the_catalog_shows_no_value(warehouse: Warehouse) -> None:
+    with sqlite3.connect(warehouse.workspace.catalog_file) as catalog:
+        catalog.execute("DROP TABLE iceberg_tables")
+    with pytest.raises(PublishError) as caught:
+        load_table(open_catalog(warehouse.workspace), GROUP_FACTS)
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "SQL parameters hidden" in shown
+    assert "parameters: (" not in shown

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import traceback
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, event, inspect, text
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Engine, event, insert, inspect, text
+from sqlalchemy.exc import IntegrityError, StatementError
 
 from offsetguard.model.errors import StoreError
+from offsetguard.model.notification import Channel
 from offsetguard.store import database
 from offsetguard.store.database import open_database, reading, serialize, writing
-from offsetguard.store.models import Base
+from offsetguard.store.models import Base, OutboxRow, Status
 from offsetguard_peers.waiting import at_once
 
 
@@ -102,6 +105,32 @@ def test_a_log_entry_without_its_message_is_refused(engine: Engine) -> None:
     row = "4711, 'mail', 'a@example.org', 't', '2026-11-21 10:39:00', 'r'"
     with pytest.raises(IntegrityError), writing(engine) as session:
         session.execute(text(f"INSERT INTO notification_log ({columns}) VALUES ({row})"))
+
+
+SECRET = "what only its receiver may read"
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ({"team": None}, IntegrityError),  # PostgreSQL quotes the row
+        ({}, IntegrityError),  # twice: PostgreSQL quotes the key
+        ({"created_at": SECRET}, StatementError),  # before it is sent
+    ],
+    ids=["missing", "there already", "of another type"],
+)
+def test_an_error_shows_no_value(engine: Engine, values: dict[str, object], kind: type[Exception]) -> None:
+    row: dict[str, object] = {
+        name: SECRET for name, column in OutboxRow.__table__.columns.items() if column.type.python_type is str
+    }
+    row |= {"channel": Channel.MAIL, "status": Status.PENDING, "attempts": 0}
+    row |= dict.fromkeys(("interval_start", "created_at", "next_attempt_at"), datetime(2026, 11, 21, tzinfo=UTC))
+    row |= values
+    with pytest.raises(kind) as caught, writing(engine) as session:
+        session.execute(insert(OutboxRow), [row, row])
+    shown = "".join(traceback.format_exception(caught.value))
+    assert SECRET not in shown
+    assert "outbox" in shown, "the statement says where"
 
 
 @pytest.mark.parametrize(
