@@ -36,6 +36,7 @@ from great_expectations.data_context.types.base import (
 from great_expectations.expectations.expectation import Expectation
 from great_expectations.expectations.metadata_types import FailureSeverity
 
+from offsetguard.config.disk import why_unwritten
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import LANDED, QUARANTINE, QUEUE_STATE, Table
@@ -150,7 +151,7 @@ class WriteDataDocs(ValidationAction):
             html = render_run_page(report, recent_runs(self._cluster_folder))
             index = publish_page(self._cluster_folder, report.interval, html)
         except OSError as error:
-            raise PublishError(f"Data Docs of cluster {report.cluster}: cannot be written: {error}") from error
+            raise PublishError(f"Data Docs: {why_unwritten(self._cluster_folder, error)}") from error
         return {"index": str(index)}
 
 

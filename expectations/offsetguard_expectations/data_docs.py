@@ -23,6 +23,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from offsetguard.config.disk import replace_text
 from offsetguard.lake.reading import FactReader
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import INVARIANT_RESULTS
@@ -102,11 +103,11 @@ def publish_page(cluster_folder: Path, interval: Interval, html: str, *, kept_ru
     """
     cluster_folder.mkdir(parents=True, exist_ok=True)
     page = cluster_folder / f"{interval.name}.html"
-    replace_file(page, html)
+    replace_text(page, html)
     pages = _pages(cluster_folder)
     index = cluster_folder / "index.html"
     if pages[-1] == page or not index.exists():
-        replace_file(index, html)
+        replace_text(index, html)
     for old in pages[:-kept_runs]:
         old.unlink(missing_ok=True)
     return index
@@ -122,13 +123,6 @@ def _read_run(page: Path) -> RecentRun | None:
     with page.open(encoding="utf-8", errors="replace") as file:
         flagged = _FLAGGED.search(file.read(_HEAD_LENGTH))
     return RecentRun(Interval.from_name(page.stem), tuple(flagged[1].split())) if flagged else None
-
-
-def replace_file(file: Path, text: str) -> None:
-    """Put a text in a file's place; a reader sees the old or the new one, whole."""
-    partial = file.with_name(f".{file.name}.partial")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +162,7 @@ def publish_history(reader: FactReader, cluster: str, newest: Interval, data_doc
     folder = data_docs_folder / cluster / HISTORY_FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     for check in ALL:
-        replace_file(folder / f"{check.id}.html", render_history_page(check, cluster, moments[check.id], until))
+        replace_text(folder / f"{check.id}.html", render_history_page(check, cluster, moments[check.id], until))
     return len(ALL)
 
 

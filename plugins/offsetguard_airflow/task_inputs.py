@@ -56,6 +56,8 @@ def configuration(workspace: Workspace, log_error: Callable[[str], object]) -> C
         for line in found.problem.splitlines():
             log_error(line)
         log_error("the configuration file is broken; going on with the last one that was right")
+    if found.not_kept is not None:
+        log_error(found.not_kept)
     return found
 
 

@@ -28,6 +28,7 @@ from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 from pyspark.sql import SparkSession
 from sqlalchemy.exc import SQLAlchemyError
 
+from offsetguard.config.disk import disk_advice
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.catalog import CATALOG_NAME, jdbc_properties
 from offsetguard.model.errors import PublishError
@@ -55,7 +56,9 @@ LOCAL_ENVIRONMENT = {"SPARK_LOCAL_IP": "127.0.0.1"}
 _LOCAL_JVM_OPTIONS = "-XX:+UseSerialGC -Djava.net.preferIPv4Stack=true"
 QUICK_COMPILER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 _SHORT_JVM_OPTIONS = f"{QUICK_COMPILER_OPTIONS} {_LOCAL_JVM_OPTIONS}"
-_DISK_IS_FULL = re.compile(r"No space left on device|File too large|Disk quota exceeded|database or disk is full")
+_DISK_IS_FULL = re.compile(
+    r"No space left on device|File too large|Disk quota exceeded|Read-only file system|database or disk is full"
+)
 
 
 def make_session(
@@ -197,8 +200,7 @@ def disk_errors_named(workspace: Workspace) -> Iterator[None]:
         if found is None:
             raise
         raise PublishError(
-            f"{workspace.home}: cannot be written: {found[0]}; make room on the disk (or raise the quota, or the limit"
-            " of file sizes), then run it again"
+            f"{workspace.home}: cannot be written: {found[0]}; {disk_advice(workspace.home)}, then run it again"
         ) from error
 
 

@@ -23,6 +23,7 @@ from offsetguard_airflow.operators import outbox as tasks
 from offsetguard_peers.configs import one_team_text
 from offsetguard_peers.databases import PostgresServer
 from offsetguard_peers.delivery.world import RESOLVED, VIEW
+from offsetguard_peers.disks import tiny_disk
 from offsetguard_peers.host_clock import HostClock
 from offsetguard_peers.smtp.server import SmtpServer
 
@@ -77,6 +78,19 @@ def test_each_sweep_is_written_down_for_who_watches_a_file(engine: Engine, tmp_p
         tasks.DeliverOperator(task_id="deliver").execute({})
         kept = json.loads((tmp_path / "heartbeat.json").read_text())
         assert (kept["healthy"], kept["troubles"]) == (judged, troubles)
+
+
+def test_warnings_go_out_while_the_disk_of_our_files_is_full(
+    engine: Engine, smtp_server: SmtpServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_OFFSETGUARD_SMTP", _address(smtp_server))
+    _put(engine, "due", VIEW, datetime.now(UTC) - timedelta(seconds=1))
+    with tiny_disk(tmp_path / "disk") as disk:
+        disk.fill()
+        monkeypatch.setenv("OFFSETGUARD_HOME", str(disk.folder / "home"))
+        tasks.DeliverOperator(task_id="deliver").execute({})
+        assert disk.files() == []
+    assert len(smtp_server.mails) == 1
 
 
 def _put(engine: Engine, key: str, view: MessageView, now: datetime) -> None:

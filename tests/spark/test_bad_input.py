@@ -279,13 +279,17 @@ FAULTS: list[tuple[str, Callable[[Any, Any], AbstractContextManager[None]], str]
         folder_is_gone,
         r"table facts\.group_snapshots: cannot be read: .*No such file.*; if its folder is lost",
     ),
-    ("write", full_disk, r"home: cannot be written: File too large; make room on the disk"),
+    (
+        "write",
+        full_disk,
+        r"home: cannot be written: File too large; [\d,]+ bytes are free there: make room on the disk",
+    ),
     ("write", catalog_is_locked, r"catalog\.db: the catalog cannot be used: database is locked; another process holds"),
     ("facts", folder_is_gone, r"group_snapshots"),
     (
         "gate",
         data_docs_cannot_be_written,
-        r"Data Docs of cluster demo: cannot be written: .*Not a directory: .*data_docs",
+        r"Data Docs: .*/data_docs/demo: cannot be written: Not a directory; name another place",
     ),
     ("results", catalog_is_locked, r".*database is locked"),
 ]

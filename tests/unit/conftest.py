@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
 
 from offsetguard.store.database import open_database
 from offsetguard_peers.databases import FreshFile, PostgresServer
+from offsetguard_peers.disks import TinyDisk, tiny_disk
 
 
 @pytest.fixture(scope="session")
@@ -44,6 +46,13 @@ def sqlite_engine(sqlite_file: FreshFile) -> Engine:
 def engine(sqlite_engine: Engine) -> Engine:
     """Open a fresh SQLite file; tests of concurrency ask for `each_engine`."""
     return sqlite_engine
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[TinyDisk]:
+    """Mount a disk of 1 MiB."""
+    with tiny_disk(tmp_path / "disk") as disk:
+        yield disk
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])

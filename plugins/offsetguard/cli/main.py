@@ -5,10 +5,13 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
+import tempfile
+from pathlib import Path
 
 import click
 
 from offsetguard import cli
+from offsetguard.config.disk import is_disk_error, why_unwritten
 from offsetguard.config.workspace import write_for_owner_only
 from offsetguard.model.errors import OffsetGuardError
 
@@ -78,13 +81,26 @@ def offsetguard(context: click.Context) -> None:
 
 
 def main() -> None:
-    """Run the command line; an error of ours is told on stderr without a traceback, and ends with 2."""
+    """Run the command line; an error that is no defect of ours is one line on stderr, and ends with 2."""
     write_for_owner_only()
     try:
         offsetguard(prog_name="offsetguard")
-    except OffsetGuardError as error:
-        click.echo(f"offsetguard: {error}", err=True)
+    except Exception as error:
+        said = _said_of(error)
+        if said is None:
+            raise
+        click.echo(f"offsetguard: {said}", err=True)
         sys.exit(EXIT_ERROR)
+
+
+def _said_of(error: Exception) -> str | None:
+    if isinstance(error, OffsetGuardError):
+        return str(error)
+    if isinstance(error, OSError) and is_disk_error(error):
+        return why_unwritten(Path(error.filename or tempfile.gettempdir()), error)
+    from sqlalchemy.exc import OperationalError  # noqa: PLC0415 not for who completes words in a shell
+
+    return f"our database did not answer: {error.orig}" if isinstance(error, OperationalError) else None
 
 
 if __name__ == "__main__":

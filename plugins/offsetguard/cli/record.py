@@ -33,6 +33,7 @@ from offsetguard.collect.earlier_round import EarlierRound
 from offsetguard.collect.snapshot import Snapshot
 from offsetguard.config import Cluster, Config
 from offsetguard.config.configuration import asking_everything
+from offsetguard.model.errors import BundleError
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.bundle.layout import Meta
 from offsetguard.sources.bundle.log_excerpts import LogExcerpts, find_log_folders, log_folders_of
@@ -127,6 +128,10 @@ def _meta(cluster: str, log_time_zone: str, details: str) -> Meta:
         )
     except ValidationError as error:
         raise click.UsageError(f"--log-time-zone: {log_time_zone!r} {error.errors()[0]['msg']}") from error
+
+
+def _first_of(error: BaseException) -> BaseException:
+    return _first_of(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
 
 
 @dataclass
@@ -231,7 +236,12 @@ class Recording:
             collecting.cancel()
             await asyncio.wait({collecting})
             return None
-        snapshot = collecting.result()
+        try:
+            snapshot = collecting.result()
+        except ExceptionGroup as several:  # one request of many was the first that could not be written
+            if unwritten := several.subgroup(BundleError):
+                raise _first_of(unwritten) from None
+            raise
         bundle.end_round()
         return snapshot
 

@@ -28,6 +28,7 @@ import pyarrow.parquet as pq
 
 from offsetguard.collect.columns import arrow_array
 from offsetguard.collect.manifest import GAPS_FILE_NAME, Gap, Manifest
+from offsetguard.config.disk import why_unwritten
 from offsetguard.config.workspace import MANIFEST_FILE_NAME
 from offsetguard.model.errors import SnapshotError
 from offsetguard.model.intervals import Interval
@@ -52,8 +53,12 @@ async def collecting_lock(landing_folder: Path, cluster: str, *, wait_s: float) 
     """
     file = landing_folder / cluster / _LOCK_FILE_NAME
     give_up_at = time.monotonic() + wait_s
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("w") as lock:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        opened = file.open("w")
+    except OSError as error:
+        raise _cannot_land(file.parent, error) from error
+    with opened as lock:
         while not _try_lock(lock.fileno()):
             if time.monotonic() >= give_up_at:
                 raise SnapshotError(f"{file}: another round of cluster {cluster} is running; wait for it to end")
@@ -171,11 +176,15 @@ def land(
         temporary.rename(folder)
         _flush_folder(folder.parent)
     except OSError as error:
-        raise SnapshotError(f"{folder}: cannot be written: {error}; OFFSETGUARD_HOME says where it lies") from error
+        raise _cannot_land(folder, error) from None  # a traceback of Arrow's says no more
     finally:
         if temporary.exists():  # something went wrong
             shutil.rmtree(temporary, ignore_errors=True)
     return folder
+
+
+def _cannot_land(path: Path, error: OSError) -> SnapshotError:
+    return SnapshotError(f"{why_unwritten(path, error)}; OFFSETGUARD_HOME says where it lies")
 
 
 def read_table(folder: Path, table: Table) -> pa.Table:

@@ -9,10 +9,8 @@ kept one, each task logs what is wrong, and the rule `config_broken` tells the d
 
 from __future__ import annotations
 
-import os
 import pathlib
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -23,6 +21,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from offsetguard.config.configuration import Config, reference_problems
+from offsetguard.config.disk import replace_text, why_unwritten
 from offsetguard.config.fields import Section
 from offsetguard.config.routes import RECEIVER_LISTS
 from offsetguard.config.workspace import Workspace
@@ -282,6 +281,7 @@ class ConfigInUse:
 
     config: Config
     problem: str | None = None  # what is wrong with the file, a line for each mistake; None: it is the file
+    not_kept: str | None = None  # why this file could not be kept for when it is broken; None: it was
 
 
 def config_in_use(workspace: Workspace) -> ConfigInUse:
@@ -292,8 +292,7 @@ def config_in_use(workspace: Workspace) -> ConfigInUse:
         config = parse_config(workspace.config_file, text).config
     except ConfigError as error:
         return ConfigInUse(_last_good(kept, error), str(error))
-    _keep(kept, text)
-    return ConfigInUse(config)
+    return ConfigInUse(config, not_kept=_keep(kept, text, workspace.config_file.name))
 
 
 def _last_good(kept: pathlib.Path, broken: ConfigError) -> Config:
@@ -305,15 +304,13 @@ def _last_good(kept: pathlib.Path, broken: ConfigError) -> Config:
         raise broken from None
 
 
-def _keep(kept: pathlib.Path, text: str) -> None:
-    """Write the text in one step: whoever reads at the same time sees the old one or the new one."""
-    if kept.is_file() and kept.read_text(encoding="utf-8") == text:
-        return
-    kept.parent.mkdir(0o700, parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(
-        "w", dir=kept.parent, prefix=f".{kept.name}.", encoding="utf-8", newline="", delete=False
-    ) as written:
-        written.write(text)
-        written.flush()
-        os.fsync(written.fileno())
-    pathlib.Path(written.name).replace(kept)
+def _keep(kept: pathlib.Path, text: str, name: str) -> str | None:
+    """Keep the text, unless it is there. That this is not possible stops nothing: the file itself is right."""
+    try:
+        if kept.is_file() and kept.read_text(encoding="utf-8") == text:
+            return None
+        kept.parent.mkdir(0o700, parents=True, exist_ok=True)
+        replace_text(kept, text, durable=True)
+    except OSError as error:
+        return f"{why_unwritten(kept, error)}; a mistake in {name} would stop everything until then"
+    return None

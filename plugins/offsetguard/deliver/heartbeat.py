@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import http.client
 import json
-import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
+
+from offsetguard.config.disk import replace_text, why_unwritten
 
 REASON_BYTES = 10_000  # healthchecks.io keeps the first 100 kB, others less
 _TIMEOUT_S = 10.0
@@ -51,13 +52,7 @@ def write_down(file: Path, reasons: Sequence[str], at: datetime) -> str | None:
     """
     document = {"at": at.isoformat(), "healthy": not reasons, "troubles": list(reasons)}
     try:
-        with tempfile.NamedTemporaryFile("w", dir=file.parent, prefix=".heartbeat-", delete=False) as written:
-            written.write(json.dumps(document) + "\n")
-        try:
-            Path(written.name).replace(file)
-        except OSError:
-            Path(written.name).unlink()
-            raise
+        replace_text(file, json.dumps(document) + "\n")
     except OSError as error:
-        return f"{file}: the heartbeat could not be written: {error.strerror}"
+        return why_unwritten(file, error)
     return None

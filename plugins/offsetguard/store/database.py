@@ -15,6 +15,7 @@ from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
 from sqlalchemy.orm import Session
 
+from offsetguard.config.disk import disk_advice, takes_nothing, why_unwritten
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import StoreError
 
@@ -169,7 +170,7 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreError(f"{folder}: cannot be made: {error.strerror}; check OFFSETGUARD_DATABASE_URL") from error
+        raise StoreError(f"{why_unwritten(folder, error)}; check OFFSETGUARD_DATABASE_URL") from error
 
 
 def _leave_rows_out(context: ExceptionContext) -> None:
@@ -193,6 +194,13 @@ def _prepare_sqlite(engine: Engine) -> None:
     def _begin(connection: Connection) -> None:
         writes = connection.get_execution_options().get(_WRITES, False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    @event.listens_for(engine, "handle_error", retval=True)
+    def _name_disk(context: ExceptionContext) -> Exception | None:
+        file, error = Path(engine.url.database or ""), context.original_exception
+        if not isinstance(error, sqlite3.OperationalError) or "locked" in str(error) or not takes_nothing(file):
+            return None
+        return OperationalError(None, None, sqlite3.OperationalError(f"{error}: {file}: {disk_advice(file)}"))
 
 
 def _switch_to_wal(connection: Any) -> None:

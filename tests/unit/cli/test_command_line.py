@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +13,10 @@ import pytest
 
 from offsetguard import cli
 from offsetguard.model.views import NotificationReason
+from offsetguard.sources.bundle.reader import open_bundle
 from offsetguard_peers.command_line import run
 from offsetguard_peers.configs import one_team_text
+from offsetguard_peers.disks import TinyDisk
 from offsetguard_peers.scripted.broker import ScriptedBroker, scripted_cluster
 
 NOBODY = "127.0.0.1:9"  # no name server listens here
@@ -151,6 +154,49 @@ def test_what_is_written_can_be_read_by_its_owner_only(folder: Path) -> None:
     assert {"landing", "bundle", "bundle/meta.json"} <= modes.keys()
     assert {name: oct(mode) for name, mode in modes.items() if mode not in (0o700, 0o600)} == {}
     assert folder.stat().st_mode & 0o777 == 0o755
+
+
+def on_disk(disk: TinyDisk, *arguments: str) -> str:
+    """Run a command on a cluster of one broker; returns the line on stderr that it ends with."""
+
+    async def run_it() -> subprocess.CompletedProcess[str]:
+        async with scripted_cluster(ScriptedBroker("broker-a", topics={"orders": [(0, 10)]})) as (name_server, _):
+            environment = {"OFFSETGUARD_HOME": str(disk.folder), "OFFSETGUARD_DATABASE_URL": ""}
+            real = [argument.replace("NAMESRV", name_server) for argument in arguments]
+            return await asyncio.to_thread(started, *real, **environment)
+
+    result = asyncio.run(run_it())
+    assert (result.returncode, len(result.stderr.splitlines())) == (2, 1), result.stderr
+    return result.stderr
+
+
+ASKED = ("--namesrv", "NAMESRV", "--quiet")
+RECORD = ("record", *ASKED, "--for", "10ms", "--every", "10ms", "--out")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("collect", *ASKED),
+        (*RECORD, "DISK/bundle"),
+        ("silences", "add", "--group", "g", "--for", "2h", "--comment", "c", "--author", "me"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_full_disk_is_one_line_on_stderr_and_no_traceback(disk: TinyDisk, arguments: tuple[str, ...]) -> None:
+    disk.fill()
+    said = on_disk(disk, *(one.replace("DISK", str(disk.folder)) for one in arguments))
+    assert re.search(rf"^offsetguard: .*{disk.folder}.*[;:] 0 bytes are free there: make room on the disk", said)
+    assert not any(disk.folder.glob("bundle/*"))
+
+
+def test_a_disk_that_fills_up_amidst_a_recording_leaves_a_bundle_that_can_be_read(disk: TinyDisk) -> None:
+    """Many requests are under way at once, and all of them meet it."""
+    disk.fill(but_for_bytes=6 * 4096)
+    said = on_disk(disk, *RECORD, str(disk.folder / "bundle"))
+    assert said.startswith(f"offsetguard: the bundle {disk.folder}/bundle: cannot be written: No space left on device")
+    assert [name for name in disk.files() if (disk.folder / name).stat().st_size == 0] == []
+    assert open_bundle(disk.folder / "bundle").meta.rounds_ms
 
 
 def test_without_a_command_it_says_which_three_one_wants_first() -> None:

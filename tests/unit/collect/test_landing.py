@@ -30,6 +30,7 @@ from offsetguard.model.errors import SnapshotError
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import TOPIC_QUEUE_SNAPSHOTS, ColumnType
 from offsetguard_peers.collecting import manifest_of
+from offsetguard_peers.disks import TAKES_NOTHING, TinyDisk
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 NEXT = Interval(INTERVAL.end)
@@ -115,6 +116,25 @@ def test_a_folder_that_cannot_be_written_is_told_by_name(tmp_path: Path) -> None
     (tmp_path / "main").write_text("a file where a folder should be")
     with pytest.raises(SnapshotError, match=r"main/20261121T103900Z: cannot be written: .*OFFSETGUARD_HOME"):
         land(tmp_path, MANIFEST, {})
+
+
+@pytest.mark.parametrize("how", TAKES_NOTHING)
+def test_a_disk_that_takes_nothing_is_told_and_nothing_of_the_round_stays(disk: TinyDisk, how: str) -> None:
+    break_it, said = TAKES_NOTHING[how]
+    break_it(disk)
+    with pytest.raises(SnapshotError, match=f"20261121T103900Z: cannot be written: {said}"):
+        land(disk.folder, MANIFEST, {TOPIC_QUEUE_SNAPSHOTS.name: [ROW]})
+    assert disk.files() == []
+
+
+def test_a_disk_that_is_read_only_is_told_before_anything_is_asked(disk: TinyDisk) -> None:
+    async def wait_for_the_turn() -> None:
+        async with collecting_lock(disk.folder, "main", wait_s=1):
+            pass
+
+    disk.make_read_only()
+    with pytest.raises(SnapshotError, match="main: cannot be written: Read-only file system; its disk is mounted"):
+        asyncio.run(wait_for_the_turn())
 
 
 def test_the_newest_manifest_is_the_one_before_and_a_folder_without_one_is_none(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from offsetguard.config.file import config_in_use
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import ConfigError
+from offsetguard_peers.disks import TAKES_NOTHING, TinyDisk
 
 RIGHT = """\
 clusters:
@@ -87,3 +89,15 @@ def test_what_is_kept_is_only_written_when_it_changed_and_nothing_else_is_left(w
     change(workspace, "operators@example.com", "night@example.com")
     config_in_use(workspace)
     assert [one.name for one in workspace.home.iterdir()] == [workspace.last_good_config_file.name]
+
+
+@pytest.mark.parametrize("how", TAKES_NOTHING)
+def test_a_disk_that_takes_nothing_stops_nobody_who_only_reads_the_configuration(
+    workspace: Workspace, disk: TinyDisk, how: str
+) -> None:
+    break_it, said = TAKES_NOTHING[how]
+    break_it(disk)
+    found = config_in_use(replace(workspace, home=disk.folder / "home"))
+    assert (found.config.default_team, found.problem) == ("operators", None)
+    assert f"last_good_config.yml: cannot be written: {said}" in str(found.not_kept)
+    assert disk.files() == []

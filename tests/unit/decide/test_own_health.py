@@ -19,6 +19,7 @@ from offsetguard.store.models import JudgedIntervalRow, Mode
 from offsetguard.store.outbox import Lane
 from offsetguard_peers.configs import one_team
 from offsetguard_peers.delivery.world import VIEW
+from offsetguard_peers.disks import TAKES_NOTHING, TinyDisk
 from offsetguard_peers.http_server import HeartbeatListener
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
@@ -153,9 +154,17 @@ def test_a_heartbeat_that_cannot_be_written_is_told_and_leaves_nothing(tmp_path:
     kept = (tmp_path / "heartbeat.json").read_text(encoding="utf-8")
     (tmp_path / "taken" / "heartbeat.json").mkdir(parents=True)
     for file in (tmp_path / "nowhere" / "heartbeat.json", tmp_path / "taken" / "heartbeat.json"):
-        assert f"{file}: the heartbeat could not be written: " in str(write_down(file, [], NOW))
+        assert f"{file}: cannot be written: " in str(write_down(file, [], NOW))
     assert json.loads(kept) == {"at": NOW.isoformat(), "healthy": False, "troubles": ["a \ud800 cluster"]}
     assert sorted(one.name for one in tmp_path.rglob("*heartbeat*")) == ["heartbeat.json", "heartbeat.json"]
+
+
+def test_a_disk_that_takes_nothing_keeps_no_half_of_a_heartbeat(disk: TinyDisk) -> None:
+    file = disk.folder / "heartbeat.json"
+    for break_it, said in TAKES_NOTHING.values():
+        break_it(disk)
+        assert str(write_down(file, [], NOW)).startswith(f"{file}: cannot be written: {said}")
+        assert disk.files() == []
 
 
 @pytest.mark.parametrize("address", ["", "hc-ping.com/secret-key", "file:///etc/passwd", "ftp://host/secret-key"])

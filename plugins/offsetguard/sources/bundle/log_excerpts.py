@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from offsetguard.config import LogSource
+from offsetguard.config.disk import why_unwritten
 from offsetguard.model.errors import BundleError
 from offsetguard.sources.bundle.layout import CLIENTS, LOGS, safe_name
 from offsetguard.sources.bundle.recording import log_without_secrets
@@ -135,7 +136,7 @@ class LogExcerpts:
             with target.open("ab") as opened:
                 opened.write(lines)
         except OSError as error:
-            raise BundleError(f"{target}: cannot be written: {error.strerror or error}") from error
+            raise BundleError(why_unwritten(target, error)) from error
         self.byte_counts[name] = self.byte_counts.get(name, 0) + len(lines)
 
     def _note(self, text: str) -> None:

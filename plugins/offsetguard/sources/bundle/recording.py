@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from offsetguard.config.disk import replace_text, why_unwritten
 from offsetguard.model.errors import BundleError, RocketMQError
 from offsetguard.sources.bundle.layout import (
     BODIES,
@@ -101,13 +102,21 @@ class BundleWriter:
         self._meta = meta
         self._files: dict[bytes, str] = {}  # digest of a body -> its file
         try:
-            if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-                raise BundleError(f"{folder}: exists and is not an empty folder; name a new one for the bundle")
-            (folder / BODIES).mkdir(parents=True)
-            self._index = (folder / INDEX).open("a", encoding="utf-8")
+            is_taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+            if not is_taken:
+                (folder / BODIES).mkdir(parents=True)
+                self._index = (folder / INDEX).open("a", encoding="utf-8")
         except OSError as error:
             raise _cannot_write(folder, error) from error
-        self._write_meta()
+        if is_taken:
+            raise BundleError(f"{folder}: exists and is not an empty folder; name a new one for the bundle")
+        try:
+            self._write_meta()
+        except BundleError:  # nothing was recorded: the next one may have the same name
+            self._index.close()
+            (folder / INDEX).unlink()
+            (folder / BODIES).rmdir()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -159,6 +168,7 @@ class BundleWriter:
             try:
                 (self.folder / BODIES / file).write_bytes(body)
             except OSError as error:
+                (self.folder / BODIES / file).unlink(missing_ok=True)  # half of it, or nothing
                 raise _cannot_write(self.folder, error) from error
             self.byte_count += len(body)
         return file
@@ -184,16 +194,14 @@ class BundleWriter:
 
     def _write_meta(self) -> None:
         """Replace meta.json at once: a kill leaves the old or the new one."""
-        temporary = self.folder / f".{META}"
         try:
-            temporary.write_text(self._meta.model_dump_json(exclude_none=True) + "\n", encoding="utf-8")
-            temporary.replace(self.folder / META)
+            replace_text(self.folder / META, self._meta.model_dump_json(exclude_none=True) + "\n")
         except OSError as error:
             raise _cannot_write(self.folder, error) from error
 
 
 def _cannot_write(folder: Path, error: OSError) -> BundleError:
-    return BundleError(f"{folder}: the bundle cannot be written: {error.strerror or error}; is the disk full?")
+    return BundleError(f"the bundle {why_unwritten(folder, error)}")
 
 
 class RecordingTransport(ExchangeTransport):
