@@ -31,7 +31,7 @@ from offsetguard.tables.snapshots import (
 )
 from offsetguard.tables.table import Column, ColumnType, Table
 
-LANDED = (
+_SEEN = (
     QUEUE_SNAPSHOTS,
     TOPIC_QUEUE_SNAPSHOTS,
     TOPIC_SETTINGS,
@@ -42,20 +42,10 @@ LANDED = (
     BROKER_STATS,
     OFFSET_MOVES,
     LOG_EVENTS,
-    UNDECODABLE_RECORDS,
 )
-
+LANDED = (*_SEEN, UNDECODABLE_RECORDS)
 PUBLISHED = (
-    QUEUE_SNAPSHOTS,
-    TOPIC_QUEUE_SNAPSHOTS,
-    TOPIC_SETTINGS,
-    GROUP_SNAPSHOTS,
-    CLIENT_SNAPSHOTS,
-    CLIENT_QUEUE_SNAPSHOTS,
-    BROKER_SNAPSHOTS,
-    BROKER_STATS,
-    OFFSET_MOVES,
-    LOG_EVENTS,
+    *_SEEN,
     QUEUE_STATE,
     QUEUE_FACTS,
     GROUP_FACTS,
