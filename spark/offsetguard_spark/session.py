@@ -77,7 +77,7 @@ def make_session(
         config |= local_config(runs_for_minutes=runs_for_minutes)
         for name, value in LOCAL_ENVIRONMENT.items():
             os.environ.setdefault(name, value)
-        builder = builder.master(environment.get("OFFSETGUARD_LOCAL_MASTER") or local_master())
+        builder = builder.master(local_master())
     for name, value in (SERVER_CONFIG | config).items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
