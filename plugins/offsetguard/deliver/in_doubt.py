@@ -25,7 +25,7 @@ class InDoubt:
     def __init__(
         self, slot_s: float = SLOT_S, short_slot_s: float = SHORT_SLOT_S, longest_wait_s: float = LONGEST_WAIT_S
     ) -> None:
-        """Let a message keep its turn for `turn_s` seconds when others wait, and none wait for `longest_wait_s`."""
+        """Let a message keep its turn for `slot_s` seconds when others wait, and none wait for `longest_wait_s`."""
         self._slot_s = slot_s
         self._short_slot_s = short_slot_s
         self._longest_wait_s = longest_wait_s

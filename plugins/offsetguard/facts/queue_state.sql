@@ -15,8 +15,8 @@
 --   and keeps when that was and the max offset before.
 --
 -- No offset is added to or subtracted from another here, so none can overflow. The numbered parts are one step of
--- `queue_windows.py` as well, which folds many snapshots at once: so they name nothing but columns of `before`, of
--- `sample`, and of the parts above them.
+-- `queue_windows` (`texts.py`) as well, which folds many snapshots at once: so they name nothing but columns of
+-- `before`, of `sample`, and of the parts above them.
 WITH folded AS (
   SELECT
     cluster,
