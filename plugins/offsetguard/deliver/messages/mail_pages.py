@@ -47,14 +47,14 @@ def digest_texts(view: DigestView, words: Catalogue) -> MailTexts:
             "sections": view.sections[:SECTIONS_SHOWN],
             "more_sections": wording.more(len(view.sections) - SECTIONS_SHOWN, "cause", words),
             "counted": lambda section: _counted(section, words),
-            "with_cause": _told_with_cause(view),
-            "section_notes": lambda section: tuple(_section_notes(section, words)),
+            "with_cause": _shown_with_cause(view),
+            "section_notes": lambda section: tuple(wording.of_cause(section, words)),
         },
     )
 
 
-def _told_with_cause(view: DigestView) -> Counter[str]:
-    """Return by rule how many incidents are told with their causes: the worst of all, of equals one of each first."""
+def _shown_with_cause(view: DigestView) -> Counter[str]:
+    """Return by rule how many incidents are shown with their causes: the worst of all, of equals one of each first."""
     ranks = {severity.value: severity.rank for severity in Severity}
     placed = [(place, one, section) for section in view.sections for place, one in enumerate(section.firing)]
     worst = sorted(placed, key=lambda listed: (-ranks.get(listed[1].severity, 0), listed[0]))
@@ -74,15 +74,6 @@ def _counted(section: DigestSection, words: Catalogue) -> str:
     if section.group_count:
         return words.say("consumer_groups", count=section.group_count)
     return words.say("findings", count=section.firing_count or section.resolved_count)
-
-
-def _section_notes(section: DigestSection, words: Catalogue) -> Iterator[str]:
-    if section.escalated_from is not None:
-        yield words.say("escalated_from", team=section.escalated_from)
-    if section.repeat_count > 0:
-        yield words.say("repeated", count=section.repeat_count)
-    if section.muted_count > 0:
-        yield words.say("not_told", count=section.muted_count)
 
 
 CALM = "calm"  # the status of a day without incidents

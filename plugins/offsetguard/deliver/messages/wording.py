@@ -20,7 +20,16 @@ from offsetguard.catalogue import Catalogue, catalogue
 from offsetguard.catalogue.text import ENGLISH_UTC, Locale, format_from_to
 from offsetguard.model.errors import ConfigError
 from offsetguard.model.forecast import FURTHEST_MS
-from offsetguard.model.views import LEAST_LAG_POINTS, AnyView, DigestView, FigureView, IncidentView, MessageView, Record
+from offsetguard.model.views import (
+    LEAST_LAG_POINTS,
+    AnyView,
+    Cause,
+    DigestView,
+    FigureView,
+    IncidentView,
+    MessageView,
+    Record,
+)
 
 _View = TypeVar("_View", bound=Record)
 ELLIPSIS = "…"
@@ -198,12 +207,7 @@ def why_now(view: MessageView, words: Catalogue = _ENGLISH) -> str:
 def notes(view: MessageView, words: Catalogue = _ENGLISH) -> Iterator[str]:
     """Give what a reader must know before the rest: told late, not audited, escalated, told before, what it mutes."""
     yield from of_facts(view, words)
-    if view.escalated_from is not None:
-        yield words.say("escalated_from", team=view.escalated_from)
-    if view.repeat_count > 0:
-        yield words.say("repeated", count=view.repeat_count)
-    if view.muted_count > 0:
-        yield words.say("not_told", count=view.muted_count)
+    yield from of_cause(view, words)
 
 
 def of_facts(view: MessageView | DigestView, words: Catalogue = _ENGLISH) -> Iterator[str]:
@@ -212,6 +216,16 @@ def of_facts(view: MessageView | DigestView, words: Catalogue = _ENGLISH) -> Ite
         yield words.say("told_late")
     if not all(incident.audited for incident in view.firing):
         yield words.say("not_audited")
+
+
+def of_cause(cause: Cause, words: Catalogue = _ENGLISH) -> Iterator[str]:
+    """Give what a reader must know of one cause: escalated, told before, what it mutes."""
+    if cause.escalated_from is not None:
+        yield words.say("escalated_from", team=cause.escalated_from)
+    if cause.repeat_count > 0:
+        yield words.say("repeated", count=cause.repeat_count)
+    if cause.muted_count > 0:
+        yield words.say("not_told", count=cause.muted_count)
 
 
 def beside(
