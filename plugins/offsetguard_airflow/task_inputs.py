@@ -91,9 +91,9 @@ def chosen_clusters(cluster: str, *, or_all: bool = True) -> list[str]:
 class FactsToJudge:
     """The facts of one landed interval: those that are published, or, where people would wait, made on the spot.
 
-    An interval that somebody may be told of waits for its publication until PUBLISHED_WITHIN after the beginning of the
-    oldest one that is not published: once Spark is late, nobody waits for it again. Any other interval is history, and
-    waits for as long as its publication may still come.
+    An interval that somebody may be notified of waits for its publication until PUBLISHED_WITHIN after the beginning of
+    the oldest one that is not published: once Spark is late, nobody waits for it again. Any other interval is history,
+    and waits for as long as its publication may still come.
     """
 
     ours: Opened
@@ -112,8 +112,8 @@ class FactsToJudge:
         while True:
             now = database_time(engine)
             newest = published_intervals.newest(engine, self.cluster)
-            may_be_told = self._may_be_told(now, newest)
-            state = None if may_be_told else self.publication_state()
+            may_notify = self._may_notify(now, newest)
+            state = None if may_notify else self.publication_state()
             published = published_intervals.get(engine, self.cluster, self.interval)
             if published is not None:
                 return read_interval_facts(workspace, published, Manifest.from_json(published.manifest_json))
@@ -123,12 +123,12 @@ class FactsToJudge:
                     f"publishes it is {state}: look at its log and clear it; where it is green, both tasks must use "
                     "the same OFFSETGUARD_DATABASE_URL"
                 )
-            if may_be_told and now >= self._awaited_until(newest):
+            if may_notify and now >= self._awaited_until(newest):
                 self.say(f"{self.interval.name} is not published yet: judging by what has landed, not audited")
                 return unaudited_facts(workspace, engine, self.cluster, self.interval, self.ours.config, say=self.say)
             time.sleep(_POLL_S)
 
-    def _may_be_told(self, now: datetime, newest: PublishedInterval | None) -> bool:
+    def _may_notify(self, now: datetime, newest: PublishedInterval | None) -> bool:
         is_young = now - self.interval.end <= timedelta(milliseconds=self.ours.config.delivery.notify_within_ms)
         return not self.is_history and is_young and (newest is None or newest.interval < self.interval)
 

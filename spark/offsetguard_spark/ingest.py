@@ -28,7 +28,7 @@ from sqlalchemy import Engine
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import ConfigError, PublishError
 from offsetguard.model.intervals import Interval, zone_of
-from offsetguard.sources.logs.log_files import LogFile, identity_of, look_at, matching_paths
+from offsetguard.sources.logs.log_files import LogFile, identity_of, log_file_at, matching_paths
 from offsetguard.sources.logs.matching import PATTERNS
 from offsetguard.store.locks import only_publisher
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
@@ -156,7 +156,7 @@ def _identified(globs: Sequence[str]) -> tuple[dict[str, str], dict[str, str], i
     files, left_out = [], {}
     for path in matching_paths(globs):
         try:
-            file = look_at(path)
+            file = log_file_at(path)
         except OSError as error:
             raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
         if file.first_line is None:

@@ -63,8 +63,8 @@ def outcomes(messages: DataFrame, patterns: Sequence[Pattern] = PATTERNS) -> Dat
     others = [name for name in messages.columns if name not in {"message", "is_text"}]
     found = F.when(F.col("at").isNotNull(), _found(patterns))
     is_unreadable = F.col("at").isNull() & F.col("is_text")
-    told = _computed(messages.select(*others, "is_text", "message"), "found", found)
-    kept = told.where(F.col("found").isNotNull() | is_unreadable).select(*others, "found")
+    matched = _computed(messages.select(*others, "is_text", "message"), "found", found)
+    kept = matched.where(F.col("found").isNotNull() | is_unreadable).select(*others, "found")
     return with_pattern(kept, patterns)
 
 

@@ -120,12 +120,12 @@ def _lines(spark: SparkSession, paths: Sequence[str], blocks: DataFrame, pattern
     spanning = [pattern for pattern in patterns if pattern.spans_lines]
     may_span = [F.col("text").contains(hint) for hint in sorted({pattern.must_contain for pattern in spanning})]
     spans = reduce(or_, may_span, F.lit(False)) & F.col("text").rlike(wanted_head(spanning))
-    told = placed.select("*", starts.alias("starts"), is_wanted.alias("is_wanted"))
+    marked = placed.select("*", starts.alias("starts"), is_wanted.alias("is_wanted"))
     without_return = F.when(F.col("text").endswith("\r"), F.substr("text", F.lit(1), F.length("text") - 1))
     whole = F.coalesce(without_return, "text")
     # Not cut where nothing is to cut: for that, each character would be counted
     line = F.when(F.octet_length("text") > MAX_RECORD_BYTES, F.left(whole, F.lit(MAX_RECORD_BYTES))).otherwise(whole)
-    return told.select(
+    return marked.select(
         "block",
         "first_position",
         "number",
@@ -163,9 +163,9 @@ def _joined(kept: DataFrame, blocks: DataFrame) -> DataFrame:
     """
     its_lines = Window.partitionBy("block").orderBy("record").rangeBetween(Window.currentRow, Window.currentRow)
     others = F.collect_list(F.when(~F.col("starts"), F.struct("number", "line"))).over(its_lines)
-    told = kept.select("*", F.array_sort(others).alias("others"), F.max("end").over(its_lines).alias("record_end"))
+    marked = kept.select("*", F.array_sort(others).alias("others"), F.max("end").over(its_lines).alias("record_end"))
     # The first line of a file that begins with none: it is one of the others, too.
-    records = told.where(F.col("starts") | (F.col("position") == 0))
+    records = marked.where(F.col("starts") | (F.col("position") == 0))
     names = blocks.where(F.col("uri").startswith("file:///")).select("block", "path", "end_position", "continuation")
     goes_on = F.col("spans") & (F.col("record_end") == F.col("end_position"))
     text = F.concat_ws(

@@ -109,9 +109,11 @@ class Recomputer:
         for number, interval in enumerate(intervals):
             if number % _UNPACKED_AT_ONCE == 0:
                 self._unpack(cluster, intervals[number : number + _UNPACKED_AT_ONCE])
-            told, next_will_fail = self._publish(cluster, interval, report, now + _since(began))
+            outcome, next_will_fail = self._publish(cluster, interval, report, now + _since(began))
             failures = failures + 1 if next_will_fail else 0
-            self._say(_progress_line(number + 1, len(intervals), time.monotonic() - began, f"{interval.name}: {told}"))
+            self._say(
+                _progress_line(number + 1, len(intervals), time.monotonic() - began, f"{interval.name}: {outcome}")
+            )
             if failures == _FAILURES:
                 report.not_tried = len(intervals) - number - 1
                 self._say(f"stopped: {_FAILURES} intervals in a row failed; run it again to go on when that is mended")
@@ -166,10 +168,10 @@ def _since(began: float) -> timedelta:
     return timedelta(seconds=time.monotonic() - began)
 
 
-def _progress_line(done: int, total: int, seconds: float, told: str) -> str:
+def _progress_line(done: int, total: int, seconds: float, outcome: str) -> str:
     per_minute = done / seconds * 60 if seconds else 0.0
     left = timedelta(seconds=round((total - done) * seconds / done))
-    return f"{done}/{total} {told}; {per_minute:.1f} intervals a minute, {left} left"
+    return f"{done}/{total} {outcome}; {per_minute:.1f} intervals a minute, {left} left"
 
 
 def rebuild_state(publisher: Publisher, cluster: str) -> int:

@@ -14,7 +14,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store import judged_intervals
 from offsetguard.store.database import open_database, writing
 from offsetguard.store.models import JudgedIntervalRow, Mode
-from offsetguard_airflow.hooks.heartbeat import look_whether_all_is_well
+from offsetguard_airflow.hooks.heartbeat import report_troubles
 from offsetguard_peers.configs import one_team_text
 from offsetguard_peers.http_server import HeartbeatListener
 
@@ -39,7 +39,7 @@ def test_the_dags_that_may_not_stop_have_a_deadline_before_airflow_ends_their_ru
     (alert,) = dag.deadline or []
     assert alert.interval < dag.dagrun_timeout
     assert isinstance(alert.callback, AsyncCallback)
-    assert import_string(alert.callback.path) is look_whether_all_is_well
+    assert import_string(alert.callback.path) is report_troubles
 
 
 def test_a_missed_deadline_tells_the_heartbeat_what_has_stopped(
@@ -47,7 +47,7 @@ def test_a_missed_deadline_tells_the_heartbeat_what_has_stopped(
 ) -> None:
     with HeartbeatListener() as listener:
         monkeypatch.setenv("AIRFLOW_CONN_OUTSIDE", f'{{"conn_type": "generic", "password": "{listener.url}"}}')
-        asyncio.run(look_whether_all_is_well())
+        asyncio.run(report_troubles())
         assert listener.heard == [("POST", "/ping/secret-key/fail", "nothing of cluster main was judged so far")]
     kept = json.loads((tmp_path / "heartbeat.json").read_text())
     assert (kept["healthy"], kept["troubles"]) == (False, ["nothing of cluster main was judged so far"])
@@ -57,7 +57,7 @@ def test_a_missed_deadline_tells_the_heartbeat_what_has_stopped(
 def test_a_heartbeat_connection_that_is_missing_is_logged_and_the_trouble_all_the_same(
     workspace: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    asyncio.run(look_whether_all_is_well())
+    asyncio.run(report_troubles())
     said = "\n".join(caplog.messages)
     assert "nothing of cluster main was judged so far" in said
     assert "(delivery.heartbeat_connection names it)" in said
@@ -75,5 +75,5 @@ def test_a_run_that_merely_failed_tells_nothing_while_all_is_well(
     engine.dispose()
     with HeartbeatListener() as listener:
         monkeypatch.setenv("AIRFLOW_CONN_OUTSIDE", f'{{"conn_type": "generic", "password": "{listener.url}"}}')
-        asyncio.run(look_whether_all_is_well())
+        asyncio.run(report_troubles())
         assert listener.heard == []

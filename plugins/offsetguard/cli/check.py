@@ -81,14 +81,14 @@ async def take_samples(plan: SamplingPlan, tell: Callable[[str], None]) -> list[
         await asyncio.sleep(begun + number * plan.every.total_seconds() - loop.time())
         tell(f"{plan.cluster}: look {number + 1} of {plan.count}")
         is_last = number == plan.count - 1
-        samples.append(await _look(plan, samples[-1] if samples else None, sources if is_last else ()))
+        samples.append(await _sample(plan, samples[-1] if samples else None, sources if is_last else ()))
         if samples[-1].manifest.cluster_unseen:
             break
     return samples
 
 
-async def _look(plan: SamplingPlan, before: Snapshot | None, sources: Sequence[LogSource]) -> Snapshot:
-    """Take one look; with `sources`, also at the newest lines of the logs."""
+async def _sample(plan: SamplingPlan, before: Snapshot | None, sources: Sequence[LogSource]) -> Snapshot:
+    """Take one sample; with `sources`, also at the newest lines of the logs."""
     now = datetime.now(UTC)
     since = now - timedelta(milliseconds=plan.config.judgement.log_window_ms)
     with tempfile.TemporaryDirectory(prefix="offsetguard-logs-") as folder:
@@ -171,11 +171,11 @@ def check(
     check_group([one.tables for one in taken], pattern=group_pattern and group_pattern.pattern)
     judgement = judge(facts_of_rounds(taken, config), config)
     findings = [one for one in judgement.findings if concerns(one.consumer_group, group_pattern)]
-    untold = [one for one in judgement.cannot_tell if concerns(one.consumer_group, group_pattern)]
+    unknown = [one for one in judgement.cannot_tell if concerns(one.consumer_group, group_pattern)]
     show_findings(
         [finding_document(one) for one in findings],
         findings_as_text(findings),
-        untold,
+        unknown,
         looked_at=[_what_was_sampled(taken)],
         as_json=as_json,
     )
@@ -218,10 +218,10 @@ def _zone_of_client(folder: LogFolder) -> str:
     files = sorted(folder.folder.glob(folder.pattern), key=lambda file: file.stat().st_mtime)
     for file in reversed(files):
         stamps = _STAMP.findall(_end_of(file, _STAMP_BYTES))
-        told = moment_of(stamps[-1], UTC) if stamps else None
-        if told is None:
+        stamp = moment_of(stamps[-1], UTC) if stamps else None
+        if stamp is None:
             continue
-        ahead = told - datetime.fromtimestamp(file.stat().st_mtime, UTC)
+        ahead = stamp - datetime.fromtimestamp(file.stat().st_mtime, UTC)
         minutes = round(ahead / _QUARTER) * 15
         if abs(ahead) <= _LARGEST_OFFSET:
             return f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}"

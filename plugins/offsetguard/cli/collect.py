@@ -123,7 +123,7 @@ async def _collect_live(
         except OffsetGuardError as error:
             click.echo(f"offsetguard: {name}: {error}", err=True)
             return EXIT_NOT_SEEN
-        return _told(landing_folder / name / interval.name, manifest, time.monotonic() - begun, tell)
+        return _report(landing_folder / name / interval.name, manifest, time.monotonic() - begun, tell)
 
     return list(await asyncio.gather(*map(one, names)))
 
@@ -164,7 +164,7 @@ async def _collect_recorded(
             log_sources=one.log_sources,
         )
         folder = landing_folder / name / one.interval.name
-        codes.append(_told(folder, manifest, time.monotonic() - begun, tell))
+        codes.append(_report(folder, manifest, time.monotonic() - begun, tell))
     return codes
 
 
@@ -177,7 +177,7 @@ def _config_with(cluster: str, config_file: Path | None) -> Config:
     return default_config({cluster: ["127.0.0.1:9876"]})  # no one asks there
 
 
-def _told(folder: Path, manifest: Manifest, seconds: float, tell: Callable[[str], None]) -> int:
+def _report(folder: Path, manifest: Manifest, seconds: float, tell: Callable[[str], None]) -> int:
     """Print what became of a cluster's round, which lies in `folder`; returns the exit code that it asks for."""
     document = {
         "cluster": manifest.cluster,

@@ -45,7 +45,7 @@ class LiveGroups:
     is_complete: bool  # a group that is not here does not exist
 
 
-async def _look_at(file: ConfigFile, name: str, credentials: Credentials | None) -> LiveGroups:
+async def _live_groups_of(file: ConfigFile, name: str, credentials: Credentials | None) -> LiveGroups:
     """Ask all name servers for the masters, and those for their configured and their committing groups."""
     cluster, where = file.config.clusters[name], ("clusters", name)
     problems: list[Problem] = []
@@ -140,7 +140,7 @@ def _check(path: Path, *, live: bool) -> tuple[list[Line], int]:
         return [
             {"kind": "problem", "file": str(path), "line": None, "field": None, "message": str(error)}
         ], _EXIT_PROBLEMS
-    seen = asyncio.run(_look(file)) if live else {}
+    seen = asyncio.run(_live_groups(file)) if live else {}
     checked = check_file(file, {*RULES, DAILY_REPORT}, datetime.now(UTC))
     whole = {name: groups.consumer_groups for name, groups in seen.items() if groups.is_complete}
     live_problems = chain.from_iterable(groups.problems for groups in seen.values())
@@ -152,9 +152,9 @@ def _check(path: Path, *, live: bool) -> tuple[list[Line], int]:
     return lines, _EXIT_PROBLEMS if problems else 0
 
 
-async def _look(file: ConfigFile) -> dict[str, LiveGroups]:
+async def _live_groups(file: ConfigFile) -> dict[str, LiveGroups]:
     credentials = credentials_from()
-    found = await asyncio.gather(*(_look_at(file, name, credentials) for name in file.config.clusters))
+    found = await asyncio.gather(*(_live_groups_of(file, name, credentials) for name in file.config.clusters))
     return dict(zip(file.config.clusters, found, strict=True))
 
 
@@ -191,30 +191,30 @@ def _problem_line(problem: Problem, kind: str = "problem") -> Line:
 
 
 def _table(path: Path, lines: Iterable[Line]) -> Iterator[str]:
-    told: dict[str, list[Line]] = {}
+    by_kind: dict[str, list[Line]] = {}
     for line in lines:
-        told.setdefault(line["kind"], []).append(line)
-    if told.get("cluster"):
+        by_kind.setdefault(line["kind"], []).append(line)
+    if by_kind.get("cluster"):
         yield "Clusters"
-        yield from map(_cluster_text, told["cluster"])
+        yield from map(_cluster_text, by_kind["cluster"])
         yield "Teams"
-        yield from map(_team_text, told["team"])
+        yield from map(_team_text, by_kind["team"])
         yield "Consumer groups; for each field the first line that sets it wins"
-        yield from map(_groups_text, told["groups"])
-        if told.get("route"):
+        yield from map(_groups_text, by_kind["groups"])
+        if by_kind.get("route"):
             yield "Routes; for each field the first line that sets it wins"
-            yield from map(_route_text, told["route"])
-    for note in told.get("note", []):
+            yield from map(_route_text, by_kind["route"])
+    for note in by_kind.get("note", []):
         yield f"{_place(note)}note: {note['message']}"
-    problems = told.get("problem", [])
+    problems = by_kind.get("problem", [])
     for wrong in problems:
         yield f"{_place(wrong)}{wrong['message']}"
     count = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}" if problems else "nothing wrong"
     yield f"{path}: {count}"
 
 
-def _place(told: Line) -> str:
-    return f"{told['file']}:{told['line']}: {told['field']}: " if told["line"] else ""
+def _place(line: Line) -> str:
+    return f"{line['file']}:{line['line']}: {line['field']}: " if line["line"] else ""
 
 
 def _cluster_text(cluster: Line) -> str:
@@ -225,8 +225,8 @@ def _cluster_text(cluster: Line) -> str:
 
 def _team_text(team: Line) -> str:
     default = "  (default: hears what nobody else owns)" if team["is_default"] else ""
-    told = ", ".join(name for kind in RECEIVER_LISTS for name in team[kind]) or "nobody is told"
-    return f"  {team['name']}: {told}{default}"
+    receivers = ", ".join(name for kind in RECEIVER_LISTS for name in team[kind]) or "nobody is told"
+    return f"  {team['name']}: {receivers}{default}"
 
 
 def _groups_text(entry: Line) -> str:

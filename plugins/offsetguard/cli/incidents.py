@@ -119,9 +119,9 @@ def _texts(known: _Known, now: datetime) -> Iterator[str]:
     if evidence.queue_count > len(evidence.queues):
         yield f"    and {evidence.queue_count - len(evidence.queues)} more queues"
     for one in known.recipients:
-        told = f"told since {format_moment(one.notified.first_notified_at)}" if one.notified else "not told"
+        since = f"told since {format_moment(one.notified.first_notified_at)}" if one.notified else "not told"
         muted = f", now {one.muted.replace('_', ' ')}" if one.muted else ""
-        yield f"  {one.channel} to {one.receiver} (team {one.team}): {told}{muted}"
+        yield f"  {one.channel} to {one.receiver} (team {one.team}): {since}{muted}"
     for event in known.history:
         by = f" by {event.by}" if event.by else ""
         yield f"  {format_moment(event.at)}  {event.kind.replace('_', ' ')}{by}: {event.text}".rstrip(": ")

@@ -110,7 +110,7 @@ def finding_document(finding: Finding) -> dict[str, Any]:
 def show_findings(
     documents: Sequence[Mapping[str, Any]],
     texts: Iterable[str],
-    untold: Iterable[CannotTell],
+    unknown: Iterable[CannotTell],
     *,
     looked_at: Iterable[str],
     as_json: bool,
@@ -122,7 +122,7 @@ def show_findings(
         click.echo(line)
     if not as_json and not documents:
         click.echo("Nothing found.")
-    for line in _cannot_tell_as_text(untold):
+    for line in _cannot_tell_as_text(unknown):
         click.echo(line, err=as_json)
 
 
@@ -159,10 +159,10 @@ def findings_as_text(findings: Sequence[Finding]) -> Iterator[str]:
         yield ""
 
 
-def _cannot_tell_as_text(untold: Iterable[CannotTell]) -> Iterator[str]:
+def _cannot_tell_as_text(unknown: Iterable[CannotTell]) -> Iterator[str]:
     """Yield which rules could not look, and why: one line for all that have the same reason."""
     rules: dict[tuple[str | None, str], list[str]] = {}
-    for one in untold:
+    for one in unknown:
         rules.setdefault((one.consumer_group, one.because), []).append(one.rule_id)
     for (consumer_group, because), rule_ids in rules.items():
         of = f" of {consumer_group}" if consumer_group is not None else ""

@@ -267,7 +267,7 @@ async def _look_up(plan: SamplingPlan, consumer_group: str | None, topics: Seque
         found = {topic: await _look_up_topic(client, cluster, topic) for topic in topics}
     if consumer_group is None or all(one.error is not None for one in found.values()):
         return found
-    group = await _look_at_group(plan, consumer_group)
+    group = await _group_standing(plan, consumer_group)
     return {topic: replace(one, group=group) for topic, one in found.items()}
 
 
@@ -295,7 +295,7 @@ async def _look_up_topic(client: RocketMQClient, cluster: Cluster, topic: str) -
     return KeyLookup(queues, broker=brokers, ends=ends)
 
 
-async def _look_at_group(plan: SamplingPlan, consumer_group: str) -> GroupStanding:
+async def _group_standing(plan: SamplingPlan, consumer_group: str) -> GroupStanding:
     config = plan.config
     asked = replace(plan, config=asking_everything(config, plan.cluster))
     rounds = await take_samples(asked, progress(shown=sys.stderr.isatty()))

@@ -136,10 +136,10 @@ def _rows(answer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "owner", f"team {answer['team']}: the default team hears about brokers and the cluster itself"
     else:
         yield "owner", f"team {answer['team']}: no entry of `groups` gives it to a team, so the default team"
-    told = _receivers(answer["receivers"])
+    recipients = _receivers(answer["receivers"])
     if answer["heard_by"] != answer["team"]:
-        told += f" (team {answer['heard_by']}: team {answer['team']} has nobody to tell)"
-    yield "told", told + _by(lines, *RECEIVER_LISTS)
+        recipients += f" (team {answer['heard_by']}: team {answer['team']} has nobody to tell)"
+    yield "told", recipients + _by(lines, *RECEIVER_LISTS)
     if not answer["told"]:
         yield "but not now", answer["muted"]["text"] if answer["muted"] else "info is never told, only shown in pages"
     yield "language", f"{answer['language']}, times in {answer['time_zone']}" + _by(lines, "language", "time_zone")
@@ -166,9 +166,9 @@ def _receivers(found: Iterable[Mapping[str, str]]) -> str:
 def _when(answer: Mapping[str, Any]) -> str:
     wait = answer["group_wait_ms"]
     first = f"after {format_duration(wait)}" if wait else "at once"
-    news, repeat = format_duration(answer["group_interval_ms"]), format_duration(answer["repeat_interval_ms"])
+    between, repeat = format_duration(answer["group_interval_ms"]), format_duration(answer["repeat_interval_ms"])
     end = "its end is told" if answer["send_resolved"] else "its end is not told"
-    return f"{first}, news after {news} at the earliest, repeated after {repeat}; {end}"
+    return f"{first}, what is new after {between} at the earliest, repeated after {repeat}; {end}"
 
 
 def _by(lines: Mapping[str, str], *names: str) -> str:

@@ -65,10 +65,10 @@ def shadowed(file: ConfigFile) -> Iterator[Problem]:
             "same groups and sets it first; move the special case above the general one"
         )
         yield file.problem(("groups", position, field), what)
-    for position, field, above in _shadowed(config.routes, _covers_news):
+    for position, field, above in _shadowed(config.routes, _covers_incidents):
         line = file.document.line(("routes", above))
         what = (
-            f"never takes effect: routes[{above}] in line {line} matches the same news and sets it first; "
+            f"never takes effect: routes[{above}] in line {line} matches the same incidents and sets it first; "
             "move the special case above the general one"
         )
         yield file.problem(("routes", position, field), what)
@@ -88,7 +88,7 @@ def _covers_groups(earlier: GroupPolicy, later: GroupPolicy) -> bool:
     return _all_matched(earlier.match, later.match) and _all_matched(earlier.cluster, later.cluster)
 
 
-def _covers_news(earlier: RouteEntry, later: RouteEntry) -> bool:
+def _covers_incidents(earlier: RouteEntry, later: RouteEntry) -> bool:
     return (
         _all_matched(earlier.team, later.team)
         and _all_matched(earlier.cluster, later.cluster)

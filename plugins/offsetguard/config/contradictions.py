@@ -26,9 +26,9 @@ def contradictions(file: ConfigFile, rule_ids: Collection[str]) -> Iterator[Prob
         if not entry.fields_set():
             yield file.problem(("routes", position), "sets nothing: say what it changes, or remove it")
     found = dict.fromkeys(
-        told
+        one
         for sample in samples_of(file.config, rule_ids)
-        for told in (*_of_choice(file, sample), *_circles(file.config, sample))
+        for one in (*_of_choice(file, sample), *_circles(file.config, sample))
     )
     delivery = file.config.delivery
     if delivery.repeat_interval_ms < delivery.group_interval_ms:
@@ -83,8 +83,8 @@ def _where(choice: RouteChoice, field: str) -> Path:
 
 def _repeats_too_soon(group_interval_ms: int) -> str:
     return (
-        f"is shorter than group_interval_ms ({group_interval_ms}): without news a message would come sooner than "
-        "with news; make it longer, or group_interval_ms shorter"
+        f"is shorter than group_interval_ms ({group_interval_ms}): a reminder would come sooner than what is new; "
+        "make it longer, or group_interval_ms shorter"
     )
 
 

@@ -99,8 +99,8 @@ def parse_config(path: pathlib.Path, text: str) -> ConfigFile:
     values = {key: value for key, value in document.value.items() if value is not None or _is_required(key)}
     config, wrong = _validate(values)
     secrets = list(_secrets(values, ()))
-    told = {where for where, _ in secrets} | {where for where, _, _ in document.problems}
-    wrong = [*secrets, *((where, what) for where, what in wrong if where not in told)]
+    named = {where for where, _ in secrets} | {where for where, _, _ in document.problems}
+    wrong = [*secrets, *((where, what) for where, what in wrong if where not in named)]
     problems.update((document.line(where), where, what) for where, what in wrong)
     if config is None or problems:
         in_order = sorted(problems, key=lambda problem: (problem[0], path_text(problem[1]), problem[2]))

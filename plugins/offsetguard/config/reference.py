@@ -92,13 +92,13 @@ def _section(section: _Section) -> str:
 
 
 def _rows(model: type[Section]) -> Iterator[str]:
-    schema, told = _SCHEMAS[model.__name__], meanings(model)
+    schema, explained = _SCHEMAS[model.__name__], meanings(model)
     defaults = {name: one.default for name, one in EffectivePolicy.model_fields.items() if not one.is_required()}
     for key, value in schema["properties"].items():
         default = "must be set" if key in schema.get("required", ()) else _default(value.get("default"))
         if model is GroupPolicy:
             default = "`default_team`" if key == "team" else _default(defaults[key]) if key in defaults else default
-        yield f"| `{key}` | {_value(key, value)} | {default} | {told[key].replace('|', chr(92) + '|')} |"
+        yield f"| `{key}` | {_value(key, value)} | {default} | {explained[key].replace('|', chr(92) + '|')} |"
 
 
 def _value(key: str, schema: dict[str, Any]) -> str:

@@ -255,7 +255,7 @@ class Routing:
     def _choice(self, team: str, own: Sequence[int], default: Sequence[int]) -> RouteChoice:
         decided_by = first_to_set(self._entries, own)
         values: dict[str, Any] = {name: getattr(self._entries[n], name) for name, n in decided_by.items()}
-        heard_by, receivers_by, told = self._receivers(team, own, default)
+        heard_by, receivers_by, found = self._receivers(team, own, default)
         for name in DEFAULTS_IN_DELIVERY:
             values.setdefault(name, getattr(self._delivery, name))
         zone = zone_of(values["time_zone"])
@@ -268,7 +268,7 @@ class Routing:
         )
         for name in RECEIVER_LISTS:
             values.pop(name, None)
-        route = Route(team=team, heard_by=heard_by, receivers=told, **values)
+        route = Route(team=team, heard_by=heard_by, receivers=found, **values)
         return RouteChoice(route, decided_by, receivers_by)
 
     def _receivers(
@@ -283,7 +283,7 @@ class Routing:
                 else getattr(self._teams.get(heard_by), name, [])
                 for name in RECEIVER_LISTS
             }
-            told = receivers(lists)
-            if told:
-                return heard_by, deciders, told
+            found = receivers(lists)
+            if found:
+                return heard_by, deciders, found
         return self._default_team, {}, ()  # cannot be: a default team without receivers is refused

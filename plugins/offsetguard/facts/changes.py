@@ -87,8 +87,8 @@ class _Rows:
                     found[row[key]].append(row)
             return found
 
-        told = ("online_client_count", "client_versions", "subscription_expressions", *_OF_GROUP)
-        self._groups = of(GROUP_FACTS, "consumer_group", groups, told)
+        compared = ("online_client_count", "client_versions", "subscription_expressions", *_OF_GROUP)
+        self._groups = of(GROUP_FACTS, "consumer_group", groups, compared)
         self._clients = of(CLIENT_SNAPSHOTS, "consumer_group", groups, ())
         self._moves = of(OFFSET_MOVE_FACTS, "consumer_group", groups, ("origin", "first_moved_at"))
         self._topics = of(TOPIC_FACTS, "topic", topics, ("broker_count", *_OF_TOPIC))

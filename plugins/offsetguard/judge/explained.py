@@ -76,10 +76,10 @@ def explain_queues(given: Sequence[GivenQueue]) -> list[QueueVerdict]:
 def _one_of_each_moment(samples: Sequence[GivenSample]) -> list[GivenSample]:
     """Return the samples in order of time, of each moment the one that tells most."""
     in_order = sorted(samples, key=lambda one: one.at_ms)
-    return [max(some, key=_told) for _, some in groupby(in_order, key=lambda one: one.at_ms)]
+    return [max(some, key=_figures_known) for _, some in groupby(in_order, key=lambda one: one.at_ms)]
 
 
-def _told(sample: GivenSample) -> int:
+def _figures_known(sample: GivenSample) -> int:
     return sum(one is not None for one in (sample.max_offset, sample.consumer_offset, sample.min_offset))
 
 

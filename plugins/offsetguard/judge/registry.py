@@ -55,7 +55,7 @@ RULES: Mapping[str, Rule] = {file.RULE.id: file.RULE for file in RULE_FILES}
 def judge(facts: IntervalFacts, config: Config) -> Judgement:
     """Run every rule; the same facts always give the same findings in the same order."""
     facts = _with_verdicts(facts, config)
-    findings, cannot_tell = look(facts, config)
+    findings, cannot_tell = run_rules(facts, config)
 
     def about_load(part: IntervalFacts) -> Iterator[Finding]:
         return (finding for file in RULE_FILES if file.RULE.about_load for finding in _found(file, part, config))
@@ -63,13 +63,13 @@ def judge(facts: IntervalFacts, config: Config) -> Judgement:
     return Judgement(worst_first(subsume(worst_first(by_shares(findings, facts, about_load)))), tuple(cannot_tell))
 
 
-def look(facts: IntervalFacts, config: Config) -> tuple[list[Finding], list[CannotTell]]:
+def run_rules(facts: IntervalFacts, config: Config) -> tuple[list[Finding], list[CannotTell]]:
     """Return what each rule says by itself, before one finding explains another."""
     facts = _with_verdicts(facts, config)
     findings = [finding for file in RULE_FILES for finding in _found(file, facts, config)]
-    untold: Iterable[Callable[[IntervalFacts, Config], Iterator[CannotTell]]]
-    untold = [tell for file in RULE_FILES if (tell := getattr(file, "cannot_tell", None)) is not None]
-    cannot_tell = {entry for tell in untold for entry in tell(facts, config)}
+    find_unknown: Iterable[Callable[[IntervalFacts, Config], Iterator[CannotTell]]]
+    find_unknown = [find for file in RULE_FILES if (find := getattr(file, "cannot_tell", None)) is not None]
+    cannot_tell = {entry for find in find_unknown for entry in find(facts, config)}
     cannot_tell.update(unseen_facts(RULES.values(), facts, cannot_tell.copy()))
     return findings, sorted(
         cannot_tell,

@@ -160,8 +160,10 @@ def by_shares(
         [one for one in about_load(_part(facts, shares, inside=inside)) if (one.consumer_group, one.topic) in shares]
         for inside in (True, False)
     )
-    told = {_subject(one) for one in of_others}
-    explained = [one for one in of_held if _subject(one) not in told or any(_explains(cause, one) for cause in causes)]
+    elsewhere = {_subject(one) for one in of_others}
+    explained = [
+        one for one in of_held if _subject(one) not in elsewhere or any(_explains(cause, one) for cause in causes)
+    ]
     return [*kept, *explained, *of_others]
 
 

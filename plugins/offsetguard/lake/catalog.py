@@ -116,7 +116,7 @@ def catalog_errors_named(database: str) -> Iterator[None]:
         yield
     except SQLAlchemyError as error:
         reason = " ".join(str(getattr(error, "orig", None) or error).split())
-        advice = next((told for said, told in _ADVICE.items() if said in reason), "bring it back from a backup")
+        advice = next((advised for said, advised in _ADVICE.items() if said in reason), "bring it back from a backup")
         if database.startswith("postgresql") and isinstance(error, OperationalError):
             advice = f"check {URL_VARIABLE}, its password file, and that the server runs"
         raise PublishError(f"{database}: the catalog cannot be used: {reason}; {advice}") from error

@@ -94,12 +94,12 @@ def of_cycle(cycle: CycleRow) -> Iterator[Measurement]:
 
 def of_housekeeping(report: HousekeepingReport) -> Iterator[Measurement]:
     """Yield what a housekeeping tells."""
-    for table, told in report.tables.items():
-        deleted = told.aged_files + told.expired_files + told.orphan_files
+    for table, of_table in report.tables.items():
+        deleted = of_table.aged_files + of_table.expired_files + of_table.orphan_files
         figures = (
-            (KEPT_FILES, told.files),
-            (KEPT_SNAPSHOTS, told.snapshots),
-            (PACKED, told.packed_files),
+            (KEPT_FILES, of_table.files),
+            (KEPT_SNAPSHOTS, of_table.snapshots),
+            (PACKED, of_table.packed_files),
             (DELETED, deleted),
         )
         for metric, figure in figures:

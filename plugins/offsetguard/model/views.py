@@ -41,7 +41,7 @@ class NotificationReason(StrEnum):
     RECEIVER_REMOVED = "receiver_removed"  # the configuration names the receiver no more: it hears nothing further
     # not sent yet: a later interval will
     GROUP_WAIT = "group_wait"  # the first message waits for more to fit in
-    GROUP_INTERVAL = "group_interval"  # there is news, and the last message is too young
+    GROUP_INTERVAL = "group_interval"  # something is new, and the last message is too young
     # not sent: all that fires is muted (`notification.MuteReason`); the worst incident's mute is named
     MUTED_BY_INHIBITION = "muted_by_inhibition"
     MUTED_UNTIL_SEEN = "muted_until_seen"

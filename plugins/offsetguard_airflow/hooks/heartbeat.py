@@ -53,16 +53,16 @@ def deadline(after: timedelta) -> DeadlineAlert:
     return DeadlineAlert(
         reference=DeadlineReference.DAGRUN_QUEUED_AT,
         interval=after,
-        callback=AsyncCallback(f"{__name__}.{look_whether_all_is_well.__name__}"),
+        callback=AsyncCallback(f"{__name__}.{report_troubles.__name__}"),
     )
 
 
-async def look_whether_all_is_well() -> None:
+async def report_troubles() -> None:
     """Tell the heartbeat what has stopped."""
-    await asyncio.to_thread(_look)
+    await asyncio.to_thread(_report_troubles)
 
 
-def _look() -> None:
+def _report_troubles() -> None:
     from offsetguard.decide.own_health import troubles_of
     from offsetguard.store.database import database_time
 

@@ -18,7 +18,7 @@ from offsetguard.decide.incidents.lifecycle import opened_by
 from offsetguard.decide.incidents.visibility import Unanswered
 from offsetguard.decide.message_views import MessageContext, message_view
 from offsetguard.deliver.messages.slack import render_slack
-from offsetguard.judge.registry import RULES, judge, look
+from offsetguard.judge.registry import RULES, judge, run_rules
 from offsetguard.judge.windows.windows import judge_queues
 from offsetguard.model.incident import Incident
 from offsetguard.model.notification import GroupKey
@@ -53,7 +53,7 @@ def incidents(path: Path, number: int) -> tuple[Incident, ...]:
     config = config_of(case.get("config", []))
     facts = judge_queues(facts_of(case["facts"]), config)
     judgement = judge(facts, config)
-    found, _ = look(facts, config)
+    found, _ = run_rules(facts, config)
     unanswered = Unanswered(judgement.cannot_tell)
     return tuple(
         opened_by(finding, facts.interval, unanswered.beside(finding)) for finding in (*judgement.findings, *found)

@@ -164,7 +164,7 @@ def test_a_group_that_nobody_owns_is_heard_by_the_default_team_and_the_text_says
         "  owner        team operators: no entry of `groups` gives it to a team, so the default team",
         "  told         mail operators@example.com",
         "  language     en, times in UTC",
-        "  when         at once, news after 5 min at the earliest, repeated after 4 h; its end is told",
+        "  when         at once, what is new after 5 min at the earliest, repeated after 4 h; its end is told",
         "  routes       none of the file's `routes` says anything about it: `teams` and `delivery` decide",
     ]
 

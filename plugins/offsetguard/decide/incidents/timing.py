@@ -6,9 +6,9 @@ Time is the start of the judged interval, so that the same intervals always give
 unevenly they are judged. A span has passed in the first interval that begins so long after another as it is long.
 
 group_wait      from the opening of the oldest incident that nothing mutes to the first message of a spell
-group_interval  from any message to the next one with news: new incidents, resolved ones, a new spell after the end of
-                all. What is worse than all that the receiver knows does not wait
-repeat_interval from any message to one without news; exactly, whatever group_interval is
+group_interval  from any message to the next one with anything new: new incidents, resolved ones, a new spell after the
+                end of all. What is worse than all that the receiver knows does not wait
+repeat_interval from any message to one with nothing new; exactly, whatever group_interval is
 
 Escalation: who else is notified of an incident that nobody acknowledges.
 
@@ -165,7 +165,7 @@ def _raises_severity(audible: Sequence[Candidate], last: Notified) -> bool:
 
 
 def _is_too_young(last: Notified, interval: Interval, route: Route) -> bool:
-    """Whether the last message is too young for the next one with news."""
+    """Whether the last message is too young for the next one with anything new."""
     return last.at is not None and not _passed(last.at, interval, route.group_interval_ms)
 
 

@@ -266,10 +266,10 @@ def most_moves(group: GroupFacts, queues: Iterable[QueueFacts], now: datetime) -
     """Whether the queues that have most of a group's lag in a topic go on; None = nothing tells."""
     standing, moving, unknown = 0, 0, 0
     for queue in queues:
-        lag, told = queue.offsets.effective_lag or 0, moves(queue, now, group)
-        if told is None:
+        lag, moved = queue.offsets.effective_lag or 0, moves(queue, now, group)
+        if moved is None:
             unknown += lag
-        elif told:
+        elif moved:
             moving += lag
         else:
             standing += lag

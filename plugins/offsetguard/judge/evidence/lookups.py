@@ -108,8 +108,8 @@ def online_clients(facts: IntervalFacts) -> Mapping[str, int]:
 def command_figures(facts: IntervalFacts, config: Config) -> dict[str, str | None]:
     """Return what commands need to be told of a cluster (`judge.commands`); None where it is not known."""
     known = config.clusters.get(facts.cluster)
-    told = {broker.rocketmq_cluster for broker in facts.brokers if broker.rocketmq_cluster}
-    rocketmq_cluster = told.pop() if len(told) == 1 else None
+    names_of_cluster = {broker.rocketmq_cluster for broker in facts.brokers if broker.rocketmq_cluster}
+    rocketmq_cluster = names_of_cluster.pop() if len(names_of_cluster) == 1 else None
     masters = [broker for broker in facts.brokers if broker.broker_id == 0]
     has_ha_status = any((broker.version or "").startswith("V5") for broker in masters)
     return {

@@ -301,12 +301,12 @@ def completed_moves(facts: IntervalFacts) -> Iterator[OffsetMoveFacts]:
         move = _move(line)
         if move is not None:
             by_request[_request(move)].append(move)
-    told: set[tuple[str, str, str, int | None]] = set()
+    named: set[tuple[str, str, str, int | None]] = set()
     completed: set[_Request] = set()
     # a broker's lines of one request are two moves where some of them name no client: the one that names it comes first
     for move in sorted(facts.offset_moves, key=lambda one: one.client_id is None):
         of_clients = [] if move.queue_id is not None else by_request.get(_request(move), [])
-        told.add((move.consumer_group, move.topic, move.broker_name, move.queue_id))
+        named.add((move.consumer_group, move.topic, move.broker_name, move.queue_id))
         if not of_clients:
             yield move
         elif len(of_clients) == 1:
@@ -317,7 +317,7 @@ def completed_moves(facts: IntervalFacts) -> Iterator[OffsetMoveFacts]:
     for request, left in by_request.items():
         for move in left if request not in completed else ():
             place = (move.consumer_group, move.topic, move.broker_name)
-            if (*place, move.queue_id) not in told and (*place, None) not in told:
+            if (*place, move.queue_id) not in named and (*place, None) not in named:
                 yield move
 
 

@@ -47,7 +47,7 @@ def unanswered(facts: IntervalFacts, config: Config) -> Unanswered:
     of_no_broker = [gap for gap in facts.gaps if gap.broker_name is None]
     proxies = tuple(gap for gap in of_no_broker if known is not None and gap.address in known.proxies)
     name_servers = tuple(gap for gap in of_no_broker if gap.address in addresses or not addresses)
-    told = {*name_servers, *proxies}
+    sorted_out = {*name_servers, *proxies}
     answered = {(one.broker_name, one.broker_id): one.answered for one in facts.brokers}
     alive = {
         (gap.broker_name, gap.broker_id) for gap in facts.gaps if gap.outcome == _REFUSED and gap.broker_id is not None
@@ -66,7 +66,7 @@ def unanswered(facts: IntervalFacts, config: Config) -> Unanswered:
         dead_slaves=dead_slaves,
         of_the_dead=tuple(gap for gap in facts.gaps if _replica(gap) in dead),
         mute_masters=tuple(sorted(facts.unseen_broker_names.difference(dead_masters))),
-        rest=tuple(gap for gap in facts.gaps if gap not in told and _replica(gap) not in dead),
+        rest=tuple(gap for gap in facts.gaps if gap not in sorted_out and _replica(gap) not in dead),
     )
 
 
@@ -125,12 +125,12 @@ OF_THE_ROUND = frozenset(
 )
 
 
-def unseen_facts(rules: Iterable[Rule], facts: IntervalFacts, told: Iterable[CannotTell]) -> Iterator[CannotTell]:
-    """Give an entry for each rule that needs what brokers tell and has not said so itself (`told`)."""
+def unseen_facts(rules: Iterable[Rule], facts: IntervalFacts, known: Iterable[CannotTell]) -> Iterator[CannotTell]:
+    """Give an entry for each rule that needs what brokers tell and has not said so itself (`known`)."""
     hidden = facts.unseen_broker_names
     if not hidden and not facts.cluster_unseen:
         return
-    said = {entry.rule_id for entry in told if entry.consumer_group is None and entry.broker_names == hidden}
+    said = {entry.rule_id for entry in known if entry.consumer_group is None and entry.broker_names == hidden}
     unseen = facts.cluster_unseen
     because = (
         Sentence("no_name_server_answered") if unseen else Sentence("gave_no_offsets", brokers=names(sorted(hidden)))

@@ -89,12 +89,12 @@ RULE = Rule(
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """At most one finding, about all clocks that are wrong."""
-    told = [one for one in facts.brokers if one.clock_ahead_ms is not None]
-    wrong = sorted((one for one in told if abs(_skew(one)) >= config.judgement.clock_skew_ms), key=_worst_first)
+    known = [one for one in facts.brokers if one.clock_ahead_ms is not None]
+    wrong = sorted((one for one in known if abs(_skew(one)) >= config.judgement.clock_skew_ms), key=_worst_first)
     if not wrong:
         return
     worst = wrong[0]
-    own = len(wrong) == len(told) > 1 and _agree(wrong)
+    own = len(wrong) == len(known) > 1 and _agree(wrong)
     yield RULE.finding(
         facts,
         variant="own_clock" if own else "default" if _skew(worst) > 0 else "behind",

@@ -133,7 +133,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         one_look = len(judged.by_rule("offline")) == len(stopped)
         silence_ms = None if one_look else longest_ms(stopped, "silence_ms")
         group, policy, variant = judged.group, judged.policy, _variant(known, facts, one_look=one_look)
-        at_most = Severity.INFO if _is_not_told_yet(judged, silence_ms, facts) else _AT_MOST.get(variant, RULE.severity)
+        at_most = (
+            Severity.INFO if _may_still_come_back(judged, silence_ms, facts) else _AT_MOST.get(variant, RULE.severity)
+        )
         yield RULE.finding(
             facts,
             about=(group.consumer_group, group.topic),
@@ -166,7 +168,7 @@ def _is_above_at_one_look(judged: JudgedGroup) -> bool:
     return judged.above_limit and all(window.advanced_at is None for window in windows)
 
 
-def _is_not_told_yet(judged: JudgedGroup, silence_ms: int | None, facts: IntervalFacts) -> bool:
+def _may_still_come_back(judged: JudgedGroup, silence_ms: int | None, facts: IntervalFacts) -> bool:
     """Whether all masters of its queues were just started, so that its clients come with their next heartbeats.
 
     Heartbeats are 30 s apart; one was seen 39 s after its broker was up. Who was silent for longer before than a

@@ -115,9 +115,9 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     for group in facts.groups:
         policy = config.policy(facts.cluster, group.consumer_group)
         judged = group.consumption != "pop" and group.message_model == "CLUSTERING" and group.topic_kind == "normal"
-        untold = (group.told_client_count or 0) < (group.online_client_count or 0)
+        unknown = (group.told_client_count or 0) < (group.online_client_count or 0)
         said = (group.consumer_group, group.topic) in lines
-        if judged and untold and not said and above_limit(group, policy):
+        if judged and unknown and not said and above_limit(group, policy):
             yield RULE.cannot_tell(Sentence("caches_untold"), consumer_group=group.consumer_group)
 
 

@@ -133,11 +133,11 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per orderly consumer group and topic: what logs tell comes before what clients tell."""
     suspects = queues_by_group(facts)
     groups = {(group.consumer_group, group.topic): group for group in facts.groups}
-    told = set()
+    found = set()
     for subject, waits in sorted(waits_for_messages(facts).items()):
         long = [one for one in waits if _is_contended(one, facts)]
         if long:
-            told.add(subject)
+            found.add(subject)
             longest = max(long, key=lambda one: (stood_still_ms(one, facts.now), one.holder_client_id or ""))
             queues = evidence_of(long, suspects.get(subject, []), facts.now)
             figures = _of_wait(longest, facts)
@@ -149,11 +149,11 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             yield replace(finding, severity=severity, last_event_at=over_at)
     for unheld in unheld_queues(facts, config):
         lasts = unheld.stood_still_ms >= LONG_MS
-        if unheld.subject not in told and lasts and unheld.figures["doubled_client_ids"]:
-            told.add(unheld.subject)
+        if unheld.subject not in found and lasts and unheld.figures["doubled_client_ids"]:
+            found.add(unheld.subject)
             yield _finding(facts, unheld.subject, "same_client_id", unheld.figures, unheld.queues)
     for subject, group in groups.items():
-        queues = () if subject in told else _not_locked(group, suspects.get(subject, ()))
+        queues = () if subject in found else _not_locked(group, suspects.get(subject, ()))
         if queues:
             yield _finding(facts, subject, "not_locked", queues[0].figures, queues)
 

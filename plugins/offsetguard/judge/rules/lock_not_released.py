@@ -118,15 +118,15 @@ RULE = Rule(
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per orderly consumer group and topic."""
     suspects = queues_by_group(facts)
-    told = set()
+    found = set()
     for subject, waits in sorted(waits_for_messages(facts).items()):
         dead = [one for one in waits if _was_not_released(one, facts)]
         if dead:
-            told.add(subject)
+            found.add(subject)
             yield _finding(facts, config, subject=subject, waits=dead, suspects=suspects.get(subject, []))
     for unheld in unheld_queues(facts, config):
         of_one_id = unheld.figures["doubled_client_ids"] is not None  # then the share is nobody's: lock_contention
-        if unheld.subject not in told and not unheld.outlasts_any_lock and not of_one_id:
+        if unheld.subject not in found and not unheld.outlasts_any_lock and not of_one_id:
             yield RULE.finding(
                 facts,
                 about=unheld.subject,

@@ -105,18 +105,18 @@ RULE = Rule(
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per consumer group; lists that differ tell more than log lines."""
     changes, boot = last_changes(facts), last_boot(facts)
-    told = set()
+    found = set()
     for group in facts.groups:
-        if group.consumer_group in told or group.consumption == "pop" or group.members_differ_since is None:
+        if group.consumer_group in found or group.consumption == "pop" or group.members_differ_since is None:
             continue
         moments = (group.members_differ_since, changes.get(group.consumer_group), boot)
         since = max(moment for moment in moments if moment is not None)
         if group.members_differ and facts.now - since > LISTS_SETTLE:
-            told.add(group.consumer_group)
+            found.add(group.consumer_group)
             yield _differing(facts, group, round((facts.now - since).total_seconds() * 1000))
     pop = {group.consumer_group for group in facts.groups if group.consumption == "pop"}
     for consumer_group, noise in group_noise(facts):
-        if noise.lasting and consumer_group not in told | pop:
+        if noise.lasting and consumer_group not in found | pop:
             yield _logged(facts, consumer_group, noise)
 
 

@@ -109,11 +109,11 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per (consumer group, topic) with a client that loops; per group where only its log tells."""
     refreshed = {(one.consumer_group, one.topic): one.refreshed_count for one in facts.subscriptions}
     unwritten = _unwritten(facts)
-    told = set()
+    found = set()
     for (consumer_group, topic), one in causes(facts, config).items():
         if not one.not_persisted or one.model == CLUSTERING:
             continue
-        told.add(consumer_group)
+        found.add(consumer_group)
         loses = any(move.corrected_offset > move.requested_offset for move in one.not_persisted)
         yield RULE.finding(
             facts,
@@ -131,7 +131,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             queues=move_evidence(one.not_persisted),
             broker_names=frozenset(move.broker_name for move in one.not_persisted),
         )
-    yield from _only_logged(facts, told)
+    yield from _only_logged(facts, found)
 
 
 def _unwritten(facts: IntervalFacts) -> dict[str, list[LogLineFacts]]:
@@ -147,9 +147,9 @@ def _names(lines: list[LogLineFacts]) -> str:
     return ", ".join(sorted({name for line in lines for name in line.client_ids or (line.source,)}))
 
 
-def _only_logged(facts: IntervalFacts, told: set[str]) -> Iterator[Finding]:
+def _only_logged(facts: IntervalFacts, found: set[str]) -> Iterator[Finding]:
     for consumer_group, lines in sorted(_unwritten(facts).items()):
-        if consumer_group not in told:
+        if consumer_group not in found:
             figures: dict[str, Figure] = {
                 "clients": _names(lines),
                 "line_count": sum(line.line_count for line in lines),

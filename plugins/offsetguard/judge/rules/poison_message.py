@@ -114,8 +114,8 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
         if queue.verdict is not None and queue.verdict.state is State.STALLED
     }
     for group in facts.groups:
-        untold = group.told_client_count is None and bool(group.online_client_count) and group.consumption != POP
-        if untold and group.orderly is not False and (group.consumer_group, group.topic) in stalled:
+        unknown = group.told_client_count is None and bool(group.online_client_count) and group.consumption != POP
+        if unknown and group.orderly is not False and (group.consumer_group, group.topic) in stalled:
             yield RULE.cannot_tell(Sentence("blocked_untold"), consumer_group=group.consumer_group)
 
 

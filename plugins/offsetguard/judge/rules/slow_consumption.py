@@ -122,8 +122,8 @@ def _in_process(group: GroupFacts) -> int | None:
     """Return what clients have in hands; None where neither brokers (5.1) nor all clients tell."""
     if group.consumption == "pop" or group.message_model == "BROADCASTING" or group.topic_kind == "system":
         return None
-    all_told = group.told_client_count is not None and group.told_client_count == group.online_client_count
-    if not all_told or group.cached_message_count is None:
+    all_known = group.told_client_count is not None and group.told_client_count == group.online_client_count
+    if not all_known or group.cached_message_count is None:
         return group.inflight
     return min(group.cached_message_count, group.effective_lag or 0)  # caches may hold what is deleted by now
 

@@ -242,6 +242,6 @@ def _listed(expressions: tuple[str, ...]) -> str:
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Say of which groups that were looked at in detail not all clients told what they subscribe to."""
     for group in each_group(facts):
-        online, told = group.online_client_count or 0, group.told_client_count or 0
-        if group.in_detail and group.consumption != "pop" and online > 1 and told < online:
+        online, answered = group.online_client_count or 0, group.told_client_count or 0
+        if group.in_detail and group.consumption != "pop" and online > 1 and answered < online:
             yield RULE.cannot_tell(Sentence("subscriptions_partly_told"), consumer_group=group.consumer_group)

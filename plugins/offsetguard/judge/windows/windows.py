@@ -89,8 +89,8 @@ def is_subscribed(group: GroupFacts) -> bool | None:
         return None
     if group.filtered is not None or group.subscription_expressions:
         return True
-    told = group.told_client_count or 0
-    return None if 0 < told < group.online_client_count else False
+    known = group.told_client_count or 0
+    return None if 0 < known < group.online_client_count else False
 
 
 def above_limit(group: GroupFacts, policy: EffectivePolicy) -> bool:

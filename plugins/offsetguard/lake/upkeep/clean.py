@@ -96,7 +96,7 @@ class Housekeeper:
             table.name: _table_report(iceberg_table, counts[table.name]) for table, iceberg_table in tables.items()
         }
         for name, report in reports.items():
-            self.say(f"{name}: {report.files} files, {report.snapshots} snapshots" + _told(report))
+            self.say(f"{name}: {report.files} files, {report.snapshots} snapshots" + _what_was_done(report))
         return self._delete_records(reports, newly_settled, never_shown, now)
 
     def _load(self) -> dict[Table, IcebergTable]:
@@ -186,7 +186,7 @@ def _table_report(iceberg_table: IcebergTable, counts: Counter[str]) -> TableRep
     )
 
 
-def _told(report: TableReport) -> str:
+def _what_was_done(report: TableReport) -> str:
     did = (
         (report.aged_files, "files were too old"),
         (report.packed_files, "files were packed"),

@@ -152,13 +152,13 @@ def siblings(family: Family) -> dict[str, int]:
     return found
 
 
-def look_at(path: str) -> LogFile:
+def log_file_at(path: str) -> LogFile:
     """Open a file and read what it begins with; raises OSError."""
     with LogStream(path) as stream:
-        return looked_at(stream)
+        return log_file_of(stream)
 
 
-def looked_at(stream: LogStream) -> LogFile:
+def log_file_of(stream: LogStream) -> LogFile:
     """Read what a stream that was just opened begins with; raises OSError."""
     return LogFile(stream.path, stream.inode, stream.size, stream.compressed, stream.head(HEAD_BYTES))
 
@@ -175,12 +175,12 @@ class Placement:
     unreadable: dict[str, str] = field(default_factory=dict)  # path -> why
     matched: set[str] = field(default_factory=set)  # the paths that the globs match
 
-    def looked_at(self, paths: Iterable[str]) -> list[LogFile]:
-        """Look at files; those that cannot be opened are noted."""
+    def opened(self, paths: Iterable[str]) -> list[LogFile]:
+        """Open files; those that cannot be opened are noted."""
         files = []
         for path in paths:
             try:
-                files.append(look_at(path))
+                files.append(log_file_at(path))
             except FileNotFoundError:
                 continue  # renamed between two steps: it is found under its new name, now or in the next round
             except OSError as error:
@@ -194,7 +194,7 @@ def place(source: LogSource, cursors: Sequence[LogCursor]) -> Placement:
     paths = matching_paths(source.files)
     placement.matched.update(paths)
     files: dict[Family, list[LogFile]] = defaultdict(list)
-    for file in placement.looked_at(paths):
+    for file in placement.opened(paths):
         files[file.family].append(file)
     known: dict[Family, list[LogCursor]] = defaultdict(list)
     for cursor in cursors:
@@ -209,7 +209,7 @@ def _place_family(placement: Placement, files: list[LogFile], cursors: list[LogC
     owners, missing = _match(files, cursors)
     newest = max((cursor.began or "" for cursor in cursors), default="")
     if any(not cursor.finished or (cursor.began or "") >= newest for cursor in missing):
-        others, at_rest = _look_at_siblings(placement, family)
+        others, at_rest = _open_siblings(placement, family)
         owners, missing = _match([*files, *others], cursors)
         if at_rest:
             new = (file for file in others if file not in owners)
@@ -227,11 +227,11 @@ def _place_family(placement: Placement, files: list[LogFile], cursors: list[LogC
     placement.missing.extend(missing)
 
 
-def _look_at_siblings(placement: Placement, family: Family) -> tuple[list[LogFile], bool]:
-    """Look at all siblings; False when they were being renamed all the time, so that some may have been missed."""
+def _open_siblings(placement: Placement, family: Family) -> tuple[list[LogFile], bool]:
+    """Open all siblings; False when they were being renamed all the time, so that some may have been missed."""
     for _ in range(_ATTEMPTS):
         before = siblings(family)
-        files = placement.looked_at(path for path in sorted(before) if path not in placement.matched)
+        files = placement.opened(path for path in sorted(before) if path not in placement.matched)
         if siblings(family) == before:
             return files, True
     return files, False

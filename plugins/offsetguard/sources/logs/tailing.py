@@ -30,7 +30,7 @@ from offsetguard.sources.logs.log_files import (
     Placement,
     family_of,
     identity_of,
-    looked_at,
+    log_file_of,
     place,
     sha256_of,
 )
@@ -78,7 +78,7 @@ class FilePart:
             self.cursor = replace(self.cursor, path=self.file.path, note=None)
             return
         with LogStream(self.file.path) as stream:
-            now = looked_at(stream)
+            now = log_file_of(stream)
             if now.inode != self.file.inode or not now.head.startswith(self.file.head):
                 return  # replaced since it was placed: the next round finds both
             start = self._start(stream)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from offsetguard.config import Config
-from offsetguard.judge.registry import look
+from offsetguard.judge.registry import run_rules
 from offsetguard_peers.cases.rules import config_of, facts_of
 from offsetguard_peers.cases.running import read_cases
 
@@ -27,7 +27,7 @@ def test_a_limit_of_judgement_decides(rule_id: str, figure: str, setting: str, b
     facts, config = facts_of(case["facts"]), config_of([])
 
     def found(config: Config) -> list[object]:
-        return [one.figures[figure] for one in look(facts, config)[0] if one.rule.id == rule_id]
+        return [one.figures[figure] for one in run_rules(facts, config)[0] if one.rule.id == rule_id]
 
     (value,) = found(config)
     assert isinstance(value, int)

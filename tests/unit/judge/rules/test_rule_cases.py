@@ -18,7 +18,7 @@ import pytest
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.unseen import OF_THE_ROUND
 from offsetguard.judge.reference import LABELS
-from offsetguard.judge.registry import RULE_FILES, RULES, judge, look
+from offsetguard.judge.registry import RULE_FILES, RULES, judge, run_rules
 from offsetguard.judge.rule import Finding
 from offsetguard.model.verdicts import CannotTell
 from offsetguard_peers.cases.rules import config_of, facts_of, fold_ahead
@@ -76,7 +76,7 @@ def _cases(*saying: str) -> list[Any]:
 def test_a_case_gives_exactly_the_findings_that_it_says(rule_id: str) -> None:
     @for_each("case", CASE_FILES[rule_id], name_of=lambda case: case["why"])
     def gives_what_it_says(case: dict[str, Any]) -> None:
-        found, _ = look(facts_of(case["facts"]), config_of(case.get("config", [])))
+        found, _ = run_rules(facts_of(case["facts"]), config_of(case.get("config", [])))
         findings = [finding for finding in found if finding.rule.id == rule_id]
         expected = case["expect"] or []
         shown = [_shown(finding, wanted) for finding, wanted in zip(findings, expected, strict=False)]
@@ -87,7 +87,7 @@ def test_a_case_gives_exactly_the_findings_that_it_says(rule_id: str) -> None:
 
 @for_each("rule_id, case", _cases("cannot_tell"))
 def test_a_case_leaves_untold_exactly_what_it_says(rule_id: str, case: dict[str, Any]) -> None:
-    _, cannot_tell = look(facts_of(case["facts"]), config_of(case.get("config", [])))
+    _, cannot_tell = run_rules(facts_of(case["facts"]), config_of(case.get("config", [])))
     untold = [entry for entry in cannot_tell if entry.rule_id == rule_id]
     expected = case["cannot_tell"] or []
     shown = [_untold(entry, wanted) for entry, wanted in zip(untold, expected, strict=False)]
@@ -119,7 +119,7 @@ def test_each_rule_has_a_case_that_fires_and_one_that_does_not(rule: Any) -> Non
 def test_each_rule_says_that_it_cannot_tell_of_brokers_that_were_not_seen(rule: Any) -> None:
     about_the_round = OF_THE_ROUND.intersection(rule.needs)
     for given in ({"unseen_broker_names": ["broker-a"]}, {"cluster_unseen": True}):
-        _, cannot_tell = look(facts_of(given), config_of([]))
+        _, cannot_tell = run_rules(facts_of(given), config_of([]))
         assert bool(about_the_round) != (rule.id in {entry.rule_id for entry in cannot_tell})
 
 
