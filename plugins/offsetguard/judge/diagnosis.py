@@ -20,7 +20,7 @@ from offsetguard.collect.snapshot import Snapshot
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.facts.rounds import facts_of_moments
-from offsetguard.judge.registry import judge, worst_first
+from offsetguard.judge.registry import judge, urgency
 from offsetguard.judge.rule import Finding
 from offsetguard.model.fact_records import CollectionGap
 from offsetguard.model.intervals import INTERVAL_LENGTH
@@ -62,8 +62,7 @@ def diagnose_rounds(rounds: Sequence[Snapshot], config: Config, *, end: datetime
             first, times = (before.first_found_at, before.times_found) if before else (now, 0)
             found[subject] = Diagnosed(finding, first, now, times_found=times + 1, over=now != moments[-1][1])
     lasting = [one for one in _without_explained(found) if not _was_momentary(one, [now for _, now in moments])]
-    order = {id(finding): place for place, finding in enumerate(worst_first(one.finding for one in lasting))}
-    return Diagnosis(tuple(sorted(lasting, key=lambda one: order[id(one.finding)])), judgement.cannot_tell)
+    return Diagnosis(tuple(sorted(lasting, key=lambda one: urgency(one.finding))), judgement.cannot_tell)
 
 
 def without_own_gaps(facts: IntervalFacts) -> IntervalFacts:

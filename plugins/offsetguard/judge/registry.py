@@ -91,12 +91,13 @@ def _with_verdicts(facts: IntervalFacts, config: Config) -> IntervalFacts:
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return findings in the order in which a reader should hear of them."""
-    return tuple(
-        sorted(
-            findings,
-            key=lambda f: (-f.severity.rank, f.rule.place, -_size(f), f.consumer_group or "", f.topic or ""),
-        )
-    )
+    return tuple(sorted(findings, key=urgency))
+
+
+def urgency(finding: Finding) -> tuple[int, int, int, str, str]:
+    """Return what findings are ordered by, the worst first."""
+    of_rule = -finding.severity.rank, finding.rule.place, -_size(finding)
+    return *of_rule, finding.consumer_group or "", finding.topic or ""
 
 
 def _size(finding: Finding) -> int:
