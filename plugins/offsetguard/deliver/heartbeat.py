@@ -9,40 +9,47 @@ Source: https://healthchecks.io/docs/http_api/
 
 from __future__ import annotations
 
-import http.client
+import http
 import json
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 from offsetguard.config.disk import replace_text, why_unwritten
+from offsetguard.deliver.one_request import NoAddress, ask
 
 REASON_BYTES = 10_000  # healthchecks.io keeps the first 100 kB, others less
-_TIMEOUT_S = 10.0
+LIMIT_S = 10.0  # for the whole of it
+_NO_ADDRESS = "the heartbeat has no address of the form https://host/..."
 
 
-def beat(address: str, reasons: Sequence[str]) -> str | None:
+def beat(address: str, reasons: Sequence[str], *, limit_s: float = LIMIT_S) -> str | None:
     """Tell the outside that all is well, or what is not; returns why that was not heard, None when it was."""
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        return "the heartbeat has no address of the form https://host/..."
+        return _NO_ADDRESS
     path = parts.path.rstrip("/") + ("/fail" if reasons else "")
     body = "\n".join(reasons).encode("utf-8", "replace")[:REASON_BYTES] if reasons else None
     url = urlunsplit(parts._replace(path=path))
-    request = urllib.request.Request(url, body, {"Content-Type": "text/plain"})  # noqa: S310 http or https only
     try:
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310 likewise
-            answer.read(1_000)
-    except urllib.error.HTTPError as error:
-        error.close()
-        return f"the heartbeat was answered with HTTP {error.code}"
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        why = getattr(error, "reason", None)
-        return f"the heartbeat was not heard: {type(error).__name__ if why is None else why}"
-    return None
+        answer = ask(
+            "GET" if body is None else "POST",
+            url,
+            body=body,
+            headers={"Content-Type": "text/plain"},
+            limit_s=limit_s,
+            most_bytes=None,
+        )
+    except NoAddress:
+        return _NO_ADDRESS
+    except OSError as error:
+        return f"the heartbeat was not heard: {error}"
+    if answer.is_redirect:
+        return f"the heartbeat was answered with HTTP {answer.status}, a redirect: name the address that it leads to"
+    return (
+        None if answer.status < http.HTTPStatus.BAD_REQUEST else f"the heartbeat was answered with HTTP {answer.status}"
+    )
 
 
 def write_down(file: Path, reasons: Sequence[str], at: datetime) -> str | None:

@@ -26,10 +26,10 @@ from __future__ import annotations
 
 import contextlib
 import http
-import http.client
 import math
 import re
 import threading
+import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -44,6 +44,7 @@ from offsetguard.config.routes import Delivery
 from offsetguard.deliver.channels.channel import LIMIT_S, Connection, Handover, Receipt, TookTooLong, Transport, bounded
 from offsetguard.deliver.messages.slack import EVENT_TYPE, SlackMessage, render_slack
 from offsetguard.deliver.messages.slack_blocks import Block
+from offsetguard.deliver.one_request import NoAddress, ask
 from offsetguard.model.errors import DeliveryError
 from offsetguard.model.notification import Channel
 from offsetguard.model.views import MessageView
@@ -107,7 +108,7 @@ _CANNOT_READ = {
 
 @dataclass(frozen=True, slots=True)
 class SlackChannel(Transport):
-    """A Slack workspace; the client has a time-out (seconds) and no retry handlers: the outbox retries."""
+    """A Slack workspace; the client has seconds for each request and no retry handlers: the outbox retries."""
 
     client: WebClient
     limit_s: float = LIMIT_S  # for all that one message takes
@@ -131,7 +132,7 @@ class SlackChannel(Transport):
     @classmethod
     def with_token(cls, token: str, **options: Any) -> SlackChannel:
         """Open a workspace by its bot token (`xoxb-...`, scope chat:write); `options`: of `WebClient`."""
-        return cls(WebClient(token=token, retry_handlers=[], **options))
+        return cls(_Client(token=token, retry_handlers=[], **options))
 
     def deliver(self, message: OutboxRow, handover: Handover) -> Receipt:
         """Post the parent of a thread, or edit it and reply below it: the log knows the parent."""
@@ -187,6 +188,21 @@ class SlackChannel(Transport):
 
         with _failures_classified(self.client, channel):
             return bounded(self.limit_s, attempt, f"slack {channel}")
+
+
+class _Client(WebClient):
+    """slack_sdk's client, with our way to ask: the token goes to no other host, and nothing is read without end."""
+
+    def _perform_urllib_http_request_internal(self, url: str, req: urllib.request.Request) -> dict[str, Any]:
+        answer = ask(
+            "POST",
+            url,
+            body=req.data,  # type: ignore[arg-type] # bytes
+            headers=dict(req.header_items()),
+            limit_s=self.timeout,
+            proxy=self.proxy,
+        )
+        return {"status": answer.status, "headers": answer.headers, "body": answer.body.decode(answer.encoding)}
 
 
 @dataclass(slots=True)
@@ -315,7 +331,10 @@ def _failures_classified(client: WebClient, channel: str) -> Iterator[None]:
         raise DeliveryError(reason, permanent=False) from error
     except _NotSlack as error:
         raise DeliveryError(_unknown_answer(channel, str(error)), permanent=False) from error
-    except (SlackClientError, OSError, http.client.HTTPException) as error:
+    except NoAddress as error:
+        reason = "the Airflow connection has a base_url or a token that cannot be used; correct it"
+        raise DeliveryError(reason, permanent=False) from error
+    except (SlackClientError, OSError) as error:
         raise DeliveryError(f"Slack cannot be reached at {client.base_url}: {error}", permanent=False) from error
 
 
@@ -417,6 +436,8 @@ def _asked(call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     """Call slack_sdk, which reads the answer: no JSON object, another encoding, or nested without end is _NotSlack."""
     try:
         return call(*arguments, **named)
+    except NoAddress:
+        raise
     except (ValueError, AttributeError, TypeError, RecursionError) as error:
         raise _NotSlack(type(error).__name__) from error
 

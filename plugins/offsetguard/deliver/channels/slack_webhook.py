@@ -20,19 +20,16 @@ Source: https://docs.slack.dev/messaging/sending-messages-using-incoming-webhook
 from __future__ import annotations
 
 import http
-import http.client
-import logging
+import json
 import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from slack_sdk.errors import SlackClientError
-from slack_sdk.webhook import WebhookClient, WebhookResponse
-
 from offsetguard.config.routes import Delivery
-from offsetguard.deliver.channels.channel import LIMIT_S, Connection, Handover, Receipt, TookTooLong, Transport, bounded
+from offsetguard.deliver.channels.channel import LIMIT_S, Connection, Handover, Receipt, Transport
 from offsetguard.deliver.channels.slack import USUAL_WAIT_S, rendered_for_slack, retry_after_s
 from offsetguard.deliver.messages.slack import SlackMessage
+from offsetguard.deliver.one_request import Answer, NoAddress, NotAnswered, ask
 from offsetguard.model.errors import DeliveryError
 from offsetguard.model.notification import Channel
 from offsetguard.store.models import OutboxRow
@@ -47,23 +44,20 @@ _DO_NEXT = {
     "invalid_payload": "this is a defect of OffsetGuard, please report it",
 }
 
-_silent = logging.getLogger(f"{__name__}.silent")  # slack_sdk logs the address when a logger lets it
-_silent.setLevel(logging.CRITICAL + 1)
-_silent.propagate = False
+_HEADERS = {"Content-Type": "application/json;charset=utf-8"}
 
 
 @dataclass(frozen=True, slots=True)
 class SlackWebhookChannel(Transport):
     """An incoming webhook; `name` is what errors call it: the Airflow connection id.
 
-    `timeout_s` bounds each step of a call, `limit_s` the whole of it.
+    `timeout_s` bounds the whole of a call.
     """
 
     name: str
     url: str = field(repr=False)
     timeout_s: int = 10
     proxy: str | None = field(default=None, repr=False)
-    limit_s: float = LIMIT_S
 
     CHANNEL: ClassVar = Channel.SLACK_WEBHOOK
     LANES: ClassVar = 16  # webhooks lead to as many places as there are
@@ -102,22 +96,18 @@ class SlackWebhookChannel(Transport):
         Raises DeliveryError, classified as in the table above.
         """
         body = {"text": message.text, "blocks": message.blocks, "unfurl_links": False, "unfurl_media": False}
-        client = WebhookClient(self.url, timeout=self.timeout_s, proxy=self.proxy, logger=_silent, retry_handlers=[])
+        limit_s = min(self.timeout_s, LIMIT_S)
         try:
-            answer = bounded(self.limit_s, lambda _: client.send_dict(body), f"slack webhook {self.name}")
-        except TimeoutError as error:
-            limit_s = error.limit_s if isinstance(error, TookTooLong) else self.timeout_s
+            answer = ask(
+                "POST", self.url, body=json.dumps(body).encode(), headers=_HEADERS, limit_s=limit_s, proxy=self.proxy
+            )
+        except TimeoutError:
             raise self._unknown(f"Slack did not answer within {limit_s:g} s") from None
-        except OSError as error:  # refused, unknown host, TLS, time-out while connecting: none of them names the path
-            reason = f"{self._name} cannot be reached: {getattr(error, 'reason', None) or error}"
-            raise DeliveryError(reason, permanent=False) from None
-        except http.client.InvalidURL:  # its text has the address
+        except NotAnswered as error:
+            raise DeliveryError(f"{self._name} cannot be reached: {error}", permanent=False) from None
+        except NoAddress:
             raise self._wrong_address() from None
-        except http.client.HTTPException as error:
-            raise self._unknown(f"Slack answered nothing that is HTTP ({type(error).__name__})") from None
-        except (SlackClientError, ValueError):  # their texts have the address
-            raise self._wrong_address() from None
-        if answer.status_code == http.HTTPStatus.OK and answer.body.strip() == "ok":
+        if answer.status == http.HTTPStatus.OK and answer.body.strip() == b"ok":
             return Receipt(f"webhook {self.name}")
         raise self._refused(answer)
 
@@ -133,8 +123,8 @@ class SlackWebhookChannel(Transport):
         reason = f"{self._name}: {what}; whether the channel has the message is unknown"
         return DeliveryError(reason, permanent=False)
 
-    def _refused(self, answer: WebhookResponse) -> DeliveryError:
-        status, kind = answer.status_code, " ".join(answer.body.split())[:100]
+    def _refused(self, answer: Answer) -> DeliveryError:
+        status, kind = answer.status, " ".join(answer.body[:1_000].decode("utf-8", "replace").split())[:100]
         if status == http.HTTPStatus.TOO_MANY_REQUESTS:
             wait_s = retry_after_s(answer.headers) or USUAL_WAIT_S
             reason = f"{self._name} may post no more for {wait_s:g} s"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -80,7 +79,7 @@ def test_each_failure_says_whether_a_retry_can_help(
 
 def test_an_answer_that_drips_for_ever_is_given_up(slack_server: SlackServer) -> None:
     slack_server.fail_next("webhook", Failure(drip=True))
-    error = refused(replace(webhook(slack_server), limit_s=1.0))
+    error = refused(webhook(slack_server, 1))
     assert "did not answer within 1 s; whether the channel has the message is unknown" in str(error)
     assert not error.permanent
 
@@ -103,7 +102,7 @@ def test_an_archived_channel_is_refused_for_good() -> None:
         (f"hooks.slack.com/services/T/B/{WEBHOOK_SECRET}", "correct the connection"),
         (f"https://127.0.0.1:1/services/T/B/{WEBHOOK_SECRET}\r\nHost: evil", "correct the connection"),
         (f"https://127.0.0.1:port/services/T/B/{WEBHOOK_SECRET}", "correct the connection"),
-        (f"httpx://{WEBHOOK_SECRET}", "cannot be reached"),
+        (f"httpx://{WEBHOOK_SECRET}", "correct the connection"),
     ],
 )
 def test_a_wrong_address_is_a_matter_of_the_connection_and_is_not_told(url: str, reason: str) -> None:
