@@ -144,6 +144,7 @@ class Connection:
         self._frames = FrameReader()
         self._waiting: set[int] = set()
         self._last_opaque = 0
+        self.frame_count = 0  # whole frames that arrived, whatever they mean
         self._ended = False
 
     def request(self, code: int, ext_fields: Mapping[str, str]) -> tuple[int, bytes]:
@@ -174,6 +175,7 @@ class Connection:
         events: list[Event] = []
         try:
             while (frame := self._frames.next_frame()) is not None:
+                self.frame_count += 1
                 events += self._events(decode_header(frame.serialize_type, frame.header, frame.body))
         except MalformedBytes as error:
             self._ended = True

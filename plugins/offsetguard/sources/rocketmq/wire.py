@@ -84,6 +84,7 @@ class Batch:
 
 
 _MAX_UNREAD_REPLY_BYTES = 1024 * 1024  # a peer that asks and never reads the replies gets no more of them
+_LARGEST_DROP_BYTES = 512  # less, that is no whole frame, is no sign of life; a large body comes in larger pieces
 _TIMER_SLACK_S = 0.001  # a timer may fire so much too early
 _CLOSING_S = 1.0
 _ADVICE = (
@@ -103,7 +104,7 @@ class Owner(Protocol):
         ...
 
     def hung(self) -> None:
-        """Learn that the peer has said nothing for a whole time-out."""
+        """Learn that the peer has said nothing whole for a whole time-out."""
         ...
 
     def lost(self, error_type: type[RocketMQError], reason: str, *, was_useless: bool) -> None:
@@ -125,7 +126,7 @@ class Wire(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._loss: str | None = None
         self._retired = False
-        self._heard_at = float("-inf")  # loop time at which the peer last sent anything
+        self._heard_at = float("-inf")  # loop time at which the peer last said something whole
         self._answer_count = 0
         self._gone = self._loop.create_future()
 
@@ -174,8 +175,11 @@ class Wire(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Settle what was answered, then let the owner send more."""
-        self._heard_at = self._loop.time()
-        for event in self._connection.receive(data):
+        frame_count = self._connection.frame_count
+        events = self._connection.receive(data)
+        if self._connection.frame_count > frame_count or len(data) > _LARGEST_DROP_BYTES:
+            self._heard_at = self._loop.time()
+        for event in events:
             self._handle(event)
         self._owner.proceed()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -172,6 +173,22 @@ def test_a_silent_peer_costs_a_batch_one_time_out_and_other_peers_nothing() -> N
     assert "GET_MAX_OFFSET(topic=t, queueId=499): not sent" in str(unanswered[499])
     assert answered == list(range(500))
     assert took_s < 30, "not 63 time-outs"
+
+
+def test_a_peer_that_drips_costs_a_batch_one_time_out_as_one_that_is_silent_does() -> None:
+    """Bytes that never become an answer are no sign of life."""
+
+    async def drips(conversation: Conversation) -> None:
+        conversation.send(answer_bytes(await conversation.next_request(), body=b"x" * 1_000)[:-900])
+        while True:
+            conversation.send(b"x")
+            await asyncio.sleep(0.1)
+
+    started = time.monotonic()
+    outcomes, peer = ask(drips, ask_all(500), timeout_ms=500)
+    assert {type(outcome) for outcome in outcomes} == {RequestTimedOut}
+    assert "GET_MAX_OFFSET(topic=t, queueId=499): not sent" in str(outcomes[499])
+    assert time.monotonic() - started < 15, "not 63 time-outs"
 
 
 def test_a_connection_that_ends_without_any_answer_is_not_opened_again_for_the_rest_of_a_batch() -> None:
