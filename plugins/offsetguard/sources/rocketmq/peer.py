@@ -1,8 +1,8 @@
 """One live address: its connections, its queue, and how fast it may be asked.
 
 Exchanges queue here until `Pacing` lets them go; a caller waits for its own answers only. Time runs from the moment of
-sending. When a peer has been silent for a whole time-out, or dripped, it hangs: whatever queues for a place fails at once
-instead of waiting in turn, and the next caller gets a new connection. The same holds for an address to which no
+sending. When a peer has been silent for a whole time-out, or dripped, it hangs: whatever queues for a place fails at
+once instead of waiting in turn, and the next caller gets a new connection. The same holds for an address to which no
 connection can be opened, for a connection that ends without ever having brought an answer, and for a peer that does
 nothing but say that it is busy.
 

@@ -185,7 +185,7 @@ def test_a_peer_that_drips_costs_a_batch_one_time_out_as_one_that_is_silent_does
             await asyncio.sleep(0.1)
 
     started = time.monotonic()
-    outcomes, peer = ask(drips, ask_all(500), timeout_ms=500)
+    outcomes, _ = ask(drips, ask_all(500), timeout_ms=500)
     assert {type(outcome) for outcome in outcomes} == {RequestTimedOut}
     assert "GET_MAX_OFFSET(topic=t, queueId=499): not sent" in str(outcomes[499])
     assert time.monotonic() - started < 15, "not 63 time-outs"
