@@ -3,8 +3,10 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +54,12 @@ def published(airflow: AirflowStandalone, workspace_folder: Path) -> Iterator[No
     warehouse.engine.dispose()
 
 
-def get(airflow: AirflowStandalone, query: str = "", *, token: str | None = None, **headers: str) -> httpx.Response:
+def get(
+    airflow: AirflowStandalone, query: str = "", *, token: str | None = None, page: str = "", **headers: str
+) -> httpx.Response:
     """Ask as a browser does that is logged in."""
     given = {"Authorization": f"Bearer {token or airflow.api.token}", "Accept": "text/html", **headers}
-    return httpx.get(f"{airflow.base_url}{FLEET}?cluster={CLUSTER}{query}", headers=given, timeout=60)
+    return httpx.get(f"{airflow.base_url}{FLEET}{page}?cluster={CLUSTER}{query}", headers=given, timeout=60)
 
 
 def test_who_is_in_trouble_stands_first_beside_how_far_the_figures_go(airflow: AirflowStandalone) -> None:
@@ -114,6 +118,36 @@ def test_what_no_address_of_ours_says_is_refused_and_nobody_looks_without_a_logi
     api = AirflowApi(airflow.base_url, "visitor", passwords["visitor"])
     api.close()
     assert get(airflow, token=api.token).status_code == 200
+
+
+def test_a_line_of_the_fleet_leads_to_its_group_whatever_its_name_is(airflow: AirflowStandalone) -> None:
+    address = re.search(r'href="(group\?[^"]+)">=cmd', get(airflow).text)
+    assert address is not None
+    headers = {"Authorization": f"Bearer {airflow.api.token}", "Accept": "text/html"}
+    shown = httpx.get(f"{airflow.base_url}{FLEET}{unescape(address[1])}", headers=headers, timeout=60)
+    assert shown.status_code == 200
+    for text in ("&lt;script&gt;alert(1)", 'href="../incidents/f1ee7"', "at least 1,234", "orders", "<svg ", "hatch"):
+        assert text in shown.text
+    for text in ("<script>", "<img", "\u202e"):
+        assert text not in shown.text
+
+
+def test_a_group_is_given_as_data_and_in_chinese_and_only_by_a_whole_address(airflow: AirflowStandalone) -> None:
+    asked = "&consumer_group=calm-007&span=24h"
+    view = get(airflow, asked, page="group", Accept="application/json").json()
+    assert view["topics"][0]["effective_lag"] == 7
+    assert [course["figure"] for course in view["courses"]] == [
+        *("effective_lag", "lag_ms", "produce_tps", "consume_tps")
+    ]
+    assert [point["last"] for point in view["courses"][0]["points"] if point["last"] is not None] == [7]
+    (topic,) = csv.DictReader(io.StringIO(get(airflow, f"{asked}&format=csv", page="group").text))
+    assert (topic["topic"], topic["lag_ms"]) == ("orders", "70")
+    chinese = get(airflow, f"{asked}&lang=zh", page="group").text
+    assert "该消费组没有未恢复的事件。" in chinese
+    assert get(airflow, page="group").status_code == 422
+    assert get(airflow, "&consumer_group=g&span=9y", page="group").status_code == 422
+    assert httpx.get(f"{airflow.base_url}{FLEET}group?cluster=c&consumer_group=g", timeout=60).status_code == 401
+    assert "not in the newest facts" in get(airflow, "&consumer_group=nobody", page="group").text
 
 
 @pytest.mark.browser

@@ -110,6 +110,14 @@ def open_within(session: Session, start: datetime, end: datetime) -> list[Incide
     return [_from_row(row) for row in session.scalars(query.order_by(IncidentRow.opened_at, IncidentRow.incident_id))]
 
 
+def of_group(session: Session, cluster: str, consumer_group: str, since: datetime, *, limit: int) -> list[Incident]:
+    """Return a group's incidents that were open at a moment or later, the newest first."""
+    still_open = or_(IncidentRow.resolved_at.is_(None), IncidentRow.resolved_at >= since)
+    query = _shown(cluster).where(IncidentRow.consumer_group == consumer_group, still_open)
+    query = query.order_by(IncidentRow.opened_at.desc(), IncidentRow.incident_id).limit(limit)
+    return [_from_row(row) for row in session.scalars(query)]
+
+
 def count_open(session: Session) -> int:
     """Return how many incidents are open in all clusters."""
     query = select(func.count()).where(IncidentRow.resolved_at.is_(None), IncidentRow.is_pending.is_(False))

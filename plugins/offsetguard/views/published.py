@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from functools import lru_cache
+from typing import Any
 
 from sqlalchemy import Engine
 
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config.workspace import Workspace
+from offsetguard.facts.changes import About, changes_before
 from offsetguard.lake.reading import FactReader
+from offsetguard.model.incident import Change
 from offsetguard.store import cycles, published_intervals
-from offsetguard.tables import CLUSTER_FACTS, GROUP_FACTS
+from offsetguard.tables import CLIENT_SNAPSHOTS, CLUSTER_FACTS, GROUP_FACTS, QUEUE_FACTS, Table
 from offsetguard.views.fleet import GROUP_COLUMNS, NewestFacts, group_lines
+from offsetguard.views.group import COURSES, AskedGroup, GroupRows
 
 _CLUSTERS_KEPT = 32  # of 5,000 groups each: 10 MiB a cluster
 
@@ -30,6 +35,35 @@ class PublishedFacts:
         clusters = sorted({*configured, *published_intervals.clusters(self._engine)})
         found = {cluster: published_intervals.newest(self._engine, cluster) for cluster in clusters}
         return {cluster: self._read(cluster, one.run_id) if one else None for cluster, one in found.items()}
+
+    def of_group(self, asked: AskedGroup, now: datetime) -> GroupRows:
+        """Return what was published of a group: newest, and within the span that ends now."""
+        cluster, group = asked.cluster, asked.consumer_group
+        columns = ("interval_start", "topic", *COURSES)
+        history = self._reader.group_history(cluster, group, now - asked.span.length, now, columns=columns)
+        newest = published_intervals.newest(self._engine, cluster)
+        if newest is None:
+            return GroupRows(facts_of=None, history=history, topics=(), queues=(), clients=())
+        span = (newest.interval.start, newest.interval.end)
+
+        def rows(table: Table) -> list[dict[str, Any]]:
+            found = self._reader.history(table, cluster, *span, where={"consumer_group": [group]})
+            return list(found.to_pylist())
+
+        return GroupRows(
+            facts_of=newest.interval.end,
+            history=history,
+            topics=rows(GROUP_FACTS),
+            queues=rows(QUEUE_FACTS),
+            clients=rows(CLIENT_SNAPSHOTS),
+        )
+
+    def changes_before(self, asked: AskedGroup, rows: GroupRows) -> tuple[Change, ...]:
+        """Return what changed of a group and its topics in the hour before its newest facts, newest first."""
+        if rows.facts_of is None:
+            return ()
+        about = About(asked.consumer_group, frozenset(row["topic"] for row in rows.topics), frozenset())
+        return changes_before(self._reader, asked.cluster, [about], rows.facts_of)[0]
 
     def _read_run(self, cluster: str, run_id: str) -> NewestFacts | None:
         published = published_intervals.newest(self._engine, cluster)

@@ -1,26 +1,27 @@
-"""The fleet: which groups are in trouble, worst first, in all clusters or one; whether the figures can be trusted."""
+"""The fleet: which groups are in trouble, worst first, in all clusters or one; whether the figures can be trusted.
+
+Below it the page of one group, which the menu does not have: it needs a name.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import cache
 from typing import Annotated
+from urllib.parse import urlencode
 
-from fastapi import APIRouter, HTTPException, Query, Request, status
+from fastapi import APIRouter, Query, Request, status
 from fastapi.responses import FileResponse, RedirectResponse, Response
-from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from offsetguard.catalogue.text import Locale
-from offsetguard.config.file import config_in_use
 from offsetguard.config.workspace import Workspace
 from offsetguard.decide.incidents.history import IncidentWords
-from offsetguard.model.errors import ConfigError, PublishError
 from offsetguard.store import incidents
 from offsetguard.store.database import current_time, reading
 from offsetguard.views.fleet import Wanted, fleet
-from offsetguard.views.published import PublishedFacts
 from offsetguard_airflow.web.forms import FORM_HEADERS
+from offsetguard_airflow.web.group_page import show_group
+from offsetguard_airflow.web.published_views import configuration, published_facts
 from offsetguard_airflow.web.rendering import TEMPLATES, given_as, our_engine, words_for
 
 
@@ -29,7 +30,9 @@ def routes(may_write: list[object]) -> APIRouter:
     router = APIRouter()
     router.get("")(lead_to_fleet)
     router.get("/")(show_fleet)
-    router.get("/zone.js")(give_script)
+    router.get("/group")(show_group)
+    router.get("/zone.js")(lambda: _script("zone.js"))
+    router.get("/copy.js")(lambda: _script("copy.js"))
     return router
 
 
@@ -38,29 +41,23 @@ def lead_to_fleet(request: Request) -> Response:
     return RedirectResponse(f"{request.url.path.rpartition('/')[2]}/", status.HTTP_307_TEMPORARY_REDIRECT)
 
 
-def give_script() -> Response:
-    """Give the script that says by which clock moments are shown; without it that is UTC."""
-    return FileResponse(TEMPLATES / "zone.js", headers=FORM_HEADERS, media_type="text/javascript; charset=utf-8")
-
-
 def show_fleet(request: Request, wanted: Annotated[Wanted, Query()]) -> Response:
     """Show what the address asks for."""
-    workspace = Workspace.from_environment()
-    engine = our_engine()
-    locale = words_for(request).locale
-    try:
-        newest = _facts(workspace, engine).newest(_configured(workspace))
-    except PublishError as error:
-        raise HTTPException(status.HTTP_503_SERVICE_UNAVAILABLE, str(error)) from error
+    workspace, engine, words = Workspace.from_environment(), our_engine(), words_for(request)
+    config = configuration(workspace)
+    with published_facts(workspace, engine) as facts:
+        newest = facts.newest(config.clusters if config else ())
     with reading(engine) as session:
         view = fleet(
             newest,
             incidents.all_open(session),
             wanted,
             current_time(session),
-            words_of=lambda ids: _summaries(session, ids, locale),
+            words_of=lambda ids: _summaries(session, ids, words.locale),
         )
-    return given_as(request, "fleet.html.j2", view, view.groups)
+    names = [{"cluster": one.cluster, "consumer_group": one.consumer_group} for one in view.groups]
+    addresses = [f"group?{urlencode({**one, 'lang': words.locale.language})}" for one in names]
+    return given_as(request, "fleet.html.j2", view, view.groups, addresses=addresses)
 
 
 def _summaries(session: Session, incident_ids: Collection[str], locale: Locale) -> dict[str, str]:
@@ -68,14 +65,5 @@ def _summaries(session: Session, incident_ids: Collection[str], locale: Locale) 
     return {key: IncidentWords(incident, locale).summary for key, incident in found.items()}
 
 
-def _configured(workspace: Workspace) -> list[str]:
-    """Return the clusters of the configuration; of one that cannot be read, none: what was published is shown."""
-    try:
-        return list(config_in_use(workspace).config.clusters)
-    except ConfigError:
-        return []
-
-
-@cache
-def _facts(workspace: Workspace, engine: Engine) -> PublishedFacts:
-    return PublishedFacts(workspace, engine)
+def _script(name: str) -> Response:
+    return FileResponse(TEMPLATES / name, headers=FORM_HEADERS, media_type="text/javascript; charset=utf-8")

@@ -49,10 +49,11 @@ def words_for(request: Request) -> Catalogue:
         return catalogue(Locale(language))
 
 
-def given_as(request: Request, template: str, view: Record, lines: Sequence[Record]) -> Response:
+def given_as(request: Request, template: str, view: Record, lines: Sequence[Record], **harmless: object) -> Response:
     """Return a view as the reader wants it: `?format=json` or `csv`, or the same by `Accept`; else as a page.
 
     `lines`: those of its table, which CSV has; names that a spreadsheet would run begin with an apostrophe there.
+    `harmless`: what the page needs besides, and holds no text of a broker.
     """
     accepted = request.query_params.get("format") or request.headers.get("accept", "")
     if "html" not in accepted and "json" in accepted:
@@ -60,7 +61,7 @@ def given_as(request: Request, template: str, view: Record, lines: Sequence[Reco
     if "html" not in accepted and "csv" in accepted:
         return Response(_csv(lines), headers=FORM_HEADERS, media_type="text/csv; charset=utf-8")
     words = words_for(request)
-    return html(template, view=harmless_view(view), words=words, say=words.say, figure=words.figure)
+    return html(template, view=harmless_view(view), words=words, say=words.say, figure=words.figure, **harmless)
 
 
 def our_engine() -> Engine:

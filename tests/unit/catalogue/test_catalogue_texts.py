@@ -21,6 +21,7 @@ from offsetguard.judge.rule import Rule
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import NotificationReason
 from offsetguard.views.fleet import Order, Trust
+from offsetguard.views.group import COURSES
 from offsetguard_peers.cases.running import for_each
 from offsetguard_peers.cases.texts import english_words
 
@@ -88,6 +89,7 @@ def test_words_that_a_program_puts_together_have_their_texts() -> None:
     made |= {f"severity_{severity.value}" for severity in Severity}
     made |= {f"why_{reason.value}" for reason in NotificationReason if reason.is_sent}
     made |= {f"page_trust_{trust.value}" for trust in Trust} | {f"page_order_{order.value}" for order in Order}
+    made |= {f"page_course_{name}" for name in COURSES}
     assert made <= set(KEYS)
 
 
@@ -95,7 +97,7 @@ def test_what_the_code_says_stands_in_the_catalogue_and_what_stands_there_is_sai
     literals = set(_literals())
     assert {key for key, function in literals if function} <= set(KEYS)
     texts = {text for text, _ in literals} | set(_said_by_templates())
-    prefixes = ("outcome_", "severity_", "why_", "more_", "page_trust_", "page_order_")
+    prefixes = ("outcome_", "severity_", "why_", "more_", "page_trust_", "page_order_", "page_course_")
     unsaid = {key for key in KEYS if key not in texts and not key.startswith(prefixes)}
     assert not unsaid
 

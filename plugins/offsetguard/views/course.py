@@ -1,0 +1,111 @@
+"""The course of a figure over a span, in few enough points for a picture, with every peak and every gap kept.
+
+A span is cut into POINTS equal steps, no shorter than an interval. Of each step the least, the greatest and the last
+figure are kept, so that a peak of one minute shows in a month; a step of which nothing is known is a gap, never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from itertools import groupby
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from offsetguard.model.intervals import INTERVAL_LENGTH
+from offsetguard.model.views import Record
+
+POINTS = 240
+WIDTH, HEIGHT = 720, 120  # of a picture, in its own units
+_MS = timedelta(milliseconds=1)
+
+
+class CoursePoint(Record):
+    """One step; all None: nothing is known of it."""
+
+    at: datetime  # its start
+    least: float | None = None
+    greatest: float | None = None
+    last: float | None = None
+
+
+class Course(Record):
+    """One figure over the span."""
+
+    figure: str  # a column of group_facts: its suffix tells the unit
+    step_ms: int
+    points: tuple[CoursePoint, ...]  # oldest first, one for each step
+    greatest: float | None  # of the whole span
+
+
+def course_of(rows: pa.Table, figure: str, since: datetime, until: datetime) -> Course:
+    """Return a figure's course in [since, until); `rows`: `interval_start` and the figure, one row an interval."""
+    step = max(INTERVAL_LENGTH, (until - since) / POINTS)
+    count = -(-(until - since) // step)
+    known = rows.filter(pc.is_valid(rows[figure])).sort_by("interval_start")
+    starts = known["interval_start"].to_pylist()
+    places = pa.array([(start - since) // step for start in starts], pa.int64())
+    table = pa.table({"place": places, "figure": known[figure]})
+    steps = table.group_by("place", use_threads=False).aggregate(
+        [("figure", "min"), ("figure", "max"), ("figure", "last")]
+    )
+    found = {one.pop("place"): one for one in steps.to_pylist()}
+    points = tuple(
+        CoursePoint(at=at, least=one["figure_min"], greatest=one["figure_max"], last=one["figure_last"])
+        if (one := found.get(place))
+        else CoursePoint(at=at)
+        for place, at in enumerate(since + place * step for place in range(count))
+    )
+    greatest = max((one.greatest for one in points if one.greatest is not None), default=None)
+    return Course(figure=figure, step_ms=step // _MS, points=points, greatest=greatest)
+
+
+class Band(Record):
+    """A piece of the width: from x, so wide."""
+
+    x: float
+    width: float
+
+
+class Plot(Record):
+    """A course as the picture needs it; an SVG of WIDTH by HEIGHT, the greatest figure at its top."""
+
+    lines: tuple[str, ...]  # `points` of polylines: the last figures
+    bands: tuple[str, ...]  # `points` of polygons: least to greatest
+    gaps: tuple[Band, ...]  # nothing is known
+
+
+def plot_of(course: Course) -> Plot:
+    """Return the picture of a course."""
+    step, top = WIDTH / len(course.points), course.greatest or 1
+    numbered = enumerate(course.points)
+    runs = [(known, list(run)) for known, run in groupby(numbered, key=lambda one: one[1].last is not None)]
+
+    def drawn(figures: Iterable[tuple[float, float | None]]) -> str:
+        return " ".join(f"{(n + 0.5) * step:.1f},{HEIGHT * (1 - (figure or 0) / top):.1f}" for n, figure in figures)
+
+    seen = [run for known, run in runs if known]
+    return Plot(
+        lines=tuple(drawn((n, one.last) for n, one in _at_least_a_dash(run)) for run in seen),
+        bands=tuple(
+            drawn([*((n, one.greatest) for n, one in run), *((n, one.least) for n, one in reversed(run))])
+            for run in seen
+        ),
+        gaps=tuple(Band(x=run[0][0] * step, width=len(run) * step) for known, run in runs if not known),
+    )
+
+
+def band_of(start: datetime, end: datetime, since: datetime, until: datetime) -> Band:
+    """Return where something that lasted from `start` to `end` lies in the picture; at least a hair wide."""
+    left, right = (WIDTH * ((min(max(moment, since), until) - since) / (until - since)) for moment in (start, end))
+    return Band(x=left, width=max(right - left, 1.0))
+
+
+def _at_least_a_dash(run: Sequence[tuple[int, CoursePoint]]) -> Iterator[tuple[float, CoursePoint]]:
+    """Give a single point as a short line: a polyline of one point draws nothing."""
+    if len(run) == 1:
+        ((place, point),) = run
+        yield from ((place - 0.5, point), (place + 0.5, point))
+    else:
+        yield from run

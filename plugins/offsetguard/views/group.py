@@ -1,0 +1,242 @@
+"""One consumer group: what is wrong and what to do, its course, its topics, queues and members, what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Annotated, Any
+
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field
+
+from offsetguard.config import Config
+from offsetguard.model.incident import Incident
+from offsetguard.model.verdicts import Severity
+from offsetguard.model.views import Record
+from offsetguard.views.course import Band, Course, band_of, course_of
+from offsetguard.views.fleet import Trust, trust_in
+
+COURSES = ("effective_lag", "lag_ms", "produce_tps", "consume_tps")
+QUEUES = 20  # the worst
+INCIDENTS = 50  # the newest
+LIMITS = ("max_lag_messages", "max_lag_ms", "allowed_lag", "lag_floor", "lag_floor_ms", "window_ms", "loss_horizon_ms")
+
+
+class Span(StrEnum):
+    """How far the courses reach back."""
+
+    HALF_HOUR = "30m"
+    TWO_HOURS = "2h"
+    SIX_HOURS = "6h"
+    DAY = "24h"
+    THREE_DAYS = "3d"
+    WEEK = "7d"
+    MONTH = "30d"
+
+    @property
+    def length(self) -> timedelta:
+        """As a length of time."""
+        number, unit = int(self.value[:-1]), self.value[-1]
+        return number * {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}[unit]
+
+
+class AskedGroup(BaseModel):
+    """What a reader asked for; it stands in the address."""
+
+    model_config = ConfigDict(frozen=True)
+
+    cluster: Annotated[str, Field(min_length=1, max_length=255)]
+    consumer_group: Annotated[str, Field(min_length=1, max_length=255)]
+    span: Span = Span.SIX_HOURS
+
+
+class TopicLine(Record):
+    """The group in one topic."""
+
+    topic: str
+    queue_count: int | None = None
+    unknown_queue_count: int | None = None
+    suspect_queue_count: int | None = None
+    effective_lag: int | None = None
+    inflight: int | None = None
+    lost: int | None = None
+    lag_ms: int | None = None
+    produce_tps: float | None = None
+    consume_tps: float | None = None
+    violated_invariants: tuple[str, ...] = ()
+
+
+class QueueLine(Record):
+    """One queue that is not provably healthy."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    min_offset: int | None = None
+    consumer_offset: int | None = None
+    pull_offset: int | None = None
+    max_offset: int | None = None
+    effective_lag: int | None = None
+    lag_ms: int | None = None
+
+
+class MemberLine(Record):
+    """One connected client."""
+
+    client_id: str
+    client_address: str | None = None
+    language: str | None = None
+    client_version_name: str | None = None
+    own_subscriptions: tuple[str, ...] | None = None
+    held_queue_count: int | None = None
+    thread_count: int | None = None
+    consume_rt_ms: float | None = None
+    consumer_start_at: datetime | None = None
+
+
+class IncidentLine(Record):
+    """One incident about the group, open or over, that was open within the span."""
+
+    incident_id: str
+    rule_id: str
+    severity: Severity
+    summary: str
+    cause: str
+    do_next: str
+    commands: tuple[str, ...]
+    opened_at: datetime
+    resolved_at: datetime | None
+    resolution: str | None
+    band: Band  # in the pictures
+
+
+class LimitLine(Record):
+    """What holds for the group, and the entry of the configuration that says so."""
+
+    name: str  # a field of `groups`; its suffix tells the unit
+    value: int
+    entry: str | None  # None: the default
+
+
+class ChangeLine(Record):
+    """What changed in the hour before the newest facts."""
+
+    at: datetime
+    what: str
+    band: Band
+
+
+class GroupView(Record):
+    """The whole view."""
+
+    at: datetime
+    asked: AskedGroup
+    trust: Trust
+    facts_of: datetime | None
+    since: datetime
+    until: datetime
+    open: tuple[IncidentLine, ...]  # worst first
+    over: tuple[IncidentLine, ...]  # what ended last first
+    courses: tuple[Course, ...]
+    topics: tuple[TopicLine, ...]  # what waits longest first
+    queues: tuple[QueueLine, ...]  # the worst first
+    queue_count: int  # of all that are not provably healthy
+    members: tuple[MemberLine, ...]
+    changes: tuple[ChangeLine, ...]  # newest first
+    team: str | None  # None: the configuration cannot be read
+    limits: tuple[LimitLine, ...]
+    console_url: str | None = None
+
+
+class GroupRows(Record):
+    """What was published of the group, as rows of tables: of the newest interval, and of the span."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, frozen=True)
+
+    facts_of: datetime | None
+    history: pa.Table  # `interval_start` and COURSES of group_facts, a row for each topic
+    topics: Sequence[dict[str, Any]]
+    queues: Sequence[dict[str, Any]]
+    clients: Sequence[dict[str, Any]]
+
+
+def group_courses(history: pa.Table, since: datetime, until: datetime) -> tuple[Course, ...]:
+    """Return the courses of a group over all its topics: messages and rates are sums of what is known, ages maxima."""
+    how = [(name, "max" if name.endswith("_ms") else "sum") for name in COURSES]
+    summed = history.group_by("interval_start").aggregate(how)
+    named = summed.rename_columns([name.removesuffix("_sum").removesuffix("_max") for name in summed.column_names])
+    return tuple(course_of(named, name, since, until) for name in COURSES)
+
+
+def topic_lines(rows: Sequence[dict[str, Any]]) -> tuple[TopicLine, ...]:
+    """Return a group's topics, what waits longest first."""
+    lines = [TopicLine(**{name: row[name] for name in TopicLine.model_fields}) for row in rows]
+    return tuple(sorted(lines, key=lambda one: (-(one.lag_ms or 0), -(one.effective_lag or 0), one.topic)))
+
+
+def queue_lines(rows: Sequence[dict[str, Any]]) -> tuple[QueueLine, ...]:
+    """Return the worst queues."""
+    lines = [QueueLine(**{name: row[name] for name in QueueLine.model_fields}) for row in rows]
+    order = sorted(lines, key=lambda one: (-(one.lag_ms or 0), -(one.effective_lag or 0), one.topic, one.queue_id))
+    return tuple(order[:QUEUES])
+
+
+def member_lines(rows: Sequence[dict[str, Any]]) -> tuple[MemberLine, ...]:
+    """Return each client once: several brokers see the same one, and only one of them says what it does."""
+    by_client: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        known = by_client.setdefault(row["client_id"], {})
+        known.update({name: row[name] for name in MemberLine.model_fields if row[name] is not None})
+    return tuple(MemberLine(**by_client[client]) for client in sorted(by_client))
+
+
+def limit_lines(config: Config, cluster: str, consumer_group: str) -> tuple[LimitLine, ...]:
+    """Return what holds for the group."""
+    policy, deciders = config.policy(cluster, consumer_group), config.policy_deciders(cluster, consumer_group)
+    return tuple(
+        LimitLine(
+            name=name, value=getattr(policy, name), entry=f"groups[{deciders[name]}]" if name in deciders else None
+        )
+        for name in LIMITS
+    )
+
+
+def incident_band(incident: Incident, since: datetime, until: datetime) -> Band:
+    """Return where an incident lies in the pictures."""
+    return band_of(incident.opened_at, incident.resolved_at or until, since, until)
+
+
+def group_view(
+    asked: AskedGroup,
+    rows: GroupRows,
+    incidents: Sequence[IncidentLine],
+    changes: Sequence[ChangeLine],
+    now: datetime,
+    **of_configuration: Any,
+) -> GroupView:
+    """Return the view; `of_configuration`: `team`, `limits` and `console_url`.
+
+    Courses end with the newest facts while these are fresh: what is not due yet is no gap.
+    """
+    trust = trust_in(rows.facts_of, now)
+    until = rows.facts_of if rows.facts_of is not None and trust is Trust.FRESH else now
+    since = until - asked.span.length
+    ended = [one for one in incidents if one.resolved_at is not None]
+    return GroupView(
+        at=now,
+        asked=asked,
+        trust=trust,
+        facts_of=rows.facts_of,
+        since=since,
+        until=until,
+        open=tuple(sorted((one for one in incidents if one.resolved_at is None), key=lambda one: -one.severity.rank)),
+        over=tuple(sorted(ended, key=lambda one: one.resolved_at or now, reverse=True)),
+        courses=group_courses(rows.history, since, until),
+        topics=topic_lines(rows.topics),
+        queues=queue_lines(rows.queues),
+        queue_count=len(rows.queues),
+        members=member_lines(rows.clients),
+        changes=tuple(changes),
+        **of_configuration,
+    )

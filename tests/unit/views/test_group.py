@@ -1,0 +1,104 @@
+"""One group's page, from published facts."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from offsetguard.model.intervals import Interval
+from offsetguard.model.verdicts import Severity
+from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_FACTS, QUEUE_FACTS
+from offsetguard.views.course import Band
+from offsetguard.views.fleet import Trust
+from offsetguard.views.group import QUEUES, AskedGroup, IncidentLine, Span, group_view, limit_lines
+from offsetguard.views.published import PublishedFacts
+from offsetguard_peers.collecting import manifest_of
+from offsetguard_peers.configs import one_team
+from offsetguard_peers.lake.warehouse import Warehouse, minute
+
+NOW = minute(6)
+ASKED = AskedGroup(cluster="main", consumer_group="billing", span=Span.HALF_HOUR)
+
+
+def published(tmp_path: Path, *minutes: int) -> PublishedFacts:
+    """Publish minutes of `billing`, which reads two topics, and of another group."""
+    warehouse = Warehouse.in_folder(tmp_path, GROUP_FACTS, QUEUE_FACTS, CLIENT_SNAPSHOTS)
+    for number in minutes:
+        interval = Interval(minute(number))
+        facts: list[dict[str, Any]] = [
+            {"consumer_group": "billing", "topic": "orders", "effective_lag": 10 * number, "lag_ms": 700},
+            {"consumer_group": "billing", "topic": "payments", "effective_lag": 1, "lag_ms": 900, "consume_tps": 3.0},
+            {"consumer_group": "other", "topic": "orders", "effective_lag": 10**9},
+        ]
+        queues = [
+            {"consumer_group": group, "topic": "orders", "broker_name": "broker-a", "queue_id": n, "lag_ms": n}
+            for group in ("billing", "other")
+            for n in range(QUEUES + 2)
+        ]
+        clients = [
+            {"consumer_group": "billing", "client_id": "10.0.0.1@1", "broker_name": broker, **told}
+            for broker, told in (("broker-a", {"held_queue_count": 4}), ("broker-b", {"client_address": "10.0.0.1:7"}))
+        ]
+        rows = {GROUP_FACTS: facts, QUEUE_FACTS: queues, CLIENT_SNAPSHOTS: clients}
+        warehouse.publish("main", interval, rows, manifest_json=manifest_of(interval).to_json())
+    return PublishedFacts(warehouse.workspace, warehouse.engine)
+
+
+def line(number: int, severity: Severity, *, over: bool = False) -> IncidentLine:
+    return IncidentLine(
+        incident_id=f"i{number}",
+        rule_id="accumulation",
+        severity=severity,
+        summary="",
+        cause="",
+        do_next="",
+        commands=(),
+        opened_at=minute(number),
+        resolved_at=minute(number + 1) if over else None,
+        resolution="recovered" if over else None,
+        band=Band(x=0, width=1),
+    )
+
+
+def test_a_groups_page_has_its_course_its_topics_its_worst_queues_and_each_member_once(tmp_path: Path) -> None:
+    facts = published(tmp_path, 0, 1, 2, 5)
+    rows = facts.of_group(ASKED, NOW)
+    told = [line(1, Severity.WARNING), line(2, Severity.CRITICAL), line(3, Severity.WARNING, over=True)]
+    view = group_view(ASKED, rows, told, (), NOW, team="orders", limits=())
+    lag, lag_ms, produced, consumed = view.courses
+    shown = {one.at: one.last for one in lag.points if one.last is not None}
+    assert shown == {minute(number): 10 * number + 1 for number in (0, 1, 2, 5)}, "two minutes were not published"
+    assert (lag_ms.greatest, produced.greatest, consumed.greatest) == (900, None, 3.0)
+    assert [(one.topic, one.effective_lag) for one in view.topics] == [("payments", 1), ("orders", 50)]
+    assert (view.queue_count, [one.queue_id for one in view.queues]) == (QUEUES + 2, list(range(QUEUES + 1, 1, -1)))
+    (member,) = view.members
+    assert (member.held_queue_count, member.client_address) == (4, "10.0.0.1:7"), (
+        "of one client each broker knows a part"
+    )
+    assert [one.incident_id for one in view.open] == ["i2", "i1"]
+    assert [one.incident_id for one in view.over] == ["i3"]
+    assert (view.trust, view.facts_of) == (Trust.FRESH, NOW)
+    assert facts.changes_before(ASKED, rows) == ()
+
+
+def test_of_a_group_that_nobody_knows_nothing_is_made_up(tmp_path: Path) -> None:
+    nobody = ASKED.model_copy(update={"consumer_group": "nobody"})
+    for facts in (published(tmp_path / "some", 0), published(tmp_path / "none")):
+        view = group_view(nobody, facts.of_group(nobody, NOW), (), (), NOW, team=None, limits=())
+        assert (view.topics, view.members, view.queues, view.open) == ((), (), (), ())
+        assert all(point.last is None for course in view.courses for point in course.points)
+
+
+def test_a_threshold_names_the_entry_that_sets_it() -> None:
+    groups = [{"match": "bill*", "max_lag_messages": 7}, {"match": "*", "max_lag_messages": 1, "max_lag_ms": 5}]
+    config = one_team({"main": {"name_servers": ["127.0.0.1:9876"]}}, groups=groups)
+    found = {one.name: (one.value, one.entry) for one in limit_lines(config, "main", "billing")}
+    assert found["max_lag_messages"] == (7, "groups[0]")
+    assert found["max_lag_ms"] == (5, "groups[1]")
+    assert found["lag_floor"] == (1_000, None)
+
+
+def test_spans_are_as_long_as_they_say() -> None:
+    assert [span.length for span in Span][:3] == [timedelta(minutes=30), timedelta(hours=2), timedelta(hours=6)]
+    assert Span.MONTH.length == timedelta(days=30)
