@@ -130,6 +130,10 @@ def test_a_line_of_the_fleet_leads_to_its_group_whatever_its_name_is(airflow: Ai
         assert text in shown.text
     for text in ("<script>", "<img", "\u202e"):
         assert text not in shown.text
+    incident = httpx.get(f"{airflow.base_url}/offsetguard/incidents/f1ee7", headers=headers, timeout=60).text
+    back = re.search(r'href="\.\./fleet/(group\?[^"]+)"', incident)
+    assert back is not None
+    assert "&lt;script&gt;alert(1)" in httpx.get(f"{airflow.base_url}{FLEET}{unescape(back[1])}", headers=headers).text
 
 
 def test_a_group_is_given_as_data_and_in_chinese_and_only_by_a_whole_address(airflow: AirflowStandalone) -> None:

@@ -163,7 +163,7 @@ def test_what_works_without_docker_works_here(demo: Demo) -> None:
     demo.wait_until_it_works(demo.database_time())
     password = stack.compose("exec", "--no-TTY", "api-server", "cat", "/secrets/airflow/admin-password").strip()
     api = AirflowApi(page_url, "admin", password)
-    for page in (f"data-docs/{min(CLUSTERS)}/index.html", "incidents/"):
+    for page in (f"data-docs/{min(CLUSTERS)}/index.html", "incidents/", "fleet/"):
         assert httpx.get(f"{page_url}/offsetguard/{page}", timeout=60).status_code == 401
         shown = httpx.get(
             f"{page_url}/offsetguard/{page}", timeout=60, headers={"Authorization": f"Bearer {api.token}"}

@@ -304,6 +304,7 @@ def read_view(text: str) -> AnyView:
 URL_PREFIX = "/offsetguard"
 DATA_DOCS_PATH = "/data-docs"  # below URL_PREFIX
 INCIDENTS_PATH = "/incidents"  # below URL_PREFIX
+FLEET_PATH = "/fleet"  # below URL_PREFIX
 ACKNOWLEDGE, SILENCE = "acknowledge", "silence"  # ids of the forms on an incident's page
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from datetime import datetime, timedelta
 from typing import Annotated
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 from airflow.api_fastapi.core_api.security import GetUserDep
 from airflow.configuration import conf
@@ -111,7 +111,10 @@ def show_incident(incident_id: str, user: GetUserDep) -> Response:
         )
     token = forms.new_token(_secret(), user.get_id(), now_s=time.time())
     shown = {"acknowledge": ACKNOWLEDGE, "silence": SILENCE, "token": token, "spans": SPANS}
-    return html("incident.html.j2", page=harmless_view(page), forms=shown)
+    subject = incident.subject
+    about = {"cluster": subject.cluster, "consumer_group": subject.consumer_group}
+    group_address = f"../fleet/group?{urlencode(about)}" if subject.consumer_group else None
+    return html("incident.html.j2", page=harmless_view(page), forms=shown, group_address=group_address)
 
 
 def take_form(incident_id: str, form: Form, user: GetUserDep) -> Response:

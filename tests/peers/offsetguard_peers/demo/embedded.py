@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from offsetguard.model.errors import OffsetGuardError
-from offsetguard.model.views import DATA_DOCS_PATH, URL_PREFIX
+from offsetguard.model.views import DATA_DOCS_PATH, FLEET_PATH, URL_PREFIX
 from offsetguard_peers.airflow.api import FINISHED
 from offsetguard_peers.airflow.standalone import AirflowFailed
 from offsetguard_peers.demo import groups
@@ -103,7 +103,8 @@ def _say_where_to_look(world: World, cluster: RocketMQCluster, tell: Tell) -> No
     tell(
         f"""everything runs; the first warnings come within about a minute
          Airflow     {world.airflow.base_url}  (user {world.airflow.username}, password {world.airflow.password})
-         Data Docs   {world.airflow.base_url}{URL_PREFIX}{DATA_DOCS_PATH}/  (behind the same login; menu Browse)
+         Fleet       {world.airflow.base_url}{URL_PREFIX}{FLEET_PATH}/  (behind the same login; menu Browse)
+         Data Docs   {world.airflow.base_url}{URL_PREFIX}{DATA_DOCS_PATH}/  (likewise)
          mails       {world.inbox.url}  (files: {world.mail_folder})
          Slack       {world.slack.url}
          try also    {program} check --namesrv {cluster.namesrv}

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from playwright.sync_api import Page
 
-from offsetguard.model.views import data_docs_url
+from offsetguard.model.views import FLEET_PATH, URL_PREFIX, data_docs_url
 from offsetguard_peers.airflow.api import AirflowApi
 from offsetguard_peers.demo.embedded import PASSWORD
 from offsetguard_peers.pictures.chromium import log_in, open_page
@@ -28,7 +28,7 @@ SETTLES_MS = 3_000  # what Airflow moves into its place
 
 
 def take_pictures(api: AirflowApi, airflow_url: str, folder: Path) -> None:
-    """Log in and write `airflow-dag.png`, `trigger-form.png` and `data-docs.png`."""
+    """Log in and write `airflow-dag.png`, `trigger-form.png`, `data-docs.png`, `fleet-page.png`, `group-page.png`."""
     run_id = next(run["dag_run_id"] for run in api.runs(DAG) if run["state"] == "success")
     with open_page() as page:
         page.set_default_timeout(PATIENCE_S * 1000)
@@ -52,6 +52,14 @@ def take_pictures(api: AirflowApi, airflow_url: str, folder: Path) -> None:
         page.goto(data_docs_url(airflow_url, CLUSTER))
         page.get_by_text("Everything that was checked").wait_for()
         _keep(page, folder / "data-docs.png")
+
+        page.set_viewport_size({"width": 1280, "height": 760})
+        page.goto(f"{airflow_url}{URL_PREFIX}{FLEET_PATH}/")
+        _keep(page, folder / "fleet-page.png")
+        page.set_viewport_size({"width": 1280, "height": 1820})
+        page.locator("table").nth(1).locator("tbody a").first.click()
+        page.get_by_text("Messages waiting").wait_for()
+        _keep(page, folder / "group-page.png")
 
 
 def _keep(page: Page, png: Path) -> None:
