@@ -89,7 +89,7 @@ def sample_of(line: bytes) -> Sample | None:
         return None
     try:
         (metric,) = text_string_to_metric_families(text)
-    except IndexError as error:  # of a label without a name
+    except (IndexError, OverflowError) as error:  # of a label without a name, of a time of hundreds of digits
         raise ValueError("no sample") from error
     (sample,) = metric.samples
     return sample if sample.name in FAMILIES else None  # of another family, whose name only begins like ours

@@ -62,6 +62,7 @@ def test_a_figure_is_what_the_line_says_or_unknown_where_it_cannot_be(rest: str,
         '{topic="t"} x',
         '{a="1" b="2"} 1',
         '{ ="1"} 1',
+        f'{{topic="t"}} 1 1{"9" * 400}',
         f'{{a="{"x" * MAX_LINE_BYTES}"}} 1',
     ],
 )

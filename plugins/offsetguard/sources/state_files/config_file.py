@@ -24,6 +24,9 @@ GZIP_MAGIC = b"\x1f\x8b"
 _SUFFIXES = ("", ".gz", ".bak", ".bak.gz")  # as brokers fall back; .gz is what operators make of them
 
 
+_MOST_PACKED = 1_032  # bytes that deflate packs into one
+
+
 @dataclass(frozen=True, slots=True)
 class StateFile:
     """A whole state file: its text as UTF-8, and when the broker wrote it."""
@@ -103,7 +106,7 @@ def _unpacked(raw: bytes, max_bytes: int) -> bytes:
         return raw
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(raw)) as packed:
-            text = packed.read(max_bytes + 1)
+            text = packed.read(min(len(raw) * _MOST_PACKED, max_bytes) + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise _NotWhole(f"is compressed and cut off or damaged ({error})", raw) from error
     if len(text) > max_bytes:

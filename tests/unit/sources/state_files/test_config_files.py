@@ -56,8 +56,9 @@ def test_a_whole_file_is_read_with_the_time_at_which_it_was_written(tmp_path: Pa
     assert reading.whole.written_at.timestamp() == 1_795_000_000
 
 
-def test_a_small_file_takes_little_memory_however_large_one_may_be(tmp_path: Path) -> None:
-    (tmp_path / CONSUMER_OFFSETS).write_bytes(OFFSETS_4)
+@pytest.mark.parametrize("text", [OFFSETS_4, gzip.compress(OFFSETS_4)], ids=["plain", "packed"])
+def test_a_small_file_takes_little_memory_however_large_one_may_be(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / CONSUMER_OFFSETS).write_bytes(text)
     tracemalloc.start()
     try:
         read_offsets(tmp_path)
