@@ -62,6 +62,8 @@ def test_files_come_with_their_type_and_may_load_nothing_from_elsewhere(airflow:
         "link.html",
         "demo/notes.exe",
         "secret.html%00.html",
+        pytest.param(f"demo/{'n' * 300}.html", id="a name that is too long"),
+        pytest.param(f"{'n/' * 3000}index.html", id="a path that is too long"),
     ],
 )
 def test_nothing_outside_of_the_data_docs_can_be_named(airflow: AirflowStandalone, path: str) -> None:

@@ -1,7 +1,7 @@
 """One round of one cluster: ask every broker at once, and make one snapshot of whatever answered in time.
 
-A cluster that is half dead gives half a snapshot that says so; only a landed file that cannot be read, or a question
-about the past, raises.
+A cluster that is half dead, or an earlier round that cannot be read, gives half a snapshot that says so; only a disk
+that takes nothing, or a question about the past, raises.
 
 A support bundle is played back through the same rounds. `collect --bundle` lands one snapshot per interval; with
 `snapshots_of_bundle` nothing is landed, and every round counts: whoever recorded every five seconds wanted to see what
@@ -58,8 +58,8 @@ async def collect_cluster(
     """Collect and land one interval; returns the manifest that is landed.
 
     An interval that has landed already is not asked for again. Raises SnapshotError when the interval is too old to be
-    looked at (a backfill cannot see the past), lies in the future, another round of the cluster is running, or a landed
-    file cannot be read or written. `credentials`: of the connection that the cluster names. `transport`: stands in for
+    looked at (a backfill cannot see the past), lies in the future, another round of the cluster is running, or the
+    round cannot be landed. `credentials`: of the connection that the cluster names. `transport`: stands in for
     the connections to the cluster (a support bundle, state files, a recorder), and `origin` says what it is, for the
     column of that name, and `damages` what of it cannot be read. `log_sources`: by default those of the configuration,
     or none with an `transport`.
@@ -135,7 +135,9 @@ async def collect_round(
             log_sources=log_sources,
         )
         await one_round.run(deadline_s)
-    _take_damages(one_round, damages)
+    files = ((file, why) for file, _, why in (said.partition(": ") for said in sorted(one_round.earlier.damages)))
+    unread = [Damage(source=file, reason=why) for file, why in files]
+    _take_damages(one_round, [*damages, *unread])
     finished_at = datetime.now(UTC) if transport is None else max(started_at, transport.now())
     snapshot = snapshot_of(one_round, origin, started_at=started_at, finished_at=finished_at)
     _log(snapshot.manifest)

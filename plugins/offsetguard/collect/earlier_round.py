@@ -19,6 +19,7 @@ from offsetguard.collect.landing import newest_manifest, read_parts, snapshot_fo
 from offsetguard.collect.manifest import EventCursor, Manifest, MissingMaster
 from offsetguard.collect.name_servers import ClusterMembers
 from offsetguard.collect.replica import Replica
+from offsetguard.model.errors import SnapshotError
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MASTER_ID, MessageQueue
 from offsetguard.tables import (
@@ -74,6 +75,7 @@ class EarlierRound:
     manifest: Manifest | None = None
     tables: Mapping[str, pa.Table] = field(default_factory=dict)  # by name; those that this class reads
     folder: Path | None = None  # where they lie when they have not been read yet
+    damages: set[str] = field(default_factory=set)  # what could not be read of it so far: those figures are not known
 
     def columns(self, table: Table, names: Sequence[str]) -> pa.Table | None:
         """Return some columns of one of its tables, texts dictionary-encoded or not; None for a first round."""
@@ -83,12 +85,15 @@ class EarlierRound:
     def parts(self, table: Table, names: Sequence[str]) -> Iterator[pa.Table]:
         """Yield the same part by part, so that not all of a large table is in memory at once.
 
-        Raises SnapshotError when the file cannot be read.
+        A file that cannot be read ends it, as if the rest had not been seen: a damaged round stops no later one.
         """
         if table.name in self.tables:
             yield self.tables[table.name].select(list(names))
         elif self.folder is not None:
-            yield from read_parts(self.folder, table, names)
+            try:
+                yield from read_parts(self.folder, table, names)
+            except SnapshotError as error:
+                self.damages.add(str(error))
 
     @property
     def cursors(self) -> Mapping[str, EventCursor]:
@@ -139,7 +144,7 @@ class EarlierRound:
         )
 
     def figures(self) -> EarlierFigures:
-        """Return what its tables say of offsets and groups; raises SnapshotError when a file cannot be read."""
+        """Return what its tables say of offsets and groups."""
         if self.manifest is None:
             return EarlierFigures()
         masters, slaves = _masters_and_slaves(self.columns(BROKER_SNAPSHOTS, _BROKERS))
@@ -190,11 +195,11 @@ class EarlierFigures:
 
 
 def earlier_round(landing_folder: Path, cluster: str, interval: Interval) -> EarlierRound:
-    """Find it on disk; its tables are read when they are needed. Raises SnapshotError for a damaged manifest."""
-    manifest = newest_manifest(landing_folder, cluster, interval)
-    if manifest is None:
-        return EarlierRound()
-    return EarlierRound(manifest, folder=snapshot_folder(landing_folder, cluster, Interval(manifest.interval_start)))
+    """Find it on disk; its tables are read when they are needed."""
+    damages: set[str] = set()
+    manifest = newest_manifest(landing_folder, cluster, interval, say=damages.add)
+    folder = snapshot_folder(landing_folder, cluster, Interval(manifest.interval_start)) if manifest else None
+    return EarlierRound(manifest, folder=folder, damages=damages)
 
 
 def _max_offsets(rows: pa.Table | None) -> dict[tuple[str, str], array[int]]:

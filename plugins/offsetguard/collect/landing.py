@@ -15,7 +15,7 @@ import re
 import shutil
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
@@ -85,13 +85,21 @@ def read_manifest(folder: Path) -> Manifest:
         raise SnapshotError(f"{file}: not a manifest of OffsetGuard: {error}") from error
 
 
-def newest_manifest(landing_folder: Path, cluster: str, before: Interval) -> Manifest | None:
+def newest_manifest(
+    landing_folder: Path, cluster: str, before: Interval, *, say: Callable[[str], object]
+) -> Manifest | None:
     """Return the manifest of the newest landed snapshot older than an interval: it holds the event cursors.
 
-    Raises SnapshotError when it cannot be read: an older one would count events twice.
+    One that cannot be read is passed over, and `say` is told: nobody can read or publish its round, so what lies behind
+    the cursors of the one before it is read again.
     """
-    older = [name for name in _landed_names(landing_folder, cluster) if name < before.name]
-    return read_manifest(landing_folder / cluster / max(older)) if older else None
+    for name in sorted(_landed_names(landing_folder, cluster), reverse=True):
+        if name < before.name:
+            try:
+                return read_manifest(landing_folder / cluster / name)
+            except SnapshotError as error:
+                say(str(error))
+    return None
 
 
 def landed_intervals(landing_folder: Path, cluster: str, since: datetime, until: datetime) -> list[Interval]:

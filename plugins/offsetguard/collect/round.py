@@ -101,10 +101,7 @@ class Round:
         return self.members.own_names if self.members else frozenset()
 
     async def run(self, deadline_s: float) -> None:
-        """Ask name servers, then all replicas at once; ends at the deadline at the latest.
-
-        Raises SnapshotError when a table of the earlier round cannot be read.
-        """
+        """Ask name servers, then all replicas at once; ends at the deadline at the latest."""
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + deadline_s
         figures = asyncio.create_task(asyncio.to_thread(self.earlier.figures))

@@ -6,7 +6,7 @@ that pyiceberg knows. What is wrong with it is said with the database and the ta
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote, unquote, urlparse
@@ -15,7 +15,7 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import Table as IcebergTable
-from sqlalchemy import URL, NullPool, create_engine, inspect, make_url
+from sqlalchemy import URL, NullPool, create_engine, inspect, make_url, select
 from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
 
 from offsetguard.config.workspace import Workspace
@@ -91,16 +91,40 @@ def check_catalog_is_there(workspace: Workspace, newest: PublishedInterval | Non
 def load_table(catalog: Catalog, table: Table) -> IcebergTable:
     """Load one of our tables; raises PublishError naming the catalog's database and the table when it cannot be."""
     database = database_of(catalog)
+    with damage_named(f"{database}: table {NAMESPACE}.{table.name}", lambda: _metadata_file(catalog, table)):
+        try:
+            with catalog_errors_named(database):
+                return catalog.load_table((NAMESPACE, table.name))
+        except NoSuchTableError:
+            raise PublishError(f"{database}: table {NAMESPACE}.{table.name} does not exist") from None
+
+
+@contextmanager
+def damage_named(what: str, file: Callable[[], str]) -> Iterator[None]:
+    """Raise PublishError naming the file for whatever pyiceberg raises of a table's metadata and manifests.
+
+    It decodes them without checks: damaged bytes end in EOFError, KeyError, zlib.error, SystemError and others.
+    """
     try:
-        with catalog_errors_named(database):
-            return catalog.load_table((NAMESPACE, table.name))
-    except NoSuchTableError:
-        raise PublishError(f"{database}: table {NAMESPACE}.{table.name} does not exist") from None
-    except (OSError, ValueError) as error:
+        yield
+    except PublishError:
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split())[:500]
         raise PublishError(
-            f"{database}: table {NAMESPACE}.{table.name}: cannot be read: {error}; if its folder is lost, bring it back"
-            " from a backup"
+            f"{what}: cannot be read: {file()}: {type(error).__name__}: {said}; if its folder is lost or the file is"
+            " damaged, bring it back from a backup"
         ) from error
+
+
+def _metadata_file(catalog: Catalog, table: Table) -> str:
+    """Return the file that the catalog names for a table."""
+    where = (IcebergTables.table_namespace == NAMESPACE) & (IcebergTables.table_name == table.name)
+    with create_engine(
+        str(catalog.properties["uri"]), poolclass=NullPool, hide_parameters=True
+    ).connect() as connection:
+        location = connection.execute(select(IcebergTables.metadata_location).where(where)).scalar()
+    return str(local_path(location or "no file"))
 
 
 def table_names(catalog: SqlCatalog) -> set[str]:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, cached_property
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -27,7 +28,7 @@ from pyiceberg.table import Table as IcebergTable
 from sqlalchemy import Engine
 
 from offsetguard.config.workspace import Workspace
-from offsetguard.lake.catalog import NO_SNAPSHOT, load_table, local_path, open_catalog
+from offsetguard.lake.catalog import NO_SNAPSHOT, damage_named, load_table, local_path, open_catalog
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
@@ -175,7 +176,8 @@ def _rows(
     names = list(dict.fromkeys(names))
     schema = table_schema(table)
     try:
-        files = _planned_files(table, state, snapshot_id, wanted)
+        with damage_named(f"{table.name}: snapshot {snapshot_id}", lambda: f"manifests in {_metadata_folder(state)}"):
+            files = _planned_files(table, state, snapshot_id, wanted)
         if not files:
             return schema.empty_table().select(names)
         query = (
@@ -188,9 +190,11 @@ def _rows(
             rows = connection.sql(query, params=[files, *(value for _, _, value in wanted)]).to_arrow_table()
     except duckdb.Error as error:
         raise PublishError(f"{table.name}: snapshot {snapshot_id}: data files cannot be read: {error}") from error
-    except (OSError, ValueError) as error:  # what pyiceberg says of damaged manifests are ValueErrors
-        raise PublishError(f"{table.name}: snapshot {snapshot_id}: {error}") from error
     return rows.cast(pa.schema([schema.field(name) for name in names]))
+
+
+def _metadata_folder(state: IcebergTable) -> Path:
+    return local_path(state.location()) / "metadata"
 
 
 def _compared(condition: Condition) -> str:

@@ -41,12 +41,14 @@ def find_file(folder: Path, path: str) -> Path | None:
     if "\x00" in path:
         return None
     root = folder.resolve()
-    file = (root / path).resolve()
-    if file.is_dir():
-        file /= "index.html"
-    if not file.is_relative_to(root) or file.suffix != ".html" or not file.is_file():
+    try:
+        file = (root / path).resolve()
+        if file.is_dir():
+            file /= "index.html"
+        is_page = file.is_relative_to(root) and file.suffix == ".html" and file.is_file()
+    except OSError:  # longer than a name may be
         return None
-    return file
+    return file if is_page else None
 
 
 def index_page(folder: Path) -> str:

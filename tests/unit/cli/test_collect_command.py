@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from click.testing import Result
 
 from offsetguard.collect.landing import read_manifest, read_table
+from offsetguard.model.intervals import Interval
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.tables import LANDED, QUEUE_SNAPSHOTS
 from offsetguard_peers.command_line import json_lines, run
@@ -65,9 +68,8 @@ def test_a_cluster_that_is_not_seen_gives_2_and_lands_what_is_known_of_it(tmp_pa
 
 def test_several_clusters_are_collected_at_once_and_one_that_fails_stops_no_other(tmp_path: Path) -> None:
     file, out = tmp_path / "offsetguard.yml", tmp_path / "out"
-    broken = out / "broken" / "20200101T000000Z" / "manifest.json"
-    broken.parent.mkdir(parents=True)
-    broken.write_text("{")
+    out.mkdir()
+    (out / "broken").write_text("a file where its folder should be")
 
     async def start() -> Result:
         async with scripted_cluster(healthy()) as (first, _), scripted_cluster(healthy("broker-z")) as (second, _):
@@ -79,4 +81,27 @@ def test_several_clusters_are_collected_at_once_and_one_that_fails_stops_no_othe
     brokers = {cluster: table.column("broker_name").to_pylist() for cluster, table in landed.items()}
     assert (result.exit_code, brokers) == (2, {"one": ["broker-a"], "two": ["broker-z"]})
     assert "offsetguard: broken:" in result.stderr
-    assert "20200101T000000Z/manifest.json: not a manifest" in result.stderr
+    assert "out/broken: cannot be written: File exists" in result.stderr
+
+
+@pytest.mark.parametrize("damaged", ["manifest.json", "queue_snapshots.parquet", "broker_snapshots.parquet"])
+def test_a_damaged_round_stops_no_later_one_and_is_told_as_a_gap(tmp_path: Path, damaged: str) -> None:
+    """Whoever goes on from it knows nothing of what cannot be read."""
+    earlier = tmp_path / "main" / "20200101T000000Z"
+
+    async def start() -> Result:
+        async with scripted_cluster(healthy()) as (name_server, _):
+            (tmp_path / "offsetguard.yml").write_text(one_team_text(main=name_server))
+            named = ("--config", tmp_path / "offsetguard.yml", "--cluster", "main", "--out", tmp_path)
+            first = await asyncio.to_thread(run, "collect", *named)
+            Path(json_lines(first)[0]["folder"]).rename(earlier)
+            manifest = replace(read_manifest(earlier), interval_start=Interval.from_name(earlier.name).start)
+            (earlier / "manifest.json").write_text(manifest.to_json())
+            (earlier / damaged).write_bytes((earlier / damaged).read_bytes()[:-20])
+            return await asyncio.to_thread(run, "collect", *named)
+
+    result = asyncio.run(start())
+    (line,) = json_lines(result)
+    assert (result.exit_code, line["rows"]["queue_snapshots"]) == (1, 1), result.stderr
+    gaps = {gap.address: gap.reason for gap in read_manifest(Path(line["folder"])).gaps}
+    assert list(gaps) == [str(earlier / damaged)]

@@ -46,6 +46,16 @@ def _each(pattern: str, damage: Callable[[Path], object]) -> Callable[[Warehouse
             lambda w: shutil.rmtree(_tables_folder(w)),
             r"catalog\.db: table facts\.group_facts: cannot be read: .*No such file",
         ),
+        (
+            _each("*.metadata.json", lambda file: file.write_bytes(file.read_bytes()[:5_000])),
+            r"table facts\.group_facts: cannot be read: /.*\.metadata\.json: .*bring it back from a backup",
+        ),
+        (_each("*.metadata.json", lambda file: file.write_bytes(b"[]")), r"cannot be read: /.*\.metadata\.json: "),
+        (
+            _each("*-m0.avro", lambda file: file.write_bytes(file.read_bytes()[:5_000])),
+            r"group_facts: snapshot \d+: cannot be read: manifests in /.*/group_facts/metadata: ",
+        ),
+        (_each("snap-*.avro", lambda file: file.write_bytes(b"{}")), r"group_facts: snapshot \d+: .*: EOFError"),
         (_each("*.avro", Path.unlink), r"group_facts: snapshot \d+: .*No such file"),
         (_each("*.avro", lambda file: file.write_bytes(b"no avro")), r"group_facts: snapshot \d+: "),
         (_each("*.parquet", Path.unlink), r"group_facts: snapshot \d+: data files cannot be read: .*\.parquet"),

@@ -12,13 +12,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.table import Table as IcebergTable
 from sqlalchemy import Engine
 
 from offsetguard.config import Retention
 from offsetguard.config.workspace import Workspace
-from offsetguard.lake.catalog import NAMESPACE, catalog_exists, open_catalog
+from offsetguard.lake.catalog import catalog_exists, load_table, open_catalog, table_names
 from offsetguard.lake.upkeep.commit_times import keep_times_in_order
 from offsetguard.lake.upkeep.expiry import (
     delete_landed,
@@ -104,13 +103,9 @@ class Housekeeper:
         if not catalog_exists(self.workspace):
             return {}
         catalog = open_catalog(self.workspace)
-        tables = {}
         with self._lock():
-            for table in PUBLISHED:
-                try:
-                    tables[table] = catalog.load_table((NAMESPACE, table.name))
-                except NoSuchTableError:
-                    continue  # of this release, and nothing was published since
+            there = table_names(catalog)  # others are of this release, and nothing was published since
+            tables = {table: load_table(catalog, table) for table in PUBLISHED if table.name in there}
             keep_times_in_order(tables.values(), datetime.now(UTC), self.say)  # commits carry the real time
         return tables
 
