@@ -17,8 +17,9 @@ import httpx
 
 from offsetguard.deliver.channels.channel import TookTooLong
 
-for _name in ("httpx", "httpcore"):
-    logging.getLogger(_name).setLevel(logging.WARNING)  # httpx tells of each request with its whole address
+# httpx tells of each request with its whole address, slack_sdk at DEBUG with all that it says: both stay in here
+for _name in ("httpx", "httpcore", "slack_sdk"):
+    logging.getLogger(_name).setLevel(logging.WARNING)
 
 MOST_BYTES = 16 * 1024 * 1024  # a page of 200 messages with their blocks has 2 MiB at most
 

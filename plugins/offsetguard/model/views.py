@@ -72,7 +72,8 @@ _SENDS = frozenset(
 class Record(BaseModel):
     """Base of all views: unknown fields are errors, and nothing changes after it was written."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # its errors get into logs, where nothing of a message may stand
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
 class FigureView(Record):
@@ -292,7 +293,7 @@ AnyView = Annotated[
     | Annotated[DailyReportView, Tag("daily_report")],
     Discriminator(_kind),
 ]
-_ANY_VIEW: TypeAdapter[AnyView] = TypeAdapter(AnyView)
+_ANY_VIEW: TypeAdapter[AnyView] = TypeAdapter(AnyView, config=ConfigDict(hide_input_in_errors=True))
 
 
 def read_view(text: str) -> AnyView:

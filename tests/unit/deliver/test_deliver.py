@@ -214,13 +214,17 @@ def test_messages_of_one_thread_stand_below_the_first_in_slack(world: World) -> 
     assert (first.thread_ts, second.thread_ts, other.thread_ts) == (None, first.ts, None)
 
 
-def test_a_message_that_cannot_be_read_is_kept_as_failed_and_stops_nobody(world: World) -> None:
+def test_a_message_that_cannot_be_read_is_kept_as_failed_and_stops_nobody(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     world.put("strange", "a@example.com")
     world.put("good", "b@example.com")
     with world.engine.begin() as connection:
-        connection.exec_driver_sql("update outbox set view_json = '{}' where idempotency_key = 'strange'")
+        damaged = '{"firing": "a word of the message"}'
+        connection.exec_driver_sql(f"update outbox set view_json = '{damaged}' where idempotency_key = 'strange'")
     report = deliver_due(world.engine, world.channels, now=NOW)
     assert (report.sent, report.failed) == (1, 1)
+    assert "a word of the message" not in f"{report} {caplog.text}"
     assert "defect in OffsetGuard, please report it: ValidationError" in str(world.rows()["strange"].last_error)
 
 
