@@ -41,6 +41,7 @@ START_PATIENCE_S = 300.0
 STOP_PATIENCE_S = 30.0
 QUERY_PATIENCE_S = 20.0
 _OURS_ALONE = 0o600
+_WEEK_MS = 7 * 24 * 3_600_000
 
 # The whole heap at once, room for the 33,000 classes of a warm server and for their compiled code (75 MB after an hour;
 # what does not fit is thrown away, warm or not), and a collector that pauses: else garbage is collected four times a
@@ -237,6 +238,9 @@ class ConnectServer:
         command += ["--master", master, "--driver-memory", self.memory, "--driver-class-path", ":".join(jars)]
         if master.startswith("local"):
             config |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+            # It sends heartbeats to itself. After a suspension of the host they would count as missed, and Spark would
+            # strike itself out, fail to come back, and end itself after sixty failures, which come at once.
+            config |= {"spark.storage.blockManagerHeartbeatTimeoutMs": f"{_WEEK_MS}ms"}
         else:
             command += ["--jars", ",".join(jars)]
         command += [word for name, value in config.items() for word in ("--conf", f"{name}={value}")]

@@ -332,7 +332,7 @@ class ForecastScoresRow(Base):
 
 
 class BrokerMarkRow(Base):
-    """How far a master's commit log reached at a moment; see `model.remembered.BrokerMark`."""
+    """How far a master's commit log reached at a moment; see `model.fact_records.BrokerMark`."""
 
     __tablename__ = "broker_marks"
 
