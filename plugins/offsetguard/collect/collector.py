@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -37,6 +37,7 @@ from offsetguard.sources.rocketmq.transport import Transport
 
 ROUND_DEADLINE_S = 40.0  # below an interval: a slow broker gives part of a snapshot, in time
 PAST_LIMIT = timedelta(minutes=2)  # a round may start this long after its interval's end
+FUTURE_LIMIT = timedelta(minutes=6)  # the scheduler's clock, which made the interval, may be so far ahead
 
 logger = logging.getLogger("offsetguard.collect")
 
@@ -49,6 +50,7 @@ async def collect_cluster(
     *,
     credentials: Credentials | None = None,
     started_at: datetime,
+    shared_now: datetime | None = None,
     deadline_s: float = ROUND_DEADLINE_S,
     transport: Transport | None = None,
     origin: str = "broker",
@@ -59,7 +61,8 @@ async def collect_cluster(
 
     An interval that has landed already is not asked for again. Raises SnapshotError when the interval is too old to be
     looked at (a backfill cannot see the past), lies in the future, another round of the cluster is running, or the
-    round cannot be landed. `credentials`: of the connection that the cluster names. `transport`: stands in for
+    round cannot be landed. `shared_now`: the time by a clock that all hosts ask: an interval that is present by it is
+    so, whatever this host's says. `credentials`: of the connection that the cluster names. `transport`: stands in for
     the connections to the cluster (a support bundle, state files, a recorder), and `origin` says what it is, for the
     column of that name, and `damages` what of it cannot be read. `log_sources`: by default those of the configuration,
     or none with an `transport`.
@@ -67,7 +70,7 @@ async def collect_cluster(
     folder = snapshot_folder(landing_folder, cluster, interval)
     if (folder / MANIFEST_FILE_NAME).exists():
         return read_manifest(folder)
-    _check_is_present(cluster, interval, started_at)
+    _check_is_present(cluster, interval, (started_at, shared_now or started_at))
     async with collecting_lock(landing_folder, cluster, wait_s=deadline_s):
         if (folder / MANIFEST_FILE_NAME).exists():  # the round that we waited for was of this interval
             return read_manifest(folder)
@@ -177,15 +180,17 @@ def _take_damages(one_round: Round, damages: Sequence[Damage]) -> None:
             reading.undecodable.append(Undecodable(damage.source, position, damage.reason, damage.body))
 
 
-def _check_is_present(cluster: str, interval: Interval, started_at: datetime) -> None:
-    if interval.end < started_at - PAST_LIMIT:
+def _check_is_present(cluster: str, interval: Interval, now: Collection[datetime]) -> None:
+    """Refuse an interval that none of some clocks takes for a present one."""
+    if interval.end < min(now) - PAST_LIMIT:
         raise IntervalHasPassed(
             f"interval {interval.name} of cluster {cluster} never landed, and it ended at {interval.end:%F %H:%M} UTC: "
             "the collector cannot look into the past. Leave it out; the next interval is collected as usual"
         )
-    if interval.start > started_at:
+    if interval.start > max(now) + FUTURE_LIMIT:
         raise SnapshotError(
-            f"interval {interval.name} of cluster {cluster} lies in the future; collect it when it comes"
+            f"interval {interval.name} of cluster {cluster} lies in the future; collect it when it comes, and set the "
+            "clocks of all hosts by NTP"
         )
 
 

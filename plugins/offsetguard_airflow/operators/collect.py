@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config.workspace import Workspace
-from offsetguard.model.errors import IntervalHasPassed
+from offsetguard.model.errors import IntervalHasPassed, StoreError
 from offsetguard_airflow.hooks.connections import rocketmq_credentials
 from offsetguard_airflow.task_inputs import configuration, interval_at
 
@@ -44,11 +44,24 @@ class CollectOffsetsOperator(BaseOperator):
             workspace.landing_folder,
             credentials=rocketmq_credentials(config.clusters[self.cluster].connection),
             started_at=datetime.now(UTC),
+            shared_now=self._shared_now(workspace),
         )
         try:
             self._log_outcome(asyncio.run(round_of_one))
         except IntervalHasPassed as reason:
             raise AirflowSkipException(str(reason)) from None
+
+    def _shared_now(self, workspace: Workspace) -> datetime | None:
+        """Return the database's time; None where that is away, without which a round can do."""
+        from sqlalchemy.exc import SQLAlchemyError
+
+        from offsetguard.store.database import database_time, open_database
+
+        try:
+            return database_time(open_database(workspace.database_url))
+        except (StoreError, SQLAlchemyError) as error:
+            self.log.warning("this host's clock alone says which minute it is: %s", error)
+            return None
 
     def _log_outcome(self, manifest: Manifest) -> None:
         requests = manifest.requests

@@ -163,12 +163,34 @@ def test_a_landed_interval_is_not_asked_for_again(play: Play) -> None:
     ("started_at", "words"),
     [
         (INTERVAL.end + timedelta(minutes=2, seconds=1), "cannot look into the past"),
-        (INTERVAL.start - timedelta(seconds=1), "lies in the future"),
+        (INTERVAL.start - timedelta(minutes=6, seconds=1), "lies in the future"),
     ],
 )
 def test_only_the_present_can_be_collected(tmp_path: Path, started_at: datetime, words: str) -> None:
     with pytest.raises(SnapshotError, match=words):
         asyncio.run(collect_cluster("main", config_for("127.0.0.1:9"), INTERVAL, tmp_path, started_at=started_at))
+
+
+@pytest.mark.parametrize(
+    ("host", "shared"),
+    [(timedelta(minutes=10), timedelta(0)), (timedelta(minutes=-10), timedelta(minutes=-5)), (timedelta(0), None)],
+    ids=["a host that is ahead", "a scheduler that is ahead, and a host that is behind", "no database"],
+)
+def test_a_minute_is_collected_where_hosts_are_minutes_apart(
+    tmp_path: Path, host: timedelta, shared: timedelta | None
+) -> None:
+    """Whichever host gets the task: the minutes are the scheduler's."""
+    manifest = asyncio.run(
+        collect_cluster(
+            "main",
+            config_for("127.0.0.1:9"),
+            INTERVAL,
+            tmp_path,
+            started_at=INTERVAL.start + host,
+            shared_now=None if shared is None else INTERVAL.start + shared,
+        )
+    )
+    assert manifest.gaps, "nobody is there, and it was asked for"
 
 
 def test_declared_lock_settings_stand_beside_the_group() -> None:

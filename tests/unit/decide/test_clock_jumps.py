@@ -68,3 +68,10 @@ def test_what_waits_for_the_end_of_quiet_hours_is_told_once_and_so_is_its_end(en
     clocks = {1: jump, 2: jump, 31: jump, 32: jump}  # minute 30 is after 11:00
     told = [reasons(engine, minute, lag, clocks.get(minute, RIGHT), quiet) for minute, lag in minutes]
     assert [*chain(*told)] == [NotificationReason.FIRST, NotificationReason.ALL_RESOLVED]
+
+
+def test_minutes_of_a_scheduler_that_is_ahead_are_told_once_also_when_they_are_judged_twice(engine: Engine) -> None:
+    """It makes the run of a minute before that has come by the database's clock."""
+    minutes = [(minute, 20_000 if minute < 3 else 0) for minute in range(7) for _ in range(2)]
+    told = [reasons(engine, minute, lag, -6 * MINUTE) for minute, lag in minutes]
+    assert [*chain(*told)] == [NotificationReason.FIRST, NotificationReason.ALL_RESOLVED]
