@@ -13,10 +13,15 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from offsetguard.collect.landing import land
 from offsetguard.collect.manifest import Manifest, RequestCounts
+from offsetguard.config.file import load_config
 from offsetguard.config.workspace import Workspace
 from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge.rules import facts_not_published
 from offsetguard.model.errors import ConfigError, PublishError
 from offsetguard.model.intervals import Interval
+from offsetguard.store import cycles, published_intervals
+from offsetguard.store.models import CycleRow
+from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard_airflow.operators.spark_jobs import (
     IngestBrokerLogsOperator,
     PublishIntervalOperator,
@@ -31,6 +36,7 @@ from offsetguard_airflow.task_inputs import (
     interval_at,
     open_workspace,
 )
+from offsetguard_peers.collecting import manifest_of
 from offsetguard_peers.judging.records import a_group
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
@@ -206,6 +212,22 @@ def test_once_a_minute_is_not_published_for_two_nobody_waits_for_spark(config_fi
     facts = landed.read(0)
     assert time.monotonic() - began < PUBLISHED_WITHIN.total_seconds() / 2
     assert (facts.audited, facts.interval, facts.unpublished_since) == (False, landed.at(0), landed.at(3).start)
+
+
+def test_a_publication_of_ninety_seconds_is_recorded_as_slow_and_not_as_absent(config_file: Path) -> None:
+    """Minutes wait for each other then: what is told says how long one took, and that publishing goes on."""
+    landed = Landed(5, 4, 3, 2, 1, 0)
+    ended = datetime.now(UTC) - timedelta(seconds=20)
+    published = landed.at(5)
+    row = PublishedInterval("main", published, "run", ended, "audited", {}, manifest_of(published).to_json())
+    published_intervals.record(landed.ours.engine, row)
+    began = ended - timedelta(seconds=90)
+    cycles.record(landed.ours.engine, CycleRow("main", published.start, "run", began, ended, verdict="published"))
+    facts = landed.read(0)
+    assert (facts.audited, facts.publication_ended_at, facts.publication_ms) == (False, ended, 90_000)
+    (finding,) = facts_not_published.find(facts, load_config(config_file))
+    assert (finding.variant, finding.summary) == ("slow", "facts are published 5 min late")
+    assert "took 1 min 30 s" in finding.cause
 
 
 def test_a_minute_of_which_nobody_would_be_told_waits_until_its_publication_has_failed(config_file: Path) -> None:

@@ -97,6 +97,8 @@ class IntervalFacts:
     config_problem: str | None = None  # given by the judge: what is wrong with the configuration file, by lines
     audited: bool = True  # False: made of what has landed, by `facts.unpublished`
     unpublished_since: datetime | None = None  # then: end of the newest published interval; of none, first landed start
+    publication_ended_at: datetime | None = None  # then: of the newest published one; None: none, or not recorded
+    publication_ms: int | None = None  # and how long it took, waiting for others included
 
 
 def facts_of(

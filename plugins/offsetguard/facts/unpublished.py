@@ -29,7 +29,8 @@ from offsetguard.lake.catalog import open_catalog
 from offsetguard.lake.reading import read_queue_state, table_schema
 from offsetguard.model.errors import PublishError, SnapshotError
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
-from offsetguard.store import published_intervals
+from offsetguard.store import cycles, published_intervals
+from offsetguard.store.models import CycleRow
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import LANDED, LOG_EVENTS, OFFSET_MOVES, QUEUE_SNAPSHOTS, QUEUE_STATE, Table
 
@@ -75,7 +76,22 @@ def unaudited_facts(
         rounds.append(taken if is_compared else _without_queues(taken))
     facts = facts_of_rounds(rounds, config, now=interval.end, state=state)
     unpublished_since = published.interval.end if published else min([*landed, interval]).start
-    return replace(facts, audited=False, unpublished_since=unpublished_since)
+    cycle = _publication_of(engine, published)
+    return replace(
+        facts,
+        audited=False,
+        unpublished_since=unpublished_since,
+        publication_ended_at=cycle.finished_at if cycle else None,
+        publication_ms=round(cycle.duration_s * 1000) if cycle else None,
+    )
+
+
+def _publication_of(engine: Engine, published: PublishedInterval | None) -> CycleRow | None:
+    """Return the record of the run that published an interval; None where it could not be written."""
+    if published is None:
+        return None
+    runs = cycles.newest(engine, cluster=published.cluster, interval=published.interval)
+    return next((one for one in runs if not one.failed), None)
 
 
 def _state_after(

@@ -121,6 +121,8 @@ OF_THE_ROUND = frozenset(
         "config_problem",
         "audited",
         "unpublished_since",
+        "publication_ended_at",
+        "publication_ms",
     }
 )
 

@@ -1,7 +1,9 @@
 """No facts were published for minutes, so everything is judged by what has landed, which nobody has audited.
 
 Means: Spark is late, hangs or refuses; collecting, judging and telling go on without it.
-Evidence: the end of the newest published interval, beside that of the interval that is judged.
+Evidence: the end of the newest published interval, beside that of the interval that is judged. Where its publication
+ended within these minutes, publishing goes on and is behind (variant `slow`): each takes longer than a minute, or many
+wait.
 Not judged: why. A first start, which loads Spark's jars, may take minutes.
 Do next: look at what the task publish_interval says.
 Source: `facts/unpublished.py`.
@@ -25,7 +27,7 @@ RULE = Rule(
     severity=Severity.WARNING,
     place=11,
     never_muted=True,
-    needs=("audited", "unpublished_since"),
+    needs=("audited", "unpublished_since", "publication_ended_at", "publication_ms"),
     means="No facts were published for three minutes or longer; what is told meanwhile is not audited.",
     texts={
         "default": Texts(
@@ -44,10 +46,25 @@ RULE = Rule(
             do_next_zh="请查看 Airflow 中任务 publish_interval 的最后几行日志，或运行 offsetguard cycles 查看失败原因。"
             "Spark 恢复后，下一次发布会确认或关闭期间的告警。",
         ),
+        "slow": Texts(
+            summary="facts are published {unpublished_ms:duration} late",
+            summary_zh="事实数据发布延迟 {unpublished_ms:duration}",
+            cause="Publishing goes on and is behind: the newest published minute of cluster {cluster} ended at "
+            "{unpublished_since:moment}, and its publication took {publication_ms:duration}. Groups are judged all "
+            "the same, by what the collector has landed: no invariant was checked on it, and nothing is compared with "
+            "the usual traffic of earlier weeks.",
+            cause_zh="发布仍在进行但已落后：集群 {cluster} 最近发布的分钟结束于 {unpublished_since:moment}，其发布耗时 "
+            "{publication_ms:duration}。消费组仍按采集器已落地的数据判定，但未校验不变式，也不与往周的常规流量比较。",
+            do_next="Run offsetguard cycles, which says how long each took and, if asked for details, each step of "
+            "it. Where each takes longer than a minute, give Spark more cores or memory, or keep it warm; otherwise "
+            "wait: minutes are published in order until the newest one is.",
+            do_next_zh="请运行 offsetguard cycles 查看每次发布及其各步骤的耗时。若每次发布都超过一分钟，请为 Spark 增加"
+            "核数或内存，或使用常驻的 Spark 服务；否则等待即可：各分钟会按顺序发布，直至最新一分钟。",
+        ),
     },
     title="facts are not published",
     title_zh="事实数据未发布",
-    table=("unpublished_since", "unpublished_ms"),
+    table=("unpublished_since", "unpublished_ms", "publication_ms"),
     peak="unpublished_ms",
     recovered="facts are published again",
     recovered_zh="事实数据已恢复发布",
@@ -62,4 +79,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         "unpublished_since": facts.unpublished_since,
         "unpublished_ms": milliseconds_between(facts.unpublished_since, facts.now),
     }
-    yield replace(RULE.finding(facts, figures, state="UNKNOWN"), audited=True)  # by what was published
+    ended_at, took_ms, variant = facts.publication_ended_at, facts.publication_ms, "default"
+    if ended_at is not None and took_ms is not None and facts.now - ended_at < OLD_AFTER:
+        figures["publication_ms"], variant = took_ms, "slow"
+    finding = RULE.finding(facts, figures, variant=variant, state="UNKNOWN")
+    yield replace(finding, audited=True)  # by what was published
