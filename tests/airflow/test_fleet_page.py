@@ -154,6 +154,21 @@ def test_a_group_is_given_as_data_and_in_chinese_and_only_by_a_whole_address(air
     assert "not in the newest facts" in get(airflow, "&consumer_group=nobody", page="group").text
 
 
+def test_a_group_leads_to_its_topics_and_a_topic_to_its_readers(airflow: AirflowStandalone) -> None:
+    group = get(airflow, "&consumer_group=calm-007", page="group").text
+    address = re.search(r'href="(topic\?[^"]+)">orders', group)
+    assert address is not None
+    headers = {"Authorization": f"Bearer {airflow.api.token}", "Accept": "text/html"}
+    topic = httpx.get(f"{airflow.base_url}{FLEET}{unescape(address[1])}", headers=headers, timeout=60)
+    assert topic.status_code == 200
+    assert re.search(r'href="group\?[^"]+consumer_group=calm-007[^"]*">calm-007', topic.text)
+    assert "&lt;script&gt;alert(1)" in topic.text
+    assert "<script>" not in topic.text
+    assert get(airflow, "&topic=orders", page="topic", Accept="application/json").json()["readers"][0]["lag_ms"] == 1190
+    assert "没有消费组读取该主题。" in get(airflow, "&topic=nobody&lang=zh", page="topic").text
+    assert get(airflow, page="topic").status_code == 422
+
+
 @pytest.mark.browser
 def test_the_menu_leads_there_and_the_page_tells_the_readers_time(airflow: AirflowStandalone) -> None:
     with open_page() as page:

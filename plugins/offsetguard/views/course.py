@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
+from enum import StrEnum
 from itertools import groupby
 
 import pyarrow as pa
@@ -19,6 +20,24 @@ from offsetguard.model.views import Record
 POINTS = 240
 WIDTH, HEIGHT = 720, 120  # of a picture, in its own units
 _MS = timedelta(milliseconds=1)
+
+
+class Span(StrEnum):
+    """How far the courses reach back."""
+
+    HALF_HOUR = "30m"
+    TWO_HOURS = "2h"
+    SIX_HOURS = "6h"
+    DAY = "24h"
+    THREE_DAYS = "3d"
+    WEEK = "7d"
+    MONTH = "30d"
+
+    @property
+    def length(self) -> timedelta:
+        """As a length of time."""
+        number, unit = int(self.value[:-1]), self.value[-1]
+        return number * {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}[unit]
 
 
 class CoursePoint(Record):

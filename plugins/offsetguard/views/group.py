@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
-from enum import StrEnum
+from datetime import datetime
 from typing import Annotated, Any
 
 import pyarrow as pa
@@ -14,31 +13,13 @@ from offsetguard.config import Config
 from offsetguard.model.incident import Incident
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import Record
-from offsetguard.views.course import Band, Course, band_of, course_of
+from offsetguard.views.course import Band, Course, Span, band_of, course_of
 from offsetguard.views.fleet import Trust, trust_in
 
 COURSES = ("effective_lag", "lag_ms", "produce_tps", "consume_tps")
 QUEUES = 20  # the worst
 INCIDENTS = 50  # the newest
 LIMITS = ("max_lag_messages", "max_lag_ms", "allowed_lag", "lag_floor", "lag_floor_ms", "window_ms", "loss_horizon_ms")
-
-
-class Span(StrEnum):
-    """How far the courses reach back."""
-
-    HALF_HOUR = "30m"
-    TWO_HOURS = "2h"
-    SIX_HOURS = "6h"
-    DAY = "24h"
-    THREE_DAYS = "3d"
-    WEEK = "7d"
-    MONTH = "30d"
-
-    @property
-    def length(self) -> timedelta:
-        """As a length of time."""
-        number, unit = int(self.value[:-1]), self.value[-1]
-        return number * {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}[unit]
 
 
 class AskedGroup(BaseModel):

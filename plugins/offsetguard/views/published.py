@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -15,9 +15,19 @@ from offsetguard.facts.changes import About, changes_before
 from offsetguard.lake.reading import FactReader
 from offsetguard.model.incident import Change
 from offsetguard.store import cycles, published_intervals
-from offsetguard.tables import CLIENT_SNAPSHOTS, CLUSTER_FACTS, GROUP_FACTS, QUEUE_FACTS, Table
+from offsetguard.tables import (
+    CLIENT_SNAPSHOTS,
+    CLUSTER_FACTS,
+    GROUP_FACTS,
+    QUEUE_FACTS,
+    TOPIC_FACTS,
+    TOPIC_QUEUE_SNAPSHOTS,
+    Table,
+)
 from offsetguard.views.fleet import GROUP_COLUMNS, NewestFacts, group_lines
 from offsetguard.views.group import COURSES, AskedGroup, GroupRows
+from offsetguard.views.topic import COURSES as TOPIC_COURSES
+from offsetguard.views.topic import AskedTopic, TopicRows
 
 _CLUSTERS_KEPT = 32  # of 5,000 groups each: 10 MiB a cluster
 
@@ -41,22 +51,42 @@ class PublishedFacts:
         cluster, group = asked.cluster, asked.consumer_group
         columns = ("interval_start", "topic", *COURSES)
         history = self._reader.group_history(cluster, group, now - asked.span.length, now, columns=columns)
-        newest = published_intervals.newest(self._engine, cluster)
-        if newest is None:
-            return GroupRows(facts_of=None, history=history, topics=(), queues=(), clients=())
-        span = (newest.interval.start, newest.interval.end)
-
-        def rows(table: Table) -> list[dict[str, Any]]:
-            found = self._reader.history(table, cluster, *span, where={"consumer_group": [group]})
-            return list(found.to_pylist())
-
+        newest, rows = self._newest_rows(cluster, "consumer_group", group)
         return GroupRows(
-            facts_of=newest.interval.end,
+            facts_of=newest,
             history=history,
             topics=rows(GROUP_FACTS),
             queues=rows(QUEUE_FACTS),
             clients=rows(CLIENT_SNAPSHOTS),
         )
+
+    def of_topic(self, asked: AskedTopic, now: datetime) -> TopicRows:
+        """Return what was published of a topic: newest, and within the span that ends now."""
+        cluster, topic = asked.cluster, asked.topic
+        columns, where = ("interval_start", *TOPIC_COURSES), {"topic": [topic]}
+        since = now - asked.span.length
+        newest, rows = self._newest_rows(cluster, "topic", topic)
+        return TopicRows(
+            facts_of=newest,
+            history=self._reader.history(TOPIC_FACTS, cluster, since, now, columns=columns, where=where),
+            topics=rows(TOPIC_FACTS),
+            groups=rows(GROUP_FACTS),
+            queues=rows(TOPIC_QUEUE_SNAPSHOTS),
+        )
+
+    def _newest_rows(
+        self, cluster: str, key: str, name: str
+    ) -> tuple[datetime | None, Callable[[Table], list[dict[str, Any]]]]:
+        """Return the end of the newest published interval, and what gives a table's rows of it about one name."""
+        newest = published_intervals.newest(self._engine, cluster)
+
+        def rows(table: Table) -> list[dict[str, Any]]:
+            if newest is None:
+                return []
+            start, end = newest.interval.start, newest.interval.end
+            return list(self._reader.history(table, cluster, start, end, where={key: [name]}).to_pylist())
+
+        return newest.interval.end if newest else None, rows
 
     def changes_before(self, asked: AskedGroup, rows: GroupRows) -> tuple[Change, ...]:
         """Return what changed of a group and its topics in the hour before its newest facts, newest first."""

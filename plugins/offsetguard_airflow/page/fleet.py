@@ -1,13 +1,12 @@
 """The fleet: which groups are in trouble, worst first, in all clusters or one; whether the figures can be trusted.
 
-Below it the page of one group, which the menu does not have: it needs a name.
+Below it the pages of one group and of one topic, which the menu does not have: they need a name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from typing import Annotated
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, status
 from fastapi.responses import FileResponse, RedirectResponse, Response
@@ -22,7 +21,8 @@ from offsetguard.views.fleet import Wanted, fleet
 from offsetguard_airflow.web.forms import FORM_HEADERS
 from offsetguard_airflow.web.group_page import show_group
 from offsetguard_airflow.web.published_views import configuration, published_facts
-from offsetguard_airflow.web.rendering import TEMPLATES, given_as, our_engine, words_for
+from offsetguard_airflow.web.rendering import TEMPLATES, address_of, given_as, our_engine, words_for
+from offsetguard_airflow.web.topic_page import show_topic
 
 
 def routes(may_write: list[object]) -> APIRouter:
@@ -31,6 +31,7 @@ def routes(may_write: list[object]) -> APIRouter:
     router.get("")(lead_to_fleet)
     router.get("/")(show_fleet)
     router.get("/group")(show_group)
+    router.get("/topic")(show_topic)
     router.get("/zone.js")(lambda: _script("zone.js"))
     router.get("/copy.js")(lambda: _script("copy.js"))
     return router
@@ -55,9 +56,12 @@ def show_fleet(request: Request, wanted: Annotated[Wanted, Query()]) -> Response
             current_time(session),
             words_of=lambda ids: _summaries(session, ids, words.locale),
         )
-    names = [{"cluster": one.cluster, "consumer_group": one.consumer_group} for one in view.groups]
-    addresses = [f"group?{urlencode({**one, 'lang': words.locale.language})}" for one in names]
-    return given_as(request, "fleet.html.j2", view, view.groups, addresses=addresses)
+    language = words.locale.language
+    groups = [
+        address_of("group", cluster=one.cluster, consumer_group=one.consumer_group, lang=language)
+        for one in view.groups
+    ]
+    return given_as(request, "fleet.html.j2", view, view.groups, groups=groups)
 
 
 def _summaries(session: Session, incident_ids: Collection[str], locale: Locale) -> dict[str, str]:

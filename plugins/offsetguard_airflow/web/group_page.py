@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Annotated
-from urllib.parse import urlencode
 
 from fastapi import Query, Request
 from fastapi.responses import Response
@@ -16,19 +15,18 @@ from offsetguard.deliver.messages.wording import pasteable
 from offsetguard.model.incident import Incident
 from offsetguard.store import incidents
 from offsetguard.store.database import current_time, reading
-from offsetguard.views.course import HEIGHT, WIDTH, band_of, plot_of
+from offsetguard.views.course import band_of
 from offsetguard.views.group import (
     INCIDENTS,
     AskedGroup,
     ChangeLine,
     IncidentLine,
-    Span,
     group_view,
     incident_band,
     limit_lines,
 )
-from offsetguard_airflow.web.published_views import configuration, published_facts
-from offsetguard_airflow.web.rendering import given_as, our_engine, words_for
+from offsetguard_airflow.web.published_views import configuration, pictures_of, published_facts
+from offsetguard_airflow.web.rendering import address_of, given_as, our_engine, words_for
 
 
 def show_group(request: Request, asked: Annotated[AskedGroup, Query()]) -> Response:
@@ -57,13 +55,11 @@ def show_group(request: Request, asked: Annotated[AskedGroup, Query()]) -> Respo
         "group.html.j2",
         view,
         view.topics,
-        plots=[plot_of(one) for one in view.courses],
-        spans={
-            span.value: urlencode({**asked.model_dump(), "span": span.value, "lang": words.locale.language})
-            for span in Span
-        },
-        width=WIDTH,
-        height=HEIGHT,
+        topics=[
+            address_of("topic", cluster=asked.cluster, topic=one.topic, lang=words.locale.language)
+            for one in view.topics
+        ],
+        **pictures_of("group", asked, view.courses, words.locale.language),
     )
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 
 from fastapi import HTTPException, status
+from pydantic import BaseModel
 from sqlalchemy import Engine
 
 from offsetguard.config import Config
 from offsetguard.config.file import config_in_use
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import ConfigError, PublishError
+from offsetguard.views.course import HEIGHT, WIDTH, Course, Span, plot_of
 from offsetguard.views.published import PublishedFacts
+from offsetguard_airflow.web.rendering import address_of
 
 
 @contextmanager
@@ -31,6 +34,18 @@ def configuration(workspace: Workspace) -> Config | None:
         return config_in_use(workspace).config
     except ConfigError:
         return None
+
+
+def pictures_of(page: str, asked: BaseModel, courses: Sequence[Course], language: str) -> dict[str, object]:
+    """Return what a page with courses needs to draw them, and its own address for each span."""
+    return {
+        "plots": [plot_of(one) for one in courses],
+        "width": WIDTH,
+        "height": HEIGHT,
+        "spans": {
+            span.value: address_of(page, **{**asked.model_dump(), "span": span.value}, lang=language) for span in Span
+        },
+    }
 
 
 @cache

@@ -7,7 +7,7 @@ import io
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import unquote, urlencode
 
 from fastapi import HTTPException, Request, status
 from fastapi.responses import HTMLResponse, JSONResponse, Response
@@ -62,6 +62,11 @@ def given_as(request: Request, template: str, view: Record, lines: Sequence[Reco
         return Response(_csv(lines), headers=FORM_HEADERS, media_type="text/csv; charset=utf-8")
     words = words_for(request)
     return html(template, view=harmless_view(view), words=words, say=words.say, figure=words.figure, **harmless)
+
+
+def address_of(page: str, **query: str) -> str:
+    """Return a page's address beside this one; any name may stand in it."""
+    return f"{page}?{urlencode(query)}"
 
 
 def our_engine() -> Engine:

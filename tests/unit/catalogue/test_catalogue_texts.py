@@ -21,7 +21,8 @@ from offsetguard.judge.rule import Rule
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import NotificationReason
 from offsetguard.views.fleet import Order, Trust
-from offsetguard.views.group import COURSES
+from offsetguard.views.group import COURSES as GROUP_COURSES
+from offsetguard.views.topic import COURSES as TOPIC_COURSES
 from offsetguard_peers.cases.running import for_each
 from offsetguard_peers.cases.texts import english_words
 
@@ -33,7 +34,7 @@ OTHERS = [language for language in Language if language is not Language.EN]
 CHINESE = re.compile("[\u4e00-\u9fff]")
 # what has words in English only: names, and "by alice"
 WITHOUT_CHINESE = {"mail_data_docs", "slack_data_docs", "brokers", "on_brokers", "retry_max_times"}
-WITHOUT_CHINESE |= {"acknowledged", "acknowledged_saying"}
+WITHOUT_CHINESE |= {"acknowledged", "acknowledged_saying", "page_head_broker"}
 
 
 def figures_of(template: str) -> set[tuple[str, str]]:
@@ -89,7 +90,7 @@ def test_words_that_a_program_puts_together_have_their_texts() -> None:
     made |= {f"severity_{severity.value}" for severity in Severity}
     made |= {f"why_{reason.value}" for reason in NotificationReason if reason.is_sent}
     made |= {f"page_trust_{trust.value}" for trust in Trust} | {f"page_order_{order.value}" for order in Order}
-    made |= {f"page_course_{name}" for name in COURSES}
+    made |= {f"page_course_{name}" for name in (*GROUP_COURSES, *TOPIC_COURSES)}
     assert made <= set(KEYS)
 
 

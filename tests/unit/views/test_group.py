@@ -9,9 +9,9 @@ from typing import Any
 from offsetguard.model.intervals import Interval
 from offsetguard.model.verdicts import Severity
 from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_FACTS, QUEUE_FACTS
-from offsetguard.views.course import Band
+from offsetguard.views.course import Band, Span
 from offsetguard.views.fleet import Trust
-from offsetguard.views.group import QUEUES, AskedGroup, IncidentLine, Span, group_view, limit_lines
+from offsetguard.views.group import QUEUES, AskedGroup, IncidentLine, group_view, limit_lines
 from offsetguard.views.published import PublishedFacts
 from offsetguard_peers.collecting import manifest_of
 from offsetguard_peers.configs import one_team

@@ -1,0 +1,126 @@
+"""One topic: who reads it, its queues and what they keep, what comes in against what is usual at this hour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any
+
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field
+
+from offsetguard.model.views import Record
+from offsetguard.views.course import Course, Span, course_of
+from offsetguard.views.fleet import Trust, trust_in
+
+COURSES = ("produce_tps", "baseline_tps", "message_count")  # of topic_facts
+QUEUES = 200  # on the page, and in JSON
+
+
+class AskedTopic(BaseModel):
+    """What a reader asked for; it stands in the address."""
+
+    model_config = ConfigDict(frozen=True)
+
+    cluster: Annotated[str, Field(min_length=1, max_length=255)]
+    topic: Annotated[str, Field(min_length=1, max_length=255)]
+    span: Span = Span.SIX_HOURS
+
+
+class ReaderLine(Record):
+    """A consumer group that reads the topic."""
+
+    consumer_group: str
+    effective_lag: int | None = None
+    unknown_queue_count: int | None = None
+    lag_ms: int | None = None
+    consume_tps: float | None = None
+    online_client_count: int | None = None
+
+
+class TopicQueueLine(Record):
+    """One queue: from where to where it can be read."""
+
+    broker_name: str
+    queue_id: int
+    min_offset: int | None = None
+    max_offset: int | None = None
+    message_count: int | None = None  # that are kept
+    last_update_at: datetime | None = None  # of the newest message
+
+
+class TopicView(Record):
+    """The whole view."""
+
+    at: datetime
+    asked: AskedTopic
+    trust: Trust
+    facts_of: datetime | None
+    since: datetime
+    until: datetime
+    read_queue_count: int | None
+    write_queue_count: int | None
+    perm: int | None  # 2 = write, 4 = read, 6 = both
+    message_count: int | None  # that are kept
+    last_update_at: datetime | None
+    courses: tuple[Course, ...]
+    readers: tuple[ReaderLine, ...]  # what waits longest first
+    queues: tuple[TopicQueueLine, ...]
+    queue_count: int  # of all
+
+
+class TopicRows(Record):
+    """What was published of the topic, as rows of tables: of the span, and of the newest interval."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, frozen=True)
+
+    facts_of: datetime | None
+    history: pa.Table  # `interval_start` and COURSES of topic_facts
+    topics: Sequence[dict[str, Any]] = ()
+    groups: Sequence[dict[str, Any]] = ()
+    queues: Sequence[dict[str, Any]] = ()
+
+
+def topic_view(asked: AskedTopic, rows: TopicRows, now: datetime) -> TopicView:
+    """Return the view; courses end with the newest facts while these are fresh: what is not due yet is no gap."""
+    trust = trust_in(rows.facts_of, now)
+    until = rows.facts_of if rows.facts_of is not None and trust is Trust.FRESH else now
+    since = until - asked.span.length
+    facts = rows.topics[0] if rows.topics else {}
+    told = ("read_queue_count", "write_queue_count", "perm", "message_count", "last_update_at")
+    return TopicView(
+        at=now,
+        asked=asked,
+        trust=trust,
+        facts_of=rows.facts_of,
+        since=since,
+        until=until,
+        courses=tuple(course_of(rows.history, name, since, until) for name in COURSES),
+        readers=_reader_lines(rows.groups),
+        queues=_queue_lines(rows.queues)[:QUEUES],
+        queue_count=len(rows.queues),
+        **{name: facts.get(name) for name in told},
+    )
+
+
+def _reader_lines(rows: Sequence[dict[str, Any]]) -> tuple[ReaderLine, ...]:
+    lines = [ReaderLine(**{name: row[name] for name in ReaderLine.model_fields}) for row in rows]
+    return tuple(sorted(lines, key=lambda one: (-(one.lag_ms or 0), -(one.effective_lag or 0), one.consumer_group)))
+
+
+def _queue_lines(rows: Sequence[dict[str, Any]]) -> tuple[TopicQueueLine, ...]:
+    return tuple(
+        TopicQueueLine(
+            broker_name=row["broker_name"],
+            queue_id=row["queue_id"],
+            min_offset=row["min_offset"],
+            max_offset=row["max_offset"],
+            message_count=_kept(row["min_offset"], row["max_offset"]),
+            last_update_at=row["last_update_at"],
+        )
+        for row in sorted(rows, key=lambda row: (row["broker_name"], row["queue_id"]))
+    )
+
+
+def _kept(min_offset: int | None, max_offset: int | None) -> int | None:
+    return None if min_offset is None or max_offset is None else max_offset - min_offset

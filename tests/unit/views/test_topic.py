@@ -1,0 +1,58 @@
+"""One topic's page, from published facts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from offsetguard.model.intervals import Interval
+from offsetguard.tables import GROUP_FACTS, TOPIC_FACTS, TOPIC_QUEUE_SNAPSHOTS
+from offsetguard.views.course import Span
+from offsetguard.views.fleet import Trust
+from offsetguard.views.published import PublishedFacts
+from offsetguard.views.topic import QUEUES, AskedTopic, topic_view
+from offsetguard_peers.collecting import manifest_of
+from offsetguard_peers.lake.warehouse import Warehouse, minute
+
+NOW = minute(3)
+ASKED = AskedTopic(cluster="main", topic="orders", span=Span.HALF_HOUR)
+
+
+def test_a_topics_page_has_who_reads_it_from_where_to_where_and_what_is_usual(tmp_path: Path) -> None:
+    warehouse = Warehouse.in_folder(tmp_path, GROUP_FACTS, TOPIC_FACTS, TOPIC_QUEUE_SNAPSHOTS)
+    for number in (0, 2):
+        interval = Interval(minute(number))
+        rows = {
+            GROUP_FACTS: [
+                {"consumer_group": "quick", "topic": "orders", "effective_lag": 0, "lag_ms": 0},
+                {"consumer_group": "slow", "topic": "orders", "effective_lag": 9, "lag_ms": 70_000},
+                {"consumer_group": "slow", "topic": "payments", "effective_lag": 9, "lag_ms": 90_000},
+            ],
+            TOPIC_FACTS: [
+                {"topic": "orders", "produce_tps": 5.0 + number, "baseline_tps": 4.0, "perm": 6, "read_queue_count": 8},
+                {"topic": "payments", "produce_tps": 1.0},
+            ],
+            TOPIC_QUEUE_SNAPSHOTS: [
+                {"topic": topic, "broker_name": "broker-a", "queue_id": n, "min_offset": 100, "max_offset": 100 + n}
+                for topic in ("orders", "payments")
+                for n in range(QUEUES + 1)
+            ]
+            + [{"topic": "orders", "broker_name": "broker-b", "queue_id": 0, "min_offset": None, "max_offset": None}],
+        }
+        warehouse.publish("main", interval, rows, manifest_json=manifest_of(interval).to_json())
+    facts = PublishedFacts(warehouse.workspace, warehouse.engine)
+    view = topic_view(ASKED, facts.of_topic(ASKED, NOW), NOW)
+    assert [(one.consumer_group, one.lag_ms) for one in view.readers] == [("slow", 70_000), ("quick", 0)]
+    assert (view.perm, view.read_queue_count, view.write_queue_count) == (6, 8, None)
+    assert (view.queue_count, len(view.queues)) == (QUEUES + 2, QUEUES)
+    assert [one.message_count for one in view.queues[:3]] == [0, 1, 2]
+    produced, usual, kept = view.courses
+    assert [(one.at, one.last) for one in produced.points if one.last is not None] == [
+        (minute(0), 5.0),
+        (minute(2), 7.0),
+    ]
+    assert (usual.greatest, kept.greatest) == (4.0, None)
+    assert view.trust is Trust.FRESH
+
+    nobody = ASKED.model_copy(update={"topic": "nobody"})
+    empty = topic_view(nobody, facts.of_topic(nobody, NOW), NOW)
+    assert (empty.readers, empty.queues, empty.perm, empty.message_count) == ((), (), None, None)
