@@ -17,11 +17,13 @@ from offsetguard.config.file import load_config
 from offsetguard.config.workspace import Workspace
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.rules import facts_not_published
+from offsetguard.lake.creation import create_missing_tables
 from offsetguard.model.errors import ConfigError, PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.store import cycles, published_intervals
 from offsetguard.store.models import CycleRow
 from offsetguard.store.published_intervals import PublishedInterval
+from offsetguard.tables import QUEUE_STATE
 from offsetguard_airflow.operators.spark_jobs import (
     IngestBrokerLogsOperator,
     PublishIntervalOperator,
@@ -37,6 +39,7 @@ from offsetguard_airflow.task_inputs import (
     open_workspace,
 )
 from offsetguard_peers.collecting import manifest_of
+from offsetguard_peers.disks import tiny_disk
 from offsetguard_peers.judging.records import a_group
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
@@ -212,6 +215,26 @@ def test_once_a_minute_is_not_published_for_two_nobody_waits_for_spark(config_fi
     facts = landed.read(0)
     assert time.monotonic() - began < PUBLISHED_WITHIN.total_seconds() / 2
     assert (facts.audited, facts.interval, facts.unpublished_since) == (False, landed.at(0), landed.at(3).start)
+
+
+def test_the_judge_goes_on_when_the_disk_of_tables_and_landed_rounds_is_full(
+    config_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Our database is elsewhere; from the tables and the rounds the judge only reads."""
+    del config_file
+    monkeypatch.setenv("OFFSETGUARD_DATABASE_URL", f"sqlite:///{tmp_path / 'offsetguard.db'}")
+    with tiny_disk(tmp_path / "disk") as disk:
+        monkeypatch.setenv("OFFSETGUARD_HOME", str(disk.folder))
+        landed = Landed(5, 3, 0)
+        published = landed.at(5)
+        create_missing_tables(landed.ours.workspace, [QUEUE_STATE])
+        of_nobody = {QUEUE_STATE.name: 42}
+        manifest = manifest_of(published).to_json()
+        row = PublishedInterval("main", published, "run", landed.now.start, "audited", of_nobody, manifest)
+        published_intervals.record(landed.ours.engine, row)
+        disk.fill()
+        facts = landed.read(0)
+    assert (facts.audited, facts.unpublished_since) == (False, published.end)
 
 
 def test_a_publication_of_ninety_seconds_is_recorded_as_slow_and_not_as_absent(config_file: Path) -> None:
