@@ -179,7 +179,7 @@ def test_only_the_present_can_be_collected(tmp_path: Path, started_at: datetime,
 def test_a_minute_is_collected_where_hosts_are_minutes_apart(
     tmp_path: Path, host: timedelta, shared: timedelta | None
 ) -> None:
-    """Whichever host gets the task: the minutes are the scheduler's."""
+    """Whichever host gets the task: the minutes are made by the clock of Airflow's database."""
     manifest = asyncio.run(
         collect_cluster(
             "main",
