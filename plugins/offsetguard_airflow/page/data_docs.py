@@ -63,9 +63,9 @@ _NOTHING_YET = "No interval has been published yet. Look at the DAG <code>collec
 _PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>OffsetGuard Data Docs</title><style>
 body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 3rem auto; padding: 0 1rem; }}
-</style></head><body>
+</style></head><body><main>
 <h1>Data Docs</h1>
 <p>What was checked in the newest published interval of each cluster, what was violated, and what to do.</p>
 {body}
-</body></html>
+</main></body></html>
 """
