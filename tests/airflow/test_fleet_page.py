@@ -43,6 +43,7 @@ def published(airflow: AirflowStandalone, workspace_folder: Path) -> Iterator[No
         {"consumer_group": f"calm-{number:03}", "topic": "orders", "effective_lag": number, "lag_ms": 10 * number}
         for number in range(120)
     ]
+    groups.append({"consumer_group": "calm-ahead", "topic": "orders", "effective_lag": -40})
     groups.append({"consumer_group": HOSTILE, "topic": "orders", "effective_lag": 1_234, "unknown_queue_count": 2})
     manifest = manifest_of(interval, unseen_broker_names=("broker-b",), gap_count=1).to_json()
     rows = {GROUP_FACTS: groups, CLUSTER_FACTS: [{"effective_lag": 8_374, "put_tps": 12.5}]}
@@ -70,7 +71,8 @@ def test_who_is_in_trouble_stands_first_beside_how_far_the_figures_go(airflow: A
         assert text in page.text
     assert "at least 1,234" in page.text, "of two queues nothing is known"
     assert "fresh" in page.text
-    assert "121 groups, page 1 of 2" in page.text
+    assert "40 beyond the end" in get(airflow, "&search=ahead").text
+    assert "122 groups, page 1 of 2" in page.text
     assert "calm-000" in get(airflow, "&page=2").text
     assert page.headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self';")
 
@@ -91,7 +93,7 @@ def test_names_from_brokers_are_text_and_no_spreadsheet_runs_them(airflow: Airfl
 
 def test_the_same_address_gives_the_same_as_data(airflow: AirflowStandalone) -> None:
     by_accept = get(airflow, "&search=calm&order=group", Accept="application/json").json()
-    assert by_accept["group_count"] == 120
+    assert by_accept["group_count"] == 121
     assert by_accept["groups"][0]["consumer_group"] == "calm-000"
     assert by_accept["clusters"][0]["unseen_broker_names"] == ["broker-b"]
     assert by_accept["groups"][0]["produce_tps"] is None, "unknown is null"

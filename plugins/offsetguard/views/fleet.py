@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
-from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
+from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import Record
 from offsetguard.store.incidents import OpenIncident
@@ -54,7 +54,7 @@ class ClusterLine(Record):
 
     cluster: str
     trust: Trust
-    facts_of: datetime | None = None  # end of the interval
+    facts_of: datetime | None = None  # when the brokers had been asked
     age_ms: int | None = None
     next_at: datetime | None = None  # when the facts of the next interval are due
     unseen_broker_names: tuple[str, ...] = ()
@@ -116,7 +116,7 @@ class Fleet(Record):
 class NewestFacts:
     """What the fleet needs of a cluster's newest published interval."""
 
-    interval: Interval
+    facts_of: datetime  # when the brokers had been asked
     unseen_broker_names: tuple[str, ...]
     cluster_unseen: bool
     gap_count: int
@@ -172,10 +172,10 @@ def fleet(
 
 
 def trust_in(facts_of: datetime | None, now: datetime) -> Trust:
-    """Return how much facts that end at a moment are worth now."""
+    """Return how much facts of a moment are worth now."""
     if facts_of is None:
         return Trust.NONE
-    missed = (now - facts_of) // INTERVAL_LENGTH - 1  # the interval that runs is not missed yet
+    missed = (now - facts_of) // INTERVAL_LENGTH - 1  # the minute that runs is not missed yet
     return Trust.OLD if missed >= OLD_AFTER else Trust.LATE if missed >= LATE_AFTER else Trust.FRESH
 
 
@@ -222,13 +222,12 @@ def _greatest_first(figure: float | None) -> tuple[float, float]:
 def _cluster_line(name: str, facts: NewestFacts | None, incident_count: int, now: datetime) -> ClusterLine:
     if facts is None:
         return ClusterLine(cluster=name, trust=Trust.NONE, open_incident_count=incident_count)
-    end = facts.interval.end
     return ClusterLine(
         cluster=name,
-        trust=trust_in(end, now),
-        facts_of=end,
-        age_ms=(now - end) // timedelta(milliseconds=1),
-        next_at=end + INTERVAL_LENGTH,
+        trust=trust_in(facts.facts_of, now),
+        facts_of=facts.facts_of,
+        age_ms=max(0, (now - facts.facts_of) // timedelta(milliseconds=1)),
+        next_at=facts.facts_of + INTERVAL_LENGTH,
         unseen_broker_names=facts.unseen_broker_names,
         cluster_unseen=facts.cluster_unseen,
         gap_count=facts.gap_count,

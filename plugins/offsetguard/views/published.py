@@ -77,7 +77,7 @@ class PublishedFacts:
     def _newest_rows(
         self, cluster: str, key: str, name: str
     ) -> tuple[datetime | None, Callable[[Table], list[dict[str, Any]]]]:
-        """Return the end of the newest published interval, and what gives a table's rows of it about one name."""
+        """Return when the newest published facts were collected, and what gives a table's rows of them about a name."""
         newest = published_intervals.newest(self._engine, cluster)
 
         def rows(table: Table) -> list[dict[str, Any]]:
@@ -86,7 +86,7 @@ class PublishedFacts:
             start, end = newest.interval.start, newest.interval.end
             return list(self._reader.history(table, cluster, start, end, where={key: [name]}).to_pylist())
 
-        return newest.interval.end if newest else None, rows
+        return Manifest.from_json(newest.manifest_json).finished_at if newest else None, rows
 
     def changes_before(self, asked: AskedGroup, rows: GroupRows) -> tuple[Change, ...]:
         """Return what changed of a group and its topics in the hour before its newest facts, newest first."""
@@ -104,7 +104,7 @@ class PublishedFacts:
         groups = self._reader.published(GROUP_FACTS, published, columns=GROUP_COLUMNS)
         cycle = cycles.newest(self._engine, cluster=cluster, interval=published.interval, limit=1)
         return NewestFacts(
-            interval=published.interval,
+            facts_of=manifest.finished_at,
             unseen_broker_names=manifest.unseen_broker_names,
             cluster_unseen=manifest.cluster_unseen,
             gap_count=manifest.gap_count,

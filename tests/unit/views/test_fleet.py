@@ -27,7 +27,7 @@ NOW = INTERVAL.end + timedelta(seconds=38)
 
 def facts_with(*groups: GroupLine, **fields: Any) -> NewestFacts:
     """Return the newest facts of a cluster of which everything was seen."""
-    return replace(NewestFacts(INTERVAL, (), False, 0, {}, groups, ()), **fields)
+    return replace(NewestFacts(INTERVAL.end, (), False, 0, {}, groups, ()), **fields)
 
 
 def line(group: str, lag: int | None = 0, **figures: Any) -> GroupLine:
@@ -157,4 +157,4 @@ def test_published_facts_become_lines_summed_over_topics_and_are_read_once(tmp_p
     warehouse.publish("main", later, {GROUP_FACTS: rows[:1], CLUSTER_FACTS: []}, manifest_json=manifest)
     fresh = published.newest([])["main"]
     assert fresh is not None
-    assert (fresh.interval, len(fresh.groups), fresh.figures) == (later, 1, {})
+    assert (fresh.facts_of, len(fresh.groups), fresh.figures) == (INTERVAL.end, 1, {}), "as the manifest says"
