@@ -58,6 +58,7 @@ def take_pictures(api: AirflowApi, airflow_url: str, folder: Path) -> None:
         _keep(page, folder / "fleet-page.png")
         page.set_viewport_size({"width": 1280, "height": 1820})
         page.locator("table").nth(1).locator("tbody a").first.click()
+        page.get_by_role("link", name="30m").click()
         page.get_by_text("Messages waiting").wait_for()
         _keep(page, folder / "group-page.png")
 
