@@ -131,6 +131,12 @@ PARTS = (
         (_soak("4.9.7"), _soak("5.5.0")),
     ),
     Part(
+        "day",
+        "an hour played through: processes killed, brokers and mail away, the disk full, the clock stepping",
+        "12",
+        ((sys.executable, "benchmarks/day.py", "--minutes", "60"),),
+    ),
+    Part(
         "compose",
         "all parts as containers: built, killed, restarted",
         "24",
