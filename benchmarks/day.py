@@ -121,10 +121,12 @@ def collect(home: Workspace, config: Config, interval: Interval, now: datetime) 
 
 
 def publish(home: Workspace, config: Config, interval: Interval, now: datetime) -> None:
-    """Step: publish it by Spark."""
+    """Step: publish it by Spark, after what had no turn."""
     engine = open_database(home.database_url)
     start_spark = cache(partial(make_session, home))
-    Publisher(home, config, engine, start_spark, Progress(print)).publish(CLUSTER, interval, now=now)
+    publisher = Publisher(home, config, engine, start_spark, Progress(print))
+    publisher.catch_up(CLUSTER, interval, now=now)
+    publisher.publish(CLUSTER, interval, now=now)
 
 
 def judge(home: Workspace, config: Config, interval: Interval, now: datetime) -> None:

@@ -89,7 +89,9 @@ def publish(arguments: Sequence[str] | None = None) -> int:
     parsed = parser.parse_args(arguments)
 
     def work(job: _Job) -> int:
-        report = job.publisher.publish(parsed.cluster, parsed.interval, now=job.now, again=parsed.again)
+        publisher = job.publisher
+        publisher.catch_up(parsed.cluster, parsed.interval, now=job.now)
+        report = publisher.publish(parsed.cluster, parsed.interval, now=job.now, again=parsed.again)
         _say(json.dumps(asdict(report)))
         return 0
 

@@ -77,6 +77,36 @@ def test_facts_of_landed_rounds_are_those_that_are_published_later(
         assert compared(unaudited, kind) == compared(published, kind), kind
 
 
+def test_what_failed_while_spark_was_away_is_published_first_so_that_the_state_has_no_hole(
+    workspace: Workspace, new_publisher: Callable[..., Publisher], snapshot: Any, config: Config
+) -> None:
+    said: list[str] = []
+    publisher, rounds = new_publisher(workspace, said.append), Rounds(workspace, snapshot)
+    for _ in range(2):
+        interval = rounds.land()
+        publisher.catch_up("demo", interval, now=interval.end)
+        publisher.publish("demo", interval, now=interval.end)
+    assert not [line for line in said if "not published" in line], "nothing was skipped"
+    skipped = [rounds.land() for _ in range(3)]
+    (workspace.landing_folder / "demo" / skipped[1].name / "queue_snapshots.parquet").write_bytes(b"damaged")
+    back = rounds.land()
+    unaudited = unaudited_facts(workspace, publisher.engine, "demo", back, config, say=said.append)
+    publisher.catch_up("demo", back, now=back.end)
+    publisher.publish("demo", back, now=back.end)
+    found = [published_intervals.get(publisher.engine, "demo", one) is not None for one in (*skipped, back)]
+    assert found == [True, False, True, True]
+    assert any(f"{skipped[1].name}: " in line and "going on without it" in line for line in said)
+    row = published_intervals.get(publisher.engine, "demo", back)
+    published = read_interval_facts(workspace, row, Manifest.from_json(row.manifest_json))
+    assert compared(unaudited, "queues") == compared(published, "queues"), (
+        "what was told meanwhile is what is published"
+    )
+    publisher.catch_up("demo", skipped[1], now=back.end)
+    assert published_intervals.get(publisher.engine, "demo", skipped[1]) is None, (
+        "a backfill has nothing to catch up with"
+    )
+
+
 def test_without_a_catalog_the_landed_rounds_alone_have_to_do(
     workspace: Workspace, new_publisher: Callable[..., Publisher], snapshot: Any, config: Config
 ) -> None:
