@@ -10,12 +10,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import groupby
+from typing import Annotated
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import BaseModel, ConfigDict, Field
 
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.views import Record
+from offsetguard.views.fleet import Trust, trust_in
 
 POINTS = 240
 WIDTH, HEIGHT = 720, 120  # of a picture, in its own units
@@ -38,6 +41,27 @@ class Span(StrEnum):
         """As a length of time."""
         number, unit = int(self.value[:-1]), self.value[-1]
         return number * {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}[unit]
+
+
+Name = Annotated[str, Field(min_length=1, max_length=255)]  # RocketMQ's own limit
+
+
+class AskedSpan(BaseModel):
+    """What a reader asked for; it stands in the address."""
+
+    model_config = ConfigDict(frozen=True)
+
+    cluster: Name
+    span: Span = Span.SIX_HOURS
+
+    def shown(self, facts_of: datetime | None, now: datetime) -> tuple[Trust, datetime, datetime]:
+        """Return how far the newest facts can be trusted, and the span that is shown.
+
+        It ends with them while they are fresh: what is not due yet is no gap.
+        """
+        trust = trust_in(facts_of, now)
+        until = facts_of if facts_of is not None and trust is Trust.FRESH else now
+        return trust, until - self.span.length, until
 
 
 class CoursePoint(Record):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict
 
 from offsetguard.config import Config
 from offsetguard.model.incident import Incident
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import Record
-from offsetguard.views.course import Band, Course, Span, band_of, course_of
-from offsetguard.views.fleet import Trust, trust_in
+from offsetguard.views.course import AskedSpan, Band, Course, Name, band_of, course_of
+from offsetguard.views.fleet import Trust
 
 COURSES = ("effective_lag", "lag_ms", "produce_tps", "consume_tps")
 QUEUES = 20  # the worst
@@ -22,14 +22,10 @@ INCIDENTS = 50  # the newest
 LIMITS = ("max_lag_messages", "max_lag_ms", "allowed_lag", "lag_floor", "lag_floor_ms", "window_ms", "loss_horizon_ms")
 
 
-class AskedGroup(BaseModel):
-    """What a reader asked for; it stands in the address."""
+class AskedGroup(AskedSpan):
+    """One consumer group."""
 
-    model_config = ConfigDict(frozen=True)
-
-    cluster: Annotated[str, Field(min_length=1, max_length=255)]
-    consumer_group: Annotated[str, Field(min_length=1, max_length=255)]
-    span: Span = Span.SIX_HOURS
+    consumer_group: Name
 
 
 class TopicLine(Record):
@@ -196,13 +192,8 @@ def group_view(
     now: datetime,
     **of_configuration: Any,
 ) -> GroupView:
-    """Return the view; `of_configuration`: `team`, `limits` and `console_url`.
-
-    Courses end with the newest facts while these are fresh: what is not due yet is no gap.
-    """
-    trust = trust_in(rows.facts_of, now)
-    until = rows.facts_of if rows.facts_of is not None and trust is Trust.FRESH else now
-    since = until - asked.span.length
+    """Return the view; `of_configuration`: `team`, `limits` and `console_url`."""
+    trust, since, until = asked.shown(rows.facts_of, now)
     ended = [one for one in incidents if one.resolved_at is not None]
     return GroupView(
         at=now,

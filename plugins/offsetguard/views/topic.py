@@ -4,27 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict
 
 from offsetguard.model.views import Record
-from offsetguard.views.course import Course, Span, course_of
-from offsetguard.views.fleet import Trust, trust_in
+from offsetguard.views.course import AskedSpan, Course, Name, course_of
+from offsetguard.views.fleet import Trust
 
 COURSES = ("produce_tps", "baseline_tps", "message_count")  # of topic_facts
 QUEUES = 200  # on the page, and in JSON
 
 
-class AskedTopic(BaseModel):
-    """What a reader asked for; it stands in the address."""
+class AskedTopic(AskedSpan):
+    """One topic."""
 
-    model_config = ConfigDict(frozen=True)
-
-    cluster: Annotated[str, Field(min_length=1, max_length=255)]
-    topic: Annotated[str, Field(min_length=1, max_length=255)]
-    span: Span = Span.SIX_HOURS
+    topic: Name
 
 
 class ReaderLine(Record):
@@ -82,10 +78,8 @@ class TopicRows(Record):
 
 
 def topic_view(asked: AskedTopic, rows: TopicRows, now: datetime) -> TopicView:
-    """Return the view; courses end with the newest facts while these are fresh: what is not due yet is no gap."""
-    trust = trust_in(rows.facts_of, now)
-    until = rows.facts_of if rows.facts_of is not None and trust is Trust.FRESH else now
-    since = until - asked.span.length
+    """Return the view."""
+    trust, since, until = asked.shown(rows.facts_of, now)
     facts = rows.topics[0] if rows.topics else {}
     told = ("read_queue_count", "write_queue_count", "perm", "message_count", "last_update_at")
     return TopicView(

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, status
-from fastapi.responses import FileResponse, RedirectResponse, Response
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import FileResponse, Response
 from sqlalchemy.orm import Session
 
 from offsetguard.catalogue.text import Locale
@@ -21,25 +21,20 @@ from offsetguard.views.fleet import Wanted, fleet
 from offsetguard_airflow.web.forms import FORM_HEADERS
 from offsetguard_airflow.web.group_page import show_group
 from offsetguard_airflow.web.published_views import configuration, published_facts
-from offsetguard_airflow.web.rendering import TEMPLATES, address_of, given_as, our_engine, words_for
+from offsetguard_airflow.web.rendering import TEMPLATES, address_of, given_as, lead_to_folder, our_engine, words_for
 from offsetguard_airflow.web.topic_page import show_topic
 
 
 def routes(may_write: list[object]) -> APIRouter:
     """Return the routes; nothing is changed here."""
     router = APIRouter()
-    router.get("")(lead_to_fleet)
+    router.get("")(lead_to_folder)
     router.get("/")(show_fleet)
     router.get("/group")(show_group)
     router.get("/topic")(show_topic)
     router.get("/zone.js")(lambda: _script("zone.js"))
     router.get("/copy.js")(lambda: _script("copy.js"))
     return router
-
-
-def lead_to_fleet(request: Request) -> Response:
-    """Lead to the address below which relative links work."""
-    return RedirectResponse(f"{request.url.path.rpartition('/')[2]}/", status.HTTP_307_TEMPORARY_REDIRECT)
 
 
 def show_fleet(request: Request, wanted: Annotated[Wanted, Query()]) -> Response:

@@ -30,7 +30,7 @@ from offsetguard.store.database import current_time, reading, writing
 from offsetguard_airflow.web import forms
 from offsetguard_airflow.web.forms import FORM_HEADERS
 from offsetguard_airflow.web.incident_views import IncidentList, incident_page, listed, silence_line
-from offsetguard_airflow.web.rendering import TEMPLATES, html, our_engine
+from offsetguard_airflow.web.rendering import TEMPLATES, html, lead_to_folder, our_engine
 
 OPEN_SHOWN, RESOLVED_SHOWN = 500, 50
 SPANS = {"30 min": 30, "1 h": 60, "2 h": 120, "8 h": 480, "24 h": 1440, "3 d": 4320, "7 d": 10_080}  # minutes
@@ -60,17 +60,12 @@ Form = Annotated[dict[str, str], Depends(form_of)]
 def routes(may_write: list[object]) -> APIRouter:
     """Return the routes; `may_write`: what those that change something depend on beside the login."""
     router = APIRouter()
-    router.get("")(lead_to_list)
+    router.get("")(lead_to_folder)
     router.get("/")(show_list)
     router.get("/copy.js")(give_script)
     router.get("/{incident_id}")(show_incident)
     router.post("/{incident_id}", dependencies=may_write)(take_form)  # type: ignore[arg-type]
     return router
-
-
-def lead_to_list(request: Request) -> Response:
-    """Lead to the address below which relative links work."""
-    return RedirectResponse(f"{request.url.path.rpartition('/')[2]}/", status.HTTP_307_TEMPORARY_REDIRECT)
 
 
 def show_list() -> Response:

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlencode
 
 from fastapi import HTTPException, Request, status
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from sqlalchemy import Engine
 
@@ -62,6 +62,11 @@ def given_as(request: Request, template: str, view: Record, lines: Sequence[Reco
         return Response(_csv(lines), headers=FORM_HEADERS, media_type="text/csv; charset=utf-8")
     words = words_for(request)
     return html(template, view=harmless_view(view), words=words, say=words.say, figure=words.figure, **harmless)
+
+
+def lead_to_folder(request: Request) -> Response:
+    """Lead to the address below which relative links work."""
+    return RedirectResponse(f"{request.url.path.rpartition('/')[2]}/", status.HTTP_307_TEMPORARY_REDIRECT)
 
 
 def address_of(page: str, **query: str) -> str:
