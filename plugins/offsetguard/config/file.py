@@ -284,15 +284,18 @@ class ConfigInUse:
     not_kept: str | None = None  # why this file could not be kept for when it is broken; None: it was
 
 
-def config_in_use(workspace: Workspace) -> ConfigInUse:
-    """Return what holds now; raises ConfigError when the file is broken and none that was right is kept."""
+def config_in_use(workspace: Workspace, *, keep: bool = True) -> ConfigInUse:
+    """Return what holds now; raises ConfigError when the file is broken and none that was right is kept.
+
+    `keep`: keep a file that is right for when it is broken; who only looks changes nothing.
+    """
     kept = workspace.last_good_config_file
     try:
         text = read_config_text(workspace.config_file)
         config = parse_config(workspace.config_file, text).config
     except ConfigError as error:
         return ConfigInUse(_last_good(kept, error), str(error))
-    return ConfigInUse(config, not_kept=_keep(kept, text, workspace.config_file.name))
+    return ConfigInUse(config, not_kept=_keep(kept, text, workspace.config_file.name) if keep else None)
 
 
 def _last_good(kept: pathlib.Path, broken: ConfigError) -> Config:

@@ -9,8 +9,11 @@ from typing import Any
 import pyarrow as pa
 from pydantic import ConfigDict
 
+from offsetguard.catalogue import Catalogue
 from offsetguard.config import Config
-from offsetguard.model.incident import Incident
+from offsetguard.decide.incidents.history import IncidentWords
+from offsetguard.deliver.messages.wording import pasteable
+from offsetguard.model.incident import Change, Incident
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import Record
 from offsetguard.views.course import AskedSpan, Band, Course, Name, band_of, course_of
@@ -179,9 +182,31 @@ def limit_lines(config: Config, cluster: str, consumer_group: str) -> tuple[Limi
     )
 
 
-def incident_band(incident: Incident, since: datetime, until: datetime) -> Band:
-    """Return where an incident lies in the pictures."""
-    return band_of(incident.opened_at, incident.resolved_at or until, since, until)
+def incident_line(incident: Incident, words: Catalogue, since: datetime, until: datetime) -> IncidentLine:
+    """Return an incident in the reader's words, and where it lies in the pictures."""
+    said = IncidentWords(incident, words.locale)
+    return IncidentLine(
+        incident_id=incident.incident_id,
+        rule_id=incident.subject.rule_id,
+        severity=incident.evidence.severity,
+        summary=said.summary,
+        cause=said.cause,
+        do_next=said.do_next,
+        commands=pasteable(incident.evidence.commands),
+        opened_at=incident.opened_at,
+        resolved_at=incident.resolved_at,
+        resolution=said.resolution,
+        band=band_of(incident.opened_at, incident.resolved_at or until, since, until),
+    )
+
+
+def change_lines(
+    changes: Sequence[Change], words: Catalogue, since: datetime, until: datetime
+) -> tuple[ChangeLine, ...]:
+    """Return changes in the reader's words, and where they lie in the pictures."""
+    return tuple(
+        ChangeLine(at=one.at, what=words.read(one.what), band=band_of(one.at, one.at, since, until)) for one in changes
+    )
 
 
 def group_view(

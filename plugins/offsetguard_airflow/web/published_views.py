@@ -1,4 +1,4 @@
-"""What pages of published facts share: the reader of this workspace, the configuration, and what incidents say."""
+"""What pages of published facts share: the views of this workspace, and pictures of their courses."""
 
 from __future__ import annotations
 
@@ -10,30 +10,20 @@ from fastapi import HTTPException, status
 from pydantic import BaseModel
 from sqlalchemy import Engine
 
-from offsetguard.config import Config
-from offsetguard.config.file import config_in_use
 from offsetguard.config.workspace import Workspace
-from offsetguard.model.errors import ConfigError, PublishError
+from offsetguard.model.errors import PublishError
 from offsetguard.views.course import HEIGHT, WIDTH, Course, Span, plot_of
-from offsetguard.views.published import PublishedFacts
-from offsetguard_airflow.web.rendering import address_of
+from offsetguard.views.workspace_views import WorkspaceViews
+from offsetguard_airflow.web.rendering import address_of, our_engine
 
 
 @contextmanager
-def published_facts(workspace: Workspace, engine: Engine) -> Iterator[PublishedFacts]:
-    """Give the reader; what cannot be read is answered with 503 and the reason."""
+def views_of_workspace() -> Iterator[WorkspaceViews]:
+    """Give what makes the views; what cannot be read is answered with 503 and the reason."""
     try:
-        yield _facts(workspace, engine)
+        yield _views(Workspace.from_environment(), our_engine())
     except PublishError as error:
         raise HTTPException(status.HTTP_503_SERVICE_UNAVAILABLE, str(error)) from error
-
-
-def configuration(workspace: Workspace) -> Config | None:
-    """Return what holds now; None where it cannot be read: what was published is shown all the same."""
-    try:
-        return config_in_use(workspace).config
-    except ConfigError:
-        return None
 
 
 def pictures_of(page: str, asked: BaseModel, courses: Sequence[Course], language: str) -> dict[str, object]:
@@ -49,5 +39,5 @@ def pictures_of(page: str, asked: BaseModel, courses: Sequence[Course], language
 
 
 @cache
-def _facts(workspace: Workspace, engine: Engine) -> PublishedFacts:
-    return PublishedFacts(workspace, engine)
+def _views(workspace: Workspace, engine: Engine) -> WorkspaceViews:
+    return WorkspaceViews(workspace, engine)
