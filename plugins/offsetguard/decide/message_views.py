@@ -33,6 +33,7 @@ from offsetguard.model.views import (
     MessageView,
     NotificationReason,
     data_docs_url,
+    group_url,
     incident_url,
 )
 from offsetguard.store import incidents as incident_store
@@ -120,10 +121,11 @@ class _IncidentWriter:
         acknowledged = context.acknowledged.get(incident.incident_id)
         page_url = self.config.delivery.page_url
         page = None if page_url is None else incident_url(page_url, incident.incident_id)
-        about = subject.consumer_group, subject.topic
+        group = subject.consumer_group
+        about = group, subject.topic
         return IncidentView(
             incident_id=incident.incident_id,
-            consumer_group=subject.consumer_group,
+            consumer_group=group,
             topic=subject.topic,
             severity=evidence.severity.value,
             state=incident.state,
@@ -155,9 +157,10 @@ class _IncidentWriter:
             acknowledged_by=acknowledged.author if acknowledged else None,
             acknowledgement=(acknowledged.comment or None) if acknowledged else None,
             incident_url=page,
+            group_url=page_url and group and group_url(page_url, subject.cluster, group),
             acknowledge_url=page and f"{page}#{ACKNOWLEDGE}",
             silence_url=page and f"{page}#{SILENCE}",
-            console_url=self.config.delivery.console_address(subject.cluster, subject.consumer_group, subject.topic),
+            console_url=self.config.delivery.console_address(subject.cluster, group, subject.topic),
         )
 
 

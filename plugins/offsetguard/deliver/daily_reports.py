@@ -32,6 +32,7 @@ from offsetguard.model.views import (
     DataQuality,
     ForecastQuality,
     ReportedIncident,
+    group_url,
     incident_url,
 )
 from offsetguard.store import day_figures, incidents, outbox
@@ -162,10 +163,10 @@ def _reported(incident: Incident, span: Span, route: Route, config: Config) -> R
     peak = None
     if incident.peak_figure is not None and incident.peak is not None:
         peak = f"{words.figure_label(incident.peak_figure)} {words.figure(incident.peak_figure, incident.peak)}"
-    page_url = config.delivery.page_url
+    page_url, group = config.delivery.page_url, subject.consumer_group
     return ReportedIncident(
         cluster=subject.cluster,
-        consumer_group=subject.consumer_group,
+        consumer_group=group,
         topic=subject.topic,
         rule_id=subject.rule_id,
         title=rule_title(subject.rule_id, route.language),
@@ -176,6 +177,7 @@ def _reported(incident: Incident, span: Span, route: Route, config: Config) -> R
         peak=peak,
         unknown=still_open and incident.unknown_since is not None and incident.unknown_since < span.end,
         incident_url=None if page_url is None else incident_url(page_url, incident.incident_id),
+        group_url=page_url and group and group_url(page_url, subject.cluster, group),
     )
 
 

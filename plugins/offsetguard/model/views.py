@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Tag, TypeAdapter
 
@@ -135,6 +135,7 @@ class IncidentView(Record):
     acknowledged_by: str | None = None
     acknowledgement: str | None = None  # the comment
     incident_url: str | None = None  # its page
+    group_url: str | None = None  # the page of its consumer group
     acknowledge_url: str | None = None
     silence_url: str | None = None
     console_url: str | None = None  # the group in the console in which its team acts
@@ -227,6 +228,7 @@ class ReportedIncident(Record):
     peak: str | None = None  # the worst figure of its whole life, formatted
     unknown: bool = False  # at the day's end its evidence could not be seen
     incident_url: str | None = None
+    group_url: str | None = None
 
 
 class ForecastQuality(Record):
@@ -317,3 +319,9 @@ def data_docs_url(page_url: str, cluster: str) -> str:
 def incident_url(page_url: str, incident_id: str) -> str:
     """Return the address of an incident's page, with its forms `#acknowledge` and `#silence`."""
     return f"{page_url.rstrip('/')}{URL_PREFIX}{INCIDENTS_PATH}/{quote(incident_id, safe='')}"
+
+
+def group_url(page_url: str, cluster: str, consumer_group: str) -> str:
+    """Return the address of a consumer group's page; any name may stand in it."""
+    about = urlencode({"cluster": cluster, "consumer_group": consumer_group}, quote_via=quote, safe="")
+    return f"{page_url.rstrip('/')}{URL_PREFIX}{FLEET_PATH}/group?{about}"

@@ -73,9 +73,20 @@ def test_evidence_is_capped_and_counted(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("page_url", ["http://airflow.example.org:8080", "http://airflow.example.org:8080/"])
-def test_a_message_links_the_page_and_the_clusters_data_docs(engine: Engine, page_url: str) -> None:
-    (message,) = judge(engine, facts(0, group("a", 20_000)), config=config(page_url=page_url)).messages
-    assert message.view.data_docs_url == "http://airflow.example.org:8080/offsetguard/data-docs/demo/index.html"
+def test_a_message_links_the_pages_of_incident_and_group_and_the_clusters_data_docs(
+    engine: Engine, page_url: str
+) -> None:
+    (message,) = judge(engine, facts(0, group("a b&c", 20_000)), config=config(page_url=page_url)).messages
+    ours = "http://airflow.example.org:8080/offsetguard"
+    assert message.view.data_docs_url == f"{ours}/data-docs/demo/index.html"
+    (told,) = message.view.firing
+    assert told.incident_url == f"{ours}/incidents/{told.incident_id}"
+    assert told.group_url == f"{ours}/fleet/group?cluster=demo&consumer_group=a%20b%26c"
+
+
+def test_without_an_address_of_airflow_a_message_links_nothing(engine: Engine) -> None:
+    (message,) = judge(engine, facts(0, group("a", 20_000))).messages
+    assert {getattr(message.view.firing[0], f"{name}_url") for name in ("incident", "group", "silence")} == {None}
 
 
 SURGE = TrafficHour("orders", START, hour_tps=500.0, usual_tps=100.0, usual_spread_tps=5.0, week_count=4)

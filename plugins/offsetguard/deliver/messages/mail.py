@@ -134,6 +134,7 @@ class _Rendering:
             ("mail_acknowledge", incident.acknowledge_url),
             ("mail_silence", incident.silence_url),
             ("mail_details", incident.incident_url),
+            ("mail_group", incident.group_url),
             ("mail_console", incident.console_url),
         )
         yield from ((self.catalogue.say(key), url) for key, url in named if url)

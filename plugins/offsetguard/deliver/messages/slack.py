@@ -117,6 +117,7 @@ def _bounded_incident(incident: IncidentView) -> IncidentView:
             "cannot_tell": incident.cannot_tell[: _FULL.beside],
             "figures": incident.figures[: _FULL.fields],
             "incident_url": _short(incident.incident_url),
+            "group_url": _short(incident.group_url),
             "acknowledge_url": _short(incident.acknowledge_url),
             "silence_url": _short(incident.silence_url),
             "console_url": _short(incident.console_url),
@@ -208,6 +209,7 @@ class _Writer:
             ("acknowledge", words.say("slack_acknowledge"), acknowledge_url),
             ("silence", words.say("slack_silence"), incident.silence_url),
             ("open", words.say("slack_open"), incident.incident_url),
+            ("group", words.say("slack_group"), incident.group_url),
             ("console", words.say("slack_console"), incident.console_url),
         )
         return [*story, *blocks_of.buttons(links, number)]
@@ -220,7 +222,11 @@ class _Writer:
         if names := self._names(incident):
             ending.append(blocks_of.fields(names))
         ending += self._course(incident)
-        return [*ending, *blocks_of.buttons([("open", words.say("slack_open"), incident.incident_url)], number)]
+        links = (
+            ("open", words.say("slack_open"), incident.incident_url),
+            ("group", words.say("slack_group"), incident.group_url),
+        )
+        return [*ending, *blocks_of.buttons(links, number)]
 
     def _heading(self, status: str, headline: str) -> list[Block]:
         return [blocks_of.divider(), blocks_of.section(f"{_mark(status)} *{quiet(headline, self.room.name)}*")]

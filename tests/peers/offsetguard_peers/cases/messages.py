@@ -60,6 +60,7 @@ INCIDENT = IncidentView(
     acknowledged_by="alice",
     acknowledgement="I look after it",
     incident_url=f"{PAGE}/offsetguard/incidents/1",
+    group_url=f"{PAGE}/offsetguard/fleet/group?cluster=orders-cluster&consumer_group=order-group",
     acknowledge_url=f"{PAGE}/offsetguard/incidents/1#acknowledge",
     silence_url=f"{PAGE}/offsetguard/incidents/1#silence",
 )

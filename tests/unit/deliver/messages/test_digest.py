@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from html import escape
+
 import pytest
 
 from offsetguard.decide.message_views import INCIDENTS_PER_CAUSE, digest
@@ -70,7 +72,8 @@ Interval 2026-11-21 07:19:00 UTC · team orders · OffsetGuard
 
 def test_text_and_html_of_a_digest_say_the_same() -> None:
     html = mail_of(DIGEST).html
-    for words in ("312 consumer groups · new dead letters", "and 307 more findings", "rule loss_ahead", "caught up"):
+    lines = ("312 consumer groups · new dead letters", "and 307 more findings", "rule loss_ahead", "caught up")
+    for words in (*lines, f'href="{escape(str(VIEW.firing[0].group_url))}"'):
         assert words in html
     assert "cid:" not in html
 

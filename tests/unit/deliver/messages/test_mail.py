@@ -57,6 +57,7 @@ What to do. Start the consumers of order-group.
   Acknowledge             http://127.0.0.1:8080/offsetguard/incidents/1#acknowledge
   Silence                 http://127.0.0.1:8080/offsetguard/incidents/1#silence
   Details                 http://127.0.0.1:8080/offsetguard/incidents/1
+  Group                   http://127.0.0.1:8080/offsetguard/fleet/group?cluster=orders-cluster&consumer_group=order-group
 
 Open in Airflow         http://127.0.0.1:8080
 Data Docs               http://127.0.0.1:8080/docs?a=1&b=2
@@ -206,7 +207,7 @@ def test_the_html_loads_nothing_and_links_only_where_it_says() -> None:
     outline = Outline(mail_of(VIEW).html)
     assert [source for source in outline.sources if not source.startswith("cid:")] == []
     page = "http://127.0.0.1:8080/offsetguard/incidents/1"
-    ours = {"http://127.0.0.1:8080", "http://127.0.0.1:8080/docs?a=1&b=2", page}
+    ours = {"http://127.0.0.1:8080", "http://127.0.0.1:8080/docs?a=1&b=2", page, str(INCIDENT.group_url)}
     assert outline.links == ours | {f"{page}#acknowledge", f"{page}#silence"}
 
 

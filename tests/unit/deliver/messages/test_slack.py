@@ -75,6 +75,7 @@ def test_a_first_warning_reads_as_it_should() -> None:
         "plain_text: Acknowledged by alice, 2026-11-21 07:00:00 UTC: I look after it",
         "plain_text: Silence",
         "plain_text: Open",
+        "plain_text: Group",
         "mrkdwn: <http://127.0.0.1:8080|Open in Airflow>",
         "mrkdwn: <http://127.0.0.1:8080/docs?a=1&amp;b=2|Data Docs>",
         "mrkdwn: Rule `accumulation` · interval 2026-11-21 07:19:00 UTC",
@@ -123,17 +124,19 @@ def buttons(view: MessageView) -> dict[str, str]:
     return {each["action_id"]: each["url"] for each in found}
 
 
-def test_buttons_lead_to_the_page_of_the_incident() -> None:
+def test_buttons_lead_to_the_pages_of_the_incident_and_its_group() -> None:
     page = f"{PAGE}/offsetguard/incidents/1"
     assert buttons(message(incident(acknowledged_at=None), INCIDENT)) == {
         "acknowledge_0": f"{page}#acknowledge",
         "silence_0": f"{page}#silence",
         "open_0": page,
+        "group_0": INCIDENT.group_url,
         "silence_1": f"{page}#silence",  # somebody looks after this one
         "open_1": page,
+        "group_1": INCIDENT.group_url,
     }
-    assert buttons(ALL_RESOLVED) == {"open_0": page}
-    nowhere = incident(incident_url=None, acknowledge_url=None, silence_url=None)
+    assert buttons(ALL_RESOLVED) == {"open_0": page, "group_0": INCIDENT.group_url}
+    nowhere = incident(incident_url=None, acknowledge_url=None, silence_url=None, group_url=None)
     assert buttons(message(nowhere)) == {}
     assert buttons(message(nowhere.model_copy(update={"console_url": CONSOLE}))) == {"console_0": CONSOLE}
 
@@ -231,7 +234,7 @@ def test_any_view_is_accepted_and_its_worst_incident_told(
             "cannot_tell": (words,) * min(20, others), "cannot_tell_count": others, "muted_count": others,
             "muted_when_resolved": words, "acknowledged_by": name, "acknowledgement": words,
             "acknowledged_at": ENDED.acknowledged_at if told else None,
-            "incident_url": url, "acknowledge_url": url, "silence_url": url,
+            "incident_url": url, "acknowledge_url": url, "silence_url": url, "group_url": url, "console_url": url,
         }
     )  # fmt: skip
     firing, resolved = (full,) * firing_count, (full,) * resolved_count
