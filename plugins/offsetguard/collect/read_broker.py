@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import chain, islice, zip_longest
+from itertools import accumulate, chain, islice, zip_longest
 from typing import Any
 
 from offsetguard.collect.broker_reading import (
@@ -51,7 +51,7 @@ from offsetguard.sources.rocketmq.requests import (
     Request,
 )
 
-MAX_QUEUES = 65_536  # of one topic on one broker
+MAX_QUEUES, MAX_QUEUES_OF_ALL = 8_192, 500_000  # of one topic on one broker; of all its topics
 AGES_IN_A_ROUND = 32  # of (group, topic) pairs, per broker
 
 # 4.9.7 in its first second: `NoSuchElementException, java.util.LinkedList.getLast`, before the first statistics sample
@@ -114,7 +114,7 @@ async def _read_groups(link: ReplicaLink, reading: BrokerReading, subscriptions:
 
 async def _read_topics(link: ReplicaLink, reading: BrokerReading) -> None:
     if topics := await link.ask(GetAllTopicConfig()):
-        reading.topics = _believable(link, topics.body or {})
+        reading.topics = _believable_ones(link, topics.body or {})
 
 
 async def _read_system_topics(link: ReplicaLink, reading: BrokerReading) -> None:
@@ -196,13 +196,28 @@ def unread_base(reading: BrokerReading, own_names: Collection[str]) -> list[Requ
     return unread + [GetTopicStatsInfo(topic) for topic in topics]
 
 
-def _believable(link: ReplicaLink, topics: Mapping[str, TopicConfig]) -> dict[str, TopicConfig]:
-    """Leave out topics with a number of queues that no broker can have: we would make a row for each of them."""
-    believable = {topic: config for topic, config in topics.items() if 0 <= config.read_queue_nums <= MAX_QUEUES}
-    for topic in sorted(topics.keys() - believable.keys()):
-        reason = f"topic {topic}: {topics[topic].read_queue_nums} read queues cannot be right; the topic is left out"
+def believable(topics: Mapping[str, TopicConfig]) -> dict[str, TopicConfig]:
+    """Return the topics without those that have more queues than a broker can: we would make a row for each queue.
+
+    All together may have MAX_QUEUES_OF_ALL; of those that have more the largest are left out.
+    """
+    by_size = sorted(topics, key=lambda topic: topics[topic].read_queue_nums)
+    sums = accumulate(max(0, topics[topic].read_queue_nums) for topic in by_size)
+    fit = {topic for topic, total in zip(by_size, sums, strict=True) if total <= MAX_QUEUES_OF_ALL}
+    return {
+        topic: config for topic, config in topics.items() if topic in fit and 0 <= config.read_queue_nums <= MAX_QUEUES
+    }
+
+
+def _believable_ones(link: ReplicaLink, topics: Mapping[str, TopicConfig]) -> dict[str, TopicConfig]:
+    found = believable(topics)
+    for topic in sorted(topics.keys() - found.keys()):
+        reason = (
+            f"topic {topic}: {topics[topic].read_queue_nums} read queues cannot be right (at most {MAX_QUEUES:,} of a"
+            f" topic and {MAX_QUEUES_OF_ALL:,} of a broker are taken); the topic is left out"
+        )
         link.leave_out(f"the queues of topic {topic}", reason)
-    return believable
+    return found
 
 
 def _keep_unreadable_keys(reading: BrokerReading, committed: Answer[AllConsumerOffsets]) -> None:

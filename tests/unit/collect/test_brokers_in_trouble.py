@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from pydantic import TypeAdapter
 
 from offsetguard.collect.manifest import GAPS_FILE_NAME, Gap
+from offsetguard.collect.read_broker import believable
+from offsetguard.sources.rocketmq.broker_settings import TopicConfig
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.tables import BROKER_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
@@ -97,6 +101,15 @@ def test_a_topic_with_impossible_queues_is_left_out_and_told() -> None:
     manifest, rows = collect(broker)
     assert rows[TOPIC_QUEUE_SNAPSHOTS.name] == []
     assert any("1099511627776 read queues" in gap.reason for gap in manifest.gaps)
+
+
+def test_topics_that_are_possible_each_but_not_together_are_left_out_largest_first() -> None:
+    a_topic = TopicConfig("t", 8, 8, perm=6, order=False)
+    topics = {f"topic-{number}": replace(a_topic, read_queue_nums=8_192 - number) for number in range(100)}
+    kept = believable({**topics, "small": a_topic})
+    assert "small" in kept
+    assert sum(config.read_queue_nums for config in kept.values()) <= 500_000
+    assert max(config.read_queue_nums for config in kept.values()) < 8_192 - (100 - len(kept))
 
 
 def test_what_does_not_fit_a_column_is_kept_beside_and_stops_nothing() -> None:

@@ -7,6 +7,7 @@ import sqlite3
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -58,6 +59,10 @@ def _each(pattern: str, damage: Callable[[Path], object]) -> Callable[[Warehouse
         (_each("snap-*.avro", lambda file: file.write_bytes(b"{}")), r"group_facts: snapshot \d+: .*: EOFError"),
         (_each("*.avro", Path.unlink), r"group_facts: snapshot \d+: .*No such file"),
         (_each("*.avro", lambda file: file.write_bytes(b"no avro")), r"group_facts: snapshot \d+: "),
+        (  # a length of 2 GiB: pyiceberg's compiled decoder would read so far
+            _each("*.avro", lambda file: file.write_bytes(file.read_bytes()[:5] + b"\xfe\xff\xff\xff\x0f")),
+            r"group_facts: snapshot \d+: .*: EOFError",
+        ),
         (_each("*.parquet", Path.unlink), r"group_facts: snapshot \d+: data files cannot be read: .*\.parquet"),
         (
             _each("*.parquet", lambda file: file.write_bytes(file.read_bytes()[:-7])),
@@ -77,6 +82,23 @@ def test_what_cannot_be_read_is_named(warehouse: Warehouse, damage: Callable[[Wa
     for read in readings:
         with pytest.raises(PublishError, match=f"(?s){said}"):
             read()
+
+
+@pytest.mark.parametrize("pattern", ["*-m0.avro", "snap-*.avro"])
+def test_no_damaged_manifest_ends_the_process(warehouse: Warehouse, pattern: str) -> None:
+    warehouse.show_minutes([0], warehouse.append(GROUP_FACTS, [group_rows(["billing"], [0])]))
+    (file,) = _tables_folder(warehouse).rglob(pattern)
+    whole, chance, refused = file.read_bytes(), Random(1), 0  # noqa: S311
+    for _ in range(60):
+        damaged = bytearray(whole)
+        for _ in range(3):
+            damaged[chance.randrange(len(whole))] = chance.choice((0x00, 0x80, 0xFF))
+        file.write_bytes(damaged[: chance.choice((len(whole), chance.randrange(len(whole))))])
+        try:
+            warehouse.reader().interval(GROUP_FACTS, "demo", Interval(minute(0)))
+        except PublishError:
+            refused += 1
+    assert refused > 30
 
 
 def test_an_error_of_the_catalog_shows_no_value(warehouse: Warehouse) -> None:
