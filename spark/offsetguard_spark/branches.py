@@ -12,6 +12,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -248,13 +249,20 @@ def _commit(
     """
     for attempt in range(1, _COMMIT_ATTEMPTS + 1):
         try:
-            state.catalog.commit_table(state, required, updates)  # reads the newest metadata itself
+            new = state.catalog.commit_table(state, required, updates).metadata  # reads the newest metadata itself
         except CommitFailedException as error:
             if attempt == _COMMIT_ATTEMPTS:
                 raise PublishError(
                     f"{table.name}: something else has changed the table meanwhile: {error}; run it again"
                 ) from error
         else:
+            named = {one.metadata_file for one in new.metadata_log}
+            for (
+                one
+            ) in state.metadata.metadata_log:  # `write.metadata.previous-versions-max`: only Table's commits do it
+                if one.metadata_file not in named:
+                    with suppress(OSError):  # gone already; what stays belongs to nothing, and housekeeping deletes it
+                        state.io.delete(one.metadata_file)
             return
 
 

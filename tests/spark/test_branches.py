@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 
 import pytest
 from pyiceberg.table.update import RemoveSnapshotRefUpdate
@@ -55,6 +56,20 @@ def test_a_branch_that_was_dropped_changes_nothing(
     with pytest.raises(PublishError, match=r"^broker_snapshots: something else has changed the table .*run_1"):
         branches.forward(ids)
     assert names_in_main(spark) == ["broker-a"]
+
+
+def test_old_metadata_do_not_gather(spark: SparkSession, workspace: Workspace, branches: Branches, broker_rows) -> None:
+    branches.forward(branches.snapshot_ids())
+    for number in range(10):
+        run = Branches(spark, "demo", INTERVAL, f"more_{number}", load_tables(workspace))
+        run.start([BROKER_SNAPSHOTS])
+        run.write({BROKER_SNAPSHOTS: (partial(broker_rows, "broker-b"), 1)})
+        run.forward(run.snapshot_ids())
+    table = load_tables(workspace)[BROKER_SNAPSHOTS]
+    there = {file.name for file in Path(table.metadata_location.removeprefix("file:")).parent.glob("*.metadata.json")}
+    named = {one.metadata_file.rpartition("/")[2] for one in table.metadata.metadata_log}
+    assert len(named) == 20
+    assert there == named | {table.metadata_location.rpartition("/")[2]}
 
 
 def test_a_table_whose_metadata_are_lost_is_named(workspace: Workspace, branches: Branches) -> None:
