@@ -60,18 +60,19 @@ def workspace_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 SECRET = "nobody may see this"
 VISITOR = "visitor"  # may look at everything and start nothing
+ROLES = {AirflowStandalone.username: "admin", VISITOR: "viewer", "user": "user", "op": "op"}
 
 
 @pytest.fixture(scope="session")
 def airflow(tmp_path_factory: pytest.TempPathFactory, workspace_folder: Path) -> Iterator[AirflowStandalone]:
-    """Run Airflow's API server with our pages; the login is the administrator's, and VISITOR may only look."""
+    """Run Airflow's API server with our pages, for people of ROLES; the login is the administrator's."""
     standalone = AirflowStandalone(
         tmp_path_factory.mktemp("airflow"),
         components=("api-server",),
         environment={
             "OFFSETGUARD_HOME": str(workspace_folder),
             "OFFSETGUARD_DATABASE_URL": f"sqlite:///{workspace_folder / 'offsetguard.db'}",
-            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{AirflowStandalone.username}:admin,{VISITOR}:viewer",
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in ROLES.items()),
         },
     )
     with standalone:

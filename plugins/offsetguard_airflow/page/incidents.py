@@ -1,7 +1,6 @@
 """Incidents behind Airflow's login: the list, one incident, and forms to acknowledge and to silence it.
 
-Who may see the DAG that judges may see them; who may start a run of it may acknowledge and silence, under the name that
-Airflow knows.
+What is done stands under the name that Airflow knows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Our pages behind Airflow's login: a FastAPI app that the API server mounts (see `plugins/offsetguard_plugin.py`).
 
 Airflow does not protect the apps of plugins. Every route here depends on Airflow's own check: a valid token (cookie of
-the UI, or a bearer token) of somebody who may see the DAG that makes the Data Docs and judges; what changes something
-wants one who may start a run of it.
+the UI, or a bearer token) of somebody with the right (`rights.py`).
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ import importlib
 import logging
 from urllib.parse import urlencode
 
-from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
-from airflow.api_fastapi.core_api.security import requires_access_dag
 from fastapi import Depends, FastAPI, HTTPException, Request, status
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from sqlalchemy.exc import OperationalError
@@ -22,8 +19,8 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard_airflow import page
 from offsetguard_airflow.web.forms import PAGE_HEADERS
+from offsetguard_airflow.web.rights import READ, WRITE, offered
 
-DAG_THAT_MAKES_THEM = "collect_and_judge"
 _log = logging.getLogger(__name__)
 
 
@@ -31,16 +28,16 @@ def create_app() -> FastAPI:
     """Build the app; every route is behind the login."""
     app = FastAPI(
         title="OffsetGuard",
-        dependencies=[Depends(requires_access_dag("GET", param_dag_id=DAG_THAT_MAKES_THEM))],
+        dependencies=[Depends(READ)],
+        lifespan=offered,
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
         exception_handlers={StarletteHTTPException: answer_refusal, OperationalError: answer_busy},
     )
-    may_start_a_run = requires_access_dag("POST", DagAccessEntity.RUN, param_dag_id=DAG_THAT_MAKES_THEM)
     for name in page.names():
         found = importlib.import_module(f"{page.__name__}.{name}")
-        app.include_router(found.routes([Depends(may_start_a_run)]), prefix=page.path_of(name))
+        app.include_router(found.routes([Depends(WRITE)]), prefix=page.path_of(name))
     return app
 
 

@@ -56,14 +56,16 @@ class AirflowStandalone:
         password: str | None = None,
         port: int | None = None,
         components: Sequence[str] = USUAL,
+        prepared_by: Sequence[Sequence[str]] = (),
     ) -> None:
         """Describe it; nothing runs yet.
 
         `connections`: id -> URI or JSON. `environment`: e.g. OFFSETGUARD_HOME. `components`: those
-        that are started.
+        that are started. `prepared_by`: commands of `airflow` that run before, once there is a database.
         """
         self.folder = folder
         self._components = components
+        self._prepared_by = prepared_by
         self.password = password or secrets.token_urlsafe(9)
         self._reserved = None if port else ReservedPort()
         self.port = self._reserved.port if self._reserved else port
@@ -96,6 +98,8 @@ class AirflowStandalone:
         (self.folder / "passwords.json").write_text(json.dumps({self.username: self.password}) + "\n")
         try:
             self._make_database()
+            for command in self._prepared_by:
+                self._run(" ".join(command[:2]), command)
             for name in self._components:
                 self._launch(name, COMPONENTS[name])
             self._wait_until_healthy()
@@ -143,14 +147,17 @@ class AirflowStandalone:
         if template.exists():
             shutil.copyfile(template, database)
             return
-        migration = self._launch("migrate", ["db", "migrate"])
-        migration.wait_for("Database migration done!", timeout_s=HEALTHY_WITHIN_S)
-        while migration.alive:
-            time.sleep(0.05)
+        self._run("migrate", ["db", "migrate"]).wait_for("Database migration done!", timeout_s=HEALTHY_WITHIN_S)
         template.parent.mkdir(parents=True, exist_ok=True)
         copy = template.with_suffix(f".{os.getpid()}")
         shutil.copyfile(database, copy)
         copy.replace(template)  # at once: another start may be looking
+
+    def _run(self, name: str, arguments: Sequence[str]) -> ChildProcess:
+        process = self._launch(name, arguments)
+        while process.alive:
+            time.sleep(0.05)
+        return process
 
     def _settings(self) -> dict[str, str]:
         sections: dict[str, dict[str, object]] = {
@@ -195,7 +202,7 @@ class AirflowStandalone:
         }
         return {"AIRFLOW_HOME": str(self.folder), **settings}
 
-    def _launch(self, name: str, arguments: list[str]) -> ChildProcess:
+    def _launch(self, name: str, arguments: Sequence[str]) -> ChildProcess:
         foreign = [name for name in os.environ if name.startswith("AIRFLOW") and name not in self.environment]
         command = ["env", f"--chdir={self.folder}", *(f"--unset={name}" for name in foreign), sys.executable]
         with self._launching:
