@@ -5,14 +5,11 @@ What is done stands under the name that Airflow knows.
 
 from __future__ import annotations
 
-import time
 from datetime import datetime, timedelta
-from typing import Annotated
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
 from airflow.api_fastapi.core_api.security import GetUserDep
-from airflow.configuration import conf
-from fastapi import APIRouter, Depends, HTTPException, Request, status
+from fastapi import APIRouter, HTTPException, status
 from fastapi.responses import FileResponse, RedirectResponse, Response
 from sqlalchemy.orm import Session
 
@@ -26,34 +23,15 @@ from offsetguard.model.views import ACKNOWLEDGE, SILENCE
 from offsetguard.store import incidents, notifications, silences
 from offsetguard.store import incidents as store
 from offsetguard.store.database import current_time, reading, writing
-from offsetguard_airflow.web import forms
 from offsetguard_airflow.web.forms import FORM_HEADERS
 from offsetguard_airflow.web.incident_views import IncidentList, incident_page, listed, silence_line
+from offsetguard_airflow.web.posted_forms import Form, check_token, not_ours, silence_number, token_for
 from offsetguard_airflow.web.rendering import TEMPLATES, html, lead_to_folder, our_engine
 
 OPEN_SHOWN, RESOLVED_SHOWN = 500, 50
 SPANS = {"30 min": 30, "1 h": 60, "2 h": 120, "8 h": 480, "24 h": 1440, "3 d": 4320, "7 d": 10_080}  # minutes
 SCOPES = ("incident", "group", "rule")
-_MAX_FORM_BYTES, _MAX_FIELDS, _MAX_COMMENT = 16_384, 10, 1_000
-
-
-async def form_of(request: Request) -> dict[str, str]:
-    """Return the fields of a form; refuse one that did not come from a page of ours."""
-    if not forms.is_from_own_page(request.headers):
-        raise HTTPException(status.HTTP_403_FORBIDDEN, "forms are taken from OffsetGuard's own pages only")
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > _MAX_FORM_BYTES:
-            raise HTTPException(status.HTTP_413_CONTENT_TOO_LARGE, "the form is too large")
-    try:
-        fields = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MAX_FIELDS)
-    except ValueError:
-        raise HTTPException(status.HTTP_400_BAD_REQUEST, "that is no form of ours") from None
-    return dict(fields)
-
-
-Form = Annotated[dict[str, str], Depends(form_of)]
+_MAX_COMMENT = 1_000
 
 
 def routes(may_write: list[object]) -> APIRouter:
@@ -103,8 +81,7 @@ def show_incident(incident_id: str, user: GetUserDep) -> Response:
             now=now,
             console_url=_console_url(incident.subject),
         )
-    token = forms.new_token(_secret(), user.get_id(), now_s=time.time())
-    shown = {"acknowledge": ACKNOWLEDGE, "silence": SILENCE, "token": token, "spans": SPANS}
+    shown = {"acknowledge": ACKNOWLEDGE, "silence": SILENCE, "token": token_for(user), "spans": SPANS}
     subject = incident.subject
     about = {"cluster": subject.cluster, "consumer_group": subject.consumer_group}
     group_address = f"../fleet/group?{urlencode(about)}" if subject.consumer_group else None
@@ -113,8 +90,7 @@ def show_incident(incident_id: str, user: GetUserDep) -> Response:
 
 def take_form(incident_id: str, form: Form, user: GetUserDep) -> Response:
     """Acknowledge or silence an incident, or end a silence, in the name of the user; and show it again."""
-    if not forms.is_valid(form.get("token", ""), _secret(), user.get_id(), now_s=time.time()):
-        raise HTTPException(status.HTTP_403_FORBIDDEN, "the form is too old: open the incident's page again")
+    check_token(form, user)
     author, comment = user.get_name(), form.get("comment", "")[:_MAX_COMMENT]
     with writing(our_engine()) as session:
         incident = _incident(session, incident_id)
@@ -135,10 +111,10 @@ def _act(
             ends_at = now + timedelta(minutes=SPANS[form["span"]])
             matchers = _matchers(incident.subject, form["scope"])
             silences.add(session, Silence(matchers, author, comment.strip(), now, ends_at, now))
-        case "expire" if form.get("number", "").isascii() and form.get("number", "").isdecimal():
-            silences.expire(session, int(form["number"][:18]), now=now)
+        case "expire":
+            silences.expire(session, silence_number(form), now=now)
         case _:
-            raise HTTPException(status.HTTP_400_BAD_REQUEST, "that is no form of ours")
+            raise not_ours()
 
 
 def _matchers(subject: Subject, scope: str) -> Matchers:
@@ -168,7 +144,3 @@ def _console_url(subject: Subject) -> str | None:
     except ConfigError:
         return None
     return delivery.console_address(subject.cluster, subject.consumer_group, subject.topic)
-
-
-def _secret() -> str:
-    return conf.get_mandatory_value("api", "secret_key")
