@@ -1,4 +1,7 @@
-"""docs/invariants.md, made from the invariants: `python -m offsetguard_expectations.reference > docs/invariants.md`."""
+"""docs/invariants.md, made from the invariants: `python -m offsetguard_expectations.reference > docs/invariants.md`.
+
+With the id of an invariant behind it, only what the page says of that one.
+"""
 
 from __future__ import annotations
 
@@ -86,4 +89,5 @@ def _section(invariant: Check) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(invariants_page())
+    wanted = sys.argv[1:]
+    sys.stdout.write("\n".join(_section(one) for one in ALL if one.id in wanted) if wanted else invariants_page())

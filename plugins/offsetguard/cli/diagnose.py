@@ -6,6 +6,7 @@ import asyncio
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from offsetguard.collect.snapshot import Snapshot
 from offsetguard.config import Config
 from offsetguard.config.file import load_config
 from offsetguard.judge.diagnosis import Diagnosed, diagnose_rounds
+from offsetguard.model.verdicts import CannotTell
 from offsetguard.sources.bundle.reader import Bundle, name_servers_of, open_bundle
 
 EXIT_FINDINGS, EXIT_NOT_SEEN = 1, 2
@@ -66,22 +68,42 @@ def diagnose(
     \b
     Exit code: 0 = nothing found, 1 = findings, 2 = no bundle, or it shows nothing of the cluster.
     """
+    shown = shown_by(bundle, config_file=config_file, cluster=cluster, group_pattern=group_pattern)
+    documents = [document_of(one) for one in shown.found]
+    show_findings(documents, _as_text(shown.found), shown.cannot_tell, looked_at=shown.looked_at, as_json=as_json)
+    sys.exit(EXIT_NOT_SEEN if shown.unseen else EXIT_FINDINGS if shown.found else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a bundle shows of the groups that are asked for."""
+
+    found: Sequence[Diagnosed]  # worst first
+    cannot_tell: Sequence[CannotTell]
+    looked_at: Sequence[str]  # what was read, and what is wrong with the bundle
+    unseen: bool  # nothing of the cluster was
+
+
+def shown_by(
+    bundle: Path,
+    *,
+    config_file: Path | None = None,
+    cluster: str | None = None,
+    group_pattern: re.Pattern[str] | None = None,
+) -> Shown:
+    """Judge a bundle; raises BundleError, and UsageError where it has no such group or the file no such cluster."""
     opened = open_bundle(bundle)
     name = safe_name(cluster or opened.meta.cluster or bundle.resolve().name)
     config = _config(opened, name, config_file, cluster)
     rounds = asyncio.run(snapshots_of_bundle(opened, name, config))
     check_group([one.tables for one in rounds], pattern=group_pattern and group_pattern.pattern)
     result = diagnose_rounds(rounds, config, end=_end_of(opened))
-    found = [one for one in result.diagnosed if concerns(one.finding.consumer_group, group_pattern)]
-    show_findings(
-        [_document(one) for one in found],
-        _as_text(found),
-        (one for one in result.cannot_tell if concerns(one.consumer_group, group_pattern)),
-        looked_at=_what_was_read(opened, rounds),
-        as_json=as_json,
+    return Shown(
+        [one for one in result.diagnosed if concerns(one.finding.consumer_group, group_pattern)],
+        [one for one in result.cannot_tell if concerns(one.consumer_group, group_pattern)],
+        list(_what_was_read(opened, rounds)),
+        all(one.manifest.cluster_unseen for one in rounds),
     )
-    unseen = all(one.manifest.cluster_unseen for one in rounds)
-    sys.exit(EXIT_NOT_SEEN if unseen else EXIT_FINDINGS if found else 0)
 
 
 def _config(bundle: Bundle, name: str, config_file: Path | None, cluster: str | None) -> Config:
@@ -116,7 +138,8 @@ def _what_was_read(bundle: Bundle, rounds: Sequence[Snapshot]) -> Iterator[str]:
     yield from bundle.notes
 
 
-def _document(one: Diagnosed) -> dict[str, Any]:
+def document_of(one: Diagnosed) -> dict[str, Any]:
+    """Return a finding for JSON, with when it was true."""
     spell = {"first_found_at": one.first_found_at, "last_found_at": one.last_found_at, "over": one.over}
     return finding_document(one.finding) | spell
 

@@ -68,6 +68,7 @@ def offsetguard(context: click.Context) -> None:
       offsetguard history --cluster main --group g     how was this group doing?
       offsetguard incidents list                       what is wrong, since when, and who looks after it?
       offsetguard silences add --group "batch-*" --for 2h --comment "load test"
+      offsetguard mcp                                  let an assistant on call ask, and change nothing
       offsetguard outbox list                          what could not be sent, and why?
       offsetguard quarantine list --cluster main       which rows were left out, and why?
       offsetguard queue-of 4711 --topic orders --namesrv 10.0.0.1:9876 --group billing    why is order 4711 late?
@@ -86,14 +87,15 @@ def main() -> None:
     try:
         offsetguard(prog_name="offsetguard")
     except Exception as error:
-        said = _said_of(error)
+        said = said_of(error)
         if said is None:
             raise
         click.echo(f"offsetguard: {said}", err=True)
         sys.exit(EXIT_ERROR)
 
 
-def _said_of(error: Exception) -> str | None:
+def said_of(error: Exception) -> str | None:
+    """Return what to tell of an error, or None where it is a defect of ours."""
     if isinstance(error, OffsetGuardError):
         return str(error)
     if isinstance(error, OSError) and is_disk_error(error):

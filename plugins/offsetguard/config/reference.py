@@ -6,7 +6,6 @@ A field's meaning is the comment behind it in `config/`; the rest is its JSON sc
 from __future__ import annotations
 
 import inspect
-import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from offsetguard.config import Cluster, Collection, Config, Delivery, Judgement,
 from offsetguard.config.fields import Section
 from offsetguard.config.groups import EffectivePolicy, GroupPolicy
 from offsetguard.config.routes import MaintenanceEntry, QuietHours, RouteEntry
+from offsetguard.model.meanings import meanings
 
 _INTRODUCTION = """\
 # Configuration
@@ -78,11 +78,6 @@ _LINKS = {section.model.__name__: section.path for section in _SECTIONS}
 def configuration_page() -> str:
     """Return the whole page as Markdown."""
     return "\n".join((_INTRODUCTION, *(_section(section) for section in _SECTIONS)))
-
-
-def meanings(model: type[Section]) -> dict[str, str]:
-    """Return the meaning of each field of a section by its key: the comment behind it."""
-    return dict(re.findall(r"^    (\w+?)_?: [^#]*  # (.*)$", inspect.getsource(model), re.MULTILINE))
 
 
 def _section(section: _Section) -> str:

@@ -40,6 +40,11 @@ def reference() -> str:
     return "\n".join([_HEAD.replace("{rows}", rows), *(line for file in RULE_FILES for line in _section(file))])
 
 
+def section_of(rule_id: str) -> str:
+    """Return what the page says of one rule; `rule_id`: a key of RULES."""
+    return "\n".join(line for file in RULE_FILES if file.RULE.id == rule_id for line in _section(file))
+
+
 def _section(file: RuleFile) -> Iterator[str]:
     rule = file.RULE
     yield f"## {rule.id}\n"

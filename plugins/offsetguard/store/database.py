@@ -48,15 +48,18 @@ def open_database(url: str) -> Engine:
     return engine
 
 
-def open_migrated(url: str) -> Engine:
-    """Open a database whose tables are of this release, and change nothing; raises StoreError where they are not."""
+def open_migrated(url: str, *, read_only: bool = False) -> Engine:
+    """Open a database whose tables are of this release, and change nothing; raises StoreError where they are not.
+
+    `read_only`: the database itself refuses whatever would change it later.
+    """
     file = parsed.database if (parsed := _parse(url)).get_backend_name() == "sqlite" else None
     if file and not Path(file).exists():
         raise StoreError(
             f"{file} does not exist: nothing was collected here yet, or OFFSETGUARD_HOME (or OFFSETGUARD_DATABASE_URL) "
             "is another one where Airflow runs"
         )
-    engine = connect(url)
+    engine = connect(url, read_only=read_only)
     try:
         revision = _revision(engine)
     except OperationalError as error:
@@ -72,12 +75,17 @@ def open_migrated(url: str) -> Engine:
     return engine
 
 
-def connect(url: str) -> Engine:
+def connect(url: str, *, read_only: bool = False) -> Engine:
     """Return an engine; the database may be empty or old. Raises StoreError."""
     parsed = _parse(url)
-    engine = create_engine(parsed, pool_pre_ping=parsed.get_backend_name() == "postgresql", hide_parameters=True)
-    if engine.dialect.name == "sqlite":
-        _prepare_sqlite(engine)
+    is_sqlite = parsed.get_backend_name() == "sqlite"
+    options: dict[str, Any] = {"execution_options": {"postgresql_readonly": True}} if read_only else {}
+    if read_only and is_sqlite:
+        address = f"{Path(parsed.database or '').resolve().as_uri()}?mode=ro"
+        options["creator"] = lambda: sqlite3.connect(address, uri=True, check_same_thread=False)
+    engine = create_engine(parsed, pool_pre_ping=not is_sqlite, hide_parameters=True, **options)
+    if is_sqlite:
+        _prepare_sqlite(engine, read_only=read_only)
     else:
         event.listen(engine, "handle_error", _leave_rows_out)
     return engine
@@ -182,13 +190,14 @@ def _leave_rows_out(context: ExceptionContext) -> None:
             context.sqlalchemy_exception.args = (primary,)
 
 
-def _prepare_sqlite(engine: Engine) -> None:
+def _prepare_sqlite(engine: Engine, *, read_only: bool) -> None:
     @event.listens_for(engine, "connect")
     def _connected(connection: Any, _record: object) -> None:
         connection.isolation_level = None  # the driver would open and close transactions behind our back
         for pragma in (f"busy_timeout = {BUSY_TIMEOUT_MS}", "foreign_keys = ON"):
             connection.execute(f"PRAGMA {pragma}")
-        _switch_to_wal(connection)
+        if not read_only:
+            _switch_to_wal(connection)
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:

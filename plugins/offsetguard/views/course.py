@@ -104,6 +104,21 @@ def course_of(rows: pa.Table, figure: str, since: datetime, until: datetime) -> 
     return Course(figure=figure, step_ms=step // _MS, points=points, greatest=greatest)
 
 
+def coarser(course: Course, most: int) -> Course:
+    """Return the same course in at most so many steps, none of its peaks lost."""
+    together = -(-len(course.points) // most)
+    runs = [course.points[first : first + together] for first in range(0, len(course.points), together)]
+    points = tuple(_one_of([point for point in run if point.last is not None], run[0].at) for run in runs)
+    return course.model_copy(update={"step_ms": together * course.step_ms, "points": points})
+
+
+def _one_of(known: Sequence[CoursePoint], at: datetime) -> CoursePoint:
+    if not known:
+        return CoursePoint(at=at)
+    least, greatest = min(one.least or 0 for one in known), max(one.greatest or 0 for one in known)
+    return CoursePoint(at=at, least=least, greatest=greatest, last=known[-1].last)
+
+
 class Band(Record):
     """A piece of the width: from x, so wide."""
 

@@ -15,7 +15,7 @@ from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.model.errors import ConfigError
 from offsetguard.store import incidents
 from offsetguard.store.database import current_time, database_time, reading
-from offsetguard.views.fleet import Fleet, Wanted, fleet
+from offsetguard.views.fleet import Fleet, NewestFacts, Wanted, fleet
 from offsetguard.views.group import (
     INCIDENTS,
     AskedGroup,
@@ -37,10 +37,16 @@ class WorkspaceViews:
         self._engine = engine
         self._facts = PublishedFacts(workspace, engine)
 
+    def group_names(self) -> dict[str, frozenset[str]]:
+        """Return the groups of the newest facts of each cluster that is configured or was ever published."""
+        return {
+            cluster: frozenset(line.consumer_group for line in facts.groups) if facts else frozenset()
+            for cluster, facts in self._newest().items()
+        }
+
     def fleet(self, wanted: Wanted, words: Catalogue) -> Fleet:
         """Return the groups that are asked for, of all clusters or one."""
-        config = configuration(self._workspace)
-        newest = self._facts.newest(config.clusters if config else ())
+        newest = self._newest()
         with reading(self._engine) as session:
             return fleet(
                 newest,
@@ -76,6 +82,10 @@ class WorkspaceViews:
         """Return one topic; an empty view of one of which nothing is known."""
         now = database_time(self._engine)
         return topic_view(asked, self._facts.of_topic(asked, now), now)
+
+    def _newest(self) -> dict[str, NewestFacts | None]:
+        config = configuration(self._workspace)
+        return self._facts.newest(config.clusters if config else ())
 
 
 def configuration(workspace: Workspace) -> Config | None:

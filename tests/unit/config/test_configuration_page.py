@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from offsetguard.config.fields import Section
-from offsetguard.config.reference import configuration_page, meanings
+from offsetguard.config.reference import configuration_page
+from offsetguard.model.meanings import meanings
 from offsetguard_peers.cases.running import for_each
 
 PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"

@@ -13,13 +13,15 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, event, insert, inspect, text
-from sqlalchemy.exc import IntegrityError, StatementError
+from sqlalchemy.exc import DBAPIError, IntegrityError, StatementError
 
 from offsetguard.model.errors import StoreError
+from offsetguard.model.intervals import Interval
 from offsetguard.model.notification import Channel
-from offsetguard.store import database
+from offsetguard.store import database, published_intervals
 from offsetguard.store.database import open_database, reading, serialize, writing
 from offsetguard.store.models import Base, OutboxRow, Status
+from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard_peers.waiting import at_once
 
 
@@ -59,6 +61,19 @@ def test_who_only_reads_is_told_of_an_older_database_and_changes_nothing(databas
     ):
         open_database(database_url)
     engine.dispose()
+
+
+def test_a_database_that_is_opened_to_read_refuses_to_be_changed_while_others_write(each_engine: Engine) -> None:
+    url = each_engine.url.render_as_string(hide_password=False)
+    one = PublishedInterval(
+        "main", Interval(datetime(2026, 11, 21, tzinfo=UTC)), "run", datetime.now(UTC), "audited", {}, "{}"
+    )
+    readers = database.open_migrated(url, read_only=True)
+    with pytest.raises(DBAPIError, match=r"read-?only"):
+        published_intervals.record(readers, one)
+    published_intervals.record(each_engine, one)
+    assert published_intervals.clusters(readers) == ["main"]
+    readers.dispose()
 
 
 def test_opening_a_migrated_database_runs_no_migration(database_url: str) -> None:

@@ -10,8 +10,9 @@ autoescape, what is markup to Slack to `slack_blocks.py`.
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -34,6 +35,7 @@ from offsetguard.model.views import (
 _View = TypeVar("_View", bound=Record)
 ELLIPSIS = "…"
 _SHOWN_AS_ESCAPE = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})  # Unicode general categories
+_ESCAPE = re.compile(r"\\(?:[nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U00[01][0-9a-f]{5})")
 _LIMITS = {"summary": 250, "cause": 1_500, "do_next": 1_500, "resolution": 200, "label": 60, "value": 120, "title": 150}
 _LIMITS |= {"changes": 300, "explains": 400, "cannot_tell": 400, "muted_when_resolved": 300, "acknowledgement": 500}
 _COMMAND_LIMIT = 1_500
@@ -83,12 +85,22 @@ def bounded(view: MessageView, most: int) -> MessageView:
 
 def harmless_view(view: _View) -> _View:
     """Return the view with every text made harmless; renderers start from this and cannot forget a field."""
-    return type(view).model_validate(_walk(view.model_dump(), ""))
+    return type(view).model_validate(harmless_document(view.model_dump()))
+
+
+def harmless_document(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a document with every text made harmless, by the names of its fields as in a view."""
+    return {name: _walk(below, name) for name, below in document.items()}
+
+
+def unescaped(name: str) -> str:
+    """Return the name that `harmless` shows so: who reads an escape asks with it."""
+    return _ESCAPE.sub(lambda found: found[0].encode("ascii").decode("unicode_escape"), name)
 
 
 def _walk(value: Any, field: str) -> Any:
     if isinstance(value, dict):
-        return {name: _walk(below, name) for name, below in value.items()}
+        return harmless_document(value)
     if field == "commands":
         return pasteable(value)
     if isinstance(value, tuple | list):

@@ -1,0 +1,205 @@
+"""What an assistant may ask of `offsetguard mcp`: each tool is a question's fields and the document that answers it.
+
+A question is what stands in the address of a page, an answer the view that the page shows, without its pictures. Every
+tool only reads: the database is opened so that it refuses to be changed, and no configuration is kept.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import click
+from pydantic import BaseModel, ConfigDict, Field
+
+from offsetguard.catalogue import catalogue
+from offsetguard.cli.diagnose import document_of, shown_by
+from offsetguard.cli.output import MAX_QUEUES_SHOWN
+from offsetguard.cli.parameters import check_is_known
+from offsetguard.config.workspace import Workspace
+from offsetguard.judge.reference import section_of
+from offsetguard.judge.registry import RULES
+from offsetguard.model.errors import BundleError
+from offsetguard.sources.bundle.layout import INDEX
+from offsetguard.store.database import open_migrated
+from offsetguard.views.course import POINTS, Course, coarser
+from offsetguard.views.fleet import Wanted
+from offsetguard.views.group import AskedGroup, GroupView
+from offsetguard.views.topic import AskedTopic
+from offsetguard.views.workspace_views import WorkspaceViews
+
+MAX_BUNDLE_INDEX_BYTES = 64 * 1024 * 1024  # it is held in memory; `offsetguard diagnose` takes larger ones
+STEPS = 60  # of a course that was not asked for in more
+_OF_PICTURES: dict[str, Any] = {
+    "courses": True,
+    **{lines: {"__all__": {"band"}} for lines in ("open", "over", "changes")},
+}
+_INVARIANT = re.compile(r"OG-[A-Z]{1,3}\d{1,3}")
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool; its name and its description are those of the function that answers."""
+
+    asked: type[BaseModel]
+    answer: Callable[[Any], Mapping[str, Any] | str]  # a document of the view's fields, or a text of our own
+
+
+TOOLS: dict[str, Tool] = {}
+Asked = TypeVar("Asked", bound=BaseModel)
+Answer = Callable[[Asked], Mapping[str, Any] | str]
+
+
+def _tool(asked: type[Asked]) -> Callable[[Answer[Asked]], Answer[Asked]]:
+    def registered(answer: Answer[Asked]) -> Answer[Asked]:
+        TOOLS[answer.__name__] = Tool(asked, answer)
+        return answer
+
+    return registered
+
+
+@_tool(Wanted)
+def fleet(asked: Wanted) -> Mapping[str, Any]:
+    """Show who is in trouble: consumer groups, worst first, what their worst open incident says, and what waits.
+
+    Per cluster: how old the facts are (trust), what was not seen, totals. A good first question.
+    """
+    return _views().fleet(asked, catalogue()).model_dump(mode="json")
+
+
+@_tool(AskedGroup)
+def group(asked: AskedGroup) -> Mapping[str, Any]:
+    """Show one consumer group now: what is wrong, since when, what to do.
+
+    Open incidents with cause, next step and commands for people; topics, worst queues, members, changes of the last
+    hour, team, and the thresholds that hold with the entry of the configuration that sets each. `over`: incidents that
+    ended within the span.
+    """
+    return _known_group(asked).model_dump(mode="json", exclude=_OF_PICTURES)
+
+
+class AskedHistory(AskedGroup):
+    """The course of a group."""
+
+    steps: Annotated[int, Field(ge=2, le=POINTS)] = STEPS  # of each course: more are finer
+
+
+@_tool(AskedHistory)
+def history(asked: AskedHistory) -> Mapping[str, Any]:
+    """Show how a consumer group was doing over a span.
+
+    Lag in messages (effective_lag), age of the oldest message that waits (lag_ms), rates in and out, each in equal
+    steps with the least, the greatest and the last figure of the step; incidents and changes of the span.
+    """
+    view = _known_group(asked)
+    told = {"incident_id", "rule_id", "severity", "summary", "opened_at", "resolved_at", "resolution"}
+    lines = {name: {"__all__": told} for name in ("open", "over")} | {"changes": {"__all__": {"at", "what"}}}
+    shown: dict[str, Any] = dict.fromkeys(("at", "asked", "trust", "facts_of", "since", "until"), True)
+    return view.model_dump(mode="json", include=shown | lines) | _coarse(view.courses, asked.steps)
+
+
+@_tool(AskedTopic)
+def topic(asked: AskedTopic) -> Mapping[str, Any]:
+    """Show one topic: which groups read it, and how far behind each is.
+
+    Its queues from where to where, how many messages are kept, what comes in over the span beside what is usual at that
+    hour of the week (baseline_tps).
+    """
+    view = _views().topic(asked)
+    if not (view.readers or view.queues or any(one.greatest is not None for one in view.courses)):
+        raise click.UsageError(f"nothing was published of topic {asked.topic!r} in cluster {asked.cluster!r}")
+    return view.model_dump(mode="json", exclude={"courses"}) | _coarse(view.courses, STEPS)
+
+
+class AskedMeaning(BaseModel):
+    """A name that stands in findings, incidents or facts."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: Annotated[str, Field(min_length=1, max_length=64)]  # a rule, e.g. consumer_offline, or an invariant: OG-Q03
+
+
+@_tool(AskedMeaning)
+def explain(asked: AskedMeaning) -> str:
+    """Say what a rule (rule_id of an incident) or an invariant (violated_invariants) means: the documentation of it.
+
+    Which evidence it wants, when it opens and ends, which others it explains, what to do.
+    """
+    if not _INVARIANT.fullmatch(asked.id):
+        check_is_known("id", asked.id, RULES)
+        return section_of(asked.id)
+    command = [sys.executable, "-m", "offsetguard_expectations.reference", asked.id]  # which we may not import
+    said = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, timeout=60)
+    if not said.stdout:
+        raise click.UsageError(f"id: there is no invariant {asked.id!r}; docs/invariants.md has them all")
+    return said.stdout
+
+
+class AskedBundle(BaseModel):
+    """A support bundle on the machine where this runs."""
+
+    model_config = ConfigDict(frozen=True)
+
+    path: Annotated[str, Field(min_length=1, max_length=4_096)]  # the folder that `offsetguard record` wrote
+    group: Annotated[str, Field(max_length=255)] = ""  # only groups in whose name this regular expression is found
+
+
+@_tool(AskedBundle)
+def diagnose(asked: AskedBundle) -> Mapping[str, Any]:
+    """Judge a recorded support bundle by the rules that judge live clusters.
+
+    Findings, worst first, with evidence and next step, also those that were over when the recording ended; what could
+    not be told, and why.
+    """
+    folder = Path(asked.path)
+    index = folder / INDEX
+    if index.exists() and not index.is_file():
+        raise BundleError(f"{index}: is no file")
+    if index.is_file() and (size := index.stat().st_size) > MAX_BUNDLE_INDEX_BYTES:
+        raise BundleError(
+            f"{index}: {size:,} bytes are more than {MAX_BUNDLE_INDEX_BYTES:,}: run `offsetguard diagnose` on it"
+        )
+    try:
+        pattern = re.compile(asked.group) if asked.group else None
+    except re.error as error:
+        raise click.UsageError(f"group: is no regular expression: {error}") from error
+    shown = shown_by(folder, group_pattern=pattern)
+    return {
+        "looked_at": shown.looked_at,
+        "unseen": shown.unseen,
+        "findings": [
+            {**one, "queues": one["queues"][:MAX_QUEUES_SHOWN], "queue_count": len(one["queues"])}
+            for one in map(document_of, shown.found)
+        ],
+        "cannot_tell": [asdict(one) | {"broker_names": sorted(one.broker_names)} for one in shown.cannot_tell],
+    }
+
+
+def _known_group(asked: AskedGroup) -> GroupView:
+    """Return the view of a group; raises UsageError with similar names where nothing is known of it."""
+    view = _views().group(asked, catalogue())
+    if not (view.topics or view.open or view.over or any(one.greatest is not None for one in view.courses)):
+        names = _views().group_names()
+        check_is_known("cluster", asked.cluster, names)
+        check_is_known("consumer_group", asked.consumer_group, names[asked.cluster])
+    return view
+
+
+def _coarse(courses: tuple[Course, ...], steps: int) -> dict[str, Any]:
+    return {"courses": [coarser(one, steps).model_dump(mode="json") for one in courses]}
+
+
+def _views() -> WorkspaceViews:
+    return _views_of(Workspace.from_environment())
+
+
+@cache
+def _views_of(workspace: Workspace) -> WorkspaceViews:
+    """Open a database once; one that cannot be opened is tried again at the next question."""
+    return WorkspaceViews(workspace, open_migrated(workspace.database_url, read_only=True))

@@ -1,0 +1,122 @@
+"""docs/pages-as-data.md, made from the views: `python -m offsetguard.views.reference > docs/pages-as-data.md`.
+
+What a record is stands in its docstring, what a field means in the comment behind it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from pydantic import BaseModel
+
+from offsetguard.model.meanings import meanings
+from offsetguard.views.fleet import Fleet, Wanted
+from offsetguard.views.group import AskedGroup, GroupView
+from offsetguard.views.topic import AskedTopic, TopicView
+
+_INTRODUCTION = """\
+# Pages as data
+
+Made from `plugins/offsetguard/views/` by `make docs`; edit there.
+
+What a [page](pages.md) shows, the same address gives as JSON (`Accept: application/json`, or `format=json`) and, of its
+main table, as CSV (`text/csv`, `format=csv`); an assistant gets the same views by [offsetguard mcp](mcp.md). Within a
+release series fields are only ever added. `null` is unknown, never 0. Moments are ISO 8601 in UTC; `_ms` are
+milliseconds, `_tps` messages per second, lags and counts messages unless the name says otherwise. What a query asks
+that is not listed or beyond its limits is answered with 422.
+"""
+_WORDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
+
+
+@dataclass(frozen=True, slots=True)
+class PageOfData:
+    """One address below `/offsetguard/`."""
+
+    address: str
+    asked: type[BaseModel]
+    view: type[BaseModel]
+    csv: str  # the field of the view whose lines CSV has
+
+
+PAGES = (
+    PageOfData("fleet/", Wanted, Fleet, "groups"),
+    PageOfData("fleet/group", AskedGroup, GroupView, "topics"),
+    PageOfData("fleet/topic", AskedTopic, TopicView, "readers"),
+)
+
+
+def views_page() -> str:
+    """Return the whole page as Markdown."""
+    records = dict.fromkeys(record for page in PAGES for record in _records_of(page.view))
+    shown = {one for page in PAGES for one in (page.asked, page.view)}
+    shared = (line for record in records if record not in shown for line in _table(record))
+    return "\n".join((_INTRODUCTION, *(line for page in PAGES for line in _page(page)), "## Records\n", *shared))
+
+
+def _page(page: PageOfData) -> Iterator[str]:
+    yield f"## /offsetguard/{page.address}\n"
+    yield f"The address has {page.asked.__name__}, JSON is a {page.view.__name__}, CSV has its `{page.csv}`.\n"
+    yield from _table(page.asked, says_default=True)
+    yield from _table(page.view)
+
+
+def _table(record: type[BaseModel], *, says_default: bool = False) -> Iterator[str]:
+    schema = record.model_json_schema(mode="validation" if says_default else "serialization")
+    meaning, required = meanings(record), schema.get("required", ())
+    yield f"### {record.__name__}\n"
+    yield f"{inspect.getdoc(record)}\n"
+    yield f"| field | type | {'default' if says_default else 'null'} | meaning |"
+    yield "|---|---|---|---|"
+    for name, field in schema["properties"].items():
+        may_be_null = any(one == {"type": "null"} for one in field.get("anyOf", ()))
+        default = "must be given" if name in required else f"`{field['default']}`" if field.get("default") else ""
+        third = default if says_default else "yes" if may_be_null else ""
+        text = meaning.get(name, "").replace("|", "\\|")
+        yield f"| `{name}` | {_type(field, schema.get('$defs', {}))} | {third} | {text} |"
+    yield ""
+
+
+def _type(field: dict[str, Any], definitions: dict[str, Any]) -> str:
+    match field:
+        case {"anyOf": [one, {"type": "null"}]}:
+            return _type(one, definitions)
+        case {"$ref": reference}:
+            name = reference.rpartition("/")[2]
+            values = definitions[name].get("enum")
+            return ", ".join(f"`{one}`" for one in values) if values else f"[{name}](#{name.lower()})"
+        case {"prefixItems": items}:
+            return f"[{', '.join(_type(one, definitions) for one in items)}]"
+        case {"type": "array", "items": entry}:
+            return f"list of {_type(entry, definitions)}"
+        case {"format": "date-time"}:
+            return "moment"
+    return _WORDS.get(field.get("type", ""), "object") + _limits(field)
+
+
+def _limits(field: dict[str, Any]) -> str:
+    if "maximum" in field and "minimum" in field:
+        return f", {field['minimum']:,} to {field['maximum']:,}"
+    return f", at most {field['maxLength']} characters" if "maxLength" in field else ""
+
+
+def _records_of(record: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    """Give a record and those below it, in the order of their fields."""
+    yield record
+    for field in record.model_fields.values():
+        for one in _classes_in(field.annotation):
+            yield from _records_of(one)
+
+
+def _classes_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for one in get_args(annotation):
+        yield from _classes_in(one)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(views_page())

@@ -1,0 +1,25 @@
+"""docs/pages-as-data.md says what the same addresses give as data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_type_hints
+
+from offsetguard.model.views import Record
+from offsetguard.views.reference import PAGES, views_page
+from offsetguard.views.workspace_views import WorkspaceViews
+
+PAGE = Path(__file__).parents[3] / "docs" / "pages-as-data.md"
+
+
+def test_the_page_is_the_one_that_the_views_make() -> None:
+    assert PAGE.read_text(encoding="utf-8") == views_page(), "docs/pages-as-data.md is old: make docs"
+
+
+def test_every_view_of_a_workspace_stands_on_it_with_what_csv_has_of_it() -> None:
+    hints = (get_type_hints(one) for name, one in vars(WorkspaceViews).items() if not name.startswith("_"))
+    views = {
+        hint["return"] for hint in hints if isinstance(hint["return"], type) and issubclass(hint["return"], Record)
+    }
+    assert views == {page.view for page in PAGES}
+    assert all(page.csv in page.view.model_fields for page in PAGES)
