@@ -28,7 +28,7 @@ from offsetguard.judge.registry import RULES
 from offsetguard.model.errors import BundleError
 from offsetguard.sources.bundle.layout import INDEX
 from offsetguard.store.database import open_migrated
-from offsetguard.views.course import POINTS, Course, coarser
+from offsetguard.views.course import POINTS, Course
 from offsetguard.views.fleet import Wanted
 from offsetguard.views.group import AskedGroup, GroupView
 from offsetguard.views.topic import AskedTopic
@@ -94,14 +94,15 @@ class AskedHistory(AskedGroup):
 def history(asked: AskedHistory) -> Mapping[str, Any]:
     """Show how a consumer group was doing over a span.
 
-    Lag in messages (effective_lag), age of the oldest message that waits (lag_ms), rates in and out, each in equal
-    steps with the least, the greatest and the last figure of the step; incidents and changes of the span.
+    Lag in messages (effective_lag), age of the oldest message that waits (lag_ms), rates in and out: each in equal
+    steps of step_ms, the first from first_step_at on, with the least, the most and the last figure of each step (null:
+    nothing is known of it); incidents and changes of the span.
     """
     view = _known_group(asked)
     told = {"incident_id", "rule_id", "severity", "summary", "opened_at", "resolved_at", "resolution"}
     lines = {name: {"__all__": told} for name in ("open", "over")} | {"changes": {"__all__": {"at", "what"}}}
     shown: dict[str, Any] = dict.fromkeys(("at", "asked", "trust", "facts_of", "since", "until"), True)
-    return view.model_dump(mode="json", include=shown | lines) | _coarse(view.courses, asked.steps)
+    return view.model_dump(mode="json", include=shown | lines) | _brief(view.courses, asked.steps)
 
 
 @_tool(AskedTopic)
@@ -114,7 +115,7 @@ def topic(asked: AskedTopic) -> Mapping[str, Any]:
     view = _views().topic(asked)
     if not (view.readers or view.queues or any(one.greatest is not None for one in view.courses)):
         raise click.UsageError(f"nothing was published of topic {asked.topic!r} in cluster {asked.cluster!r}")
-    return view.model_dump(mode="json", exclude={"courses"}) | _coarse(view.courses, STEPS)
+    return view.model_dump(mode="json", exclude={"courses"}) | _brief(view.courses, STEPS)
 
 
 class AskedMeaning(BaseModel):
@@ -191,8 +192,30 @@ def _known_group(asked: AskedGroup) -> GroupView:
     return view
 
 
-def _coarse(courses: tuple[Course, ...], steps: int) -> dict[str, Any]:
-    return {"courses": [coarser(one, steps).model_dump(mode="json") for one in courses]}
+def _brief(courses: tuple[Course, ...], steps: int) -> dict[str, Any]:
+    """Return courses in at most so many steps, as columns: a point of its own for each step has ten times the text."""
+    return {"courses": [_brief_course(one, -(-len(one.points) // steps)) for one in courses]}
+
+
+def _brief_course(course: Course, together: int) -> dict[str, Any]:
+    """Return a course with so many of its steps made one, none of its peaks lost."""
+    runs = [course.points[first : first + together] for first in range(0, len(course.points), together)]
+    known = [[one for one in run if one.last is not None] for run in runs]
+    return {
+        "figure": course.figure,
+        "greatest": _rounded(course.greatest),
+        "first_step_at": course.points[0].at if course.points else None,
+        "step_ms": together * course.step_ms,
+        "least": [_rounded(min((one.least for one in run if one.least is not None), default=None)) for run in known],
+        "most": [
+            _rounded(max((one.greatest for one in run if one.greatest is not None), default=None)) for run in known
+        ],
+        "last": [_rounded(run[-1].last) if run else None for run in known],
+    }
+
+
+def _rounded(figure: float | None) -> float | None:
+    return round(figure, 3) if isinstance(figure, float) else figure
 
 
 def _views() -> WorkspaceViews:

@@ -43,7 +43,8 @@ class Span(StrEnum):
         return number * {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}[unit]
 
 
-Name = Annotated[str, Field(min_length=1, max_length=255)]  # RocketMQ's own limit
+# RocketMQ's own limit; PostgreSQL refuses NUL, and what is collected has none
+Name = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00]+$")]
 
 
 class AskedSpan(BaseModel):
@@ -51,8 +52,8 @@ class AskedSpan(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    cluster: Name
-    span: Span = Span.SIX_HOURS
+    cluster: Name  # as the configuration calls it
+    span: Span = Span.SIX_HOURS  # how far courses and ended incidents reach back
 
     def shown(self, facts_of: datetime | None, now: datetime) -> tuple[Trust, datetime, datetime]:
         """Return how far the newest facts can be trusted, and the span that is shown.
@@ -102,21 +103,6 @@ def course_of(rows: pa.Table, figure: str, since: datetime, until: datetime) -> 
     )
     greatest = max((one.greatest for one in points if one.greatest is not None), default=None)
     return Course(figure=figure, step_ms=step // _MS, points=points, greatest=greatest)
-
-
-def coarser(course: Course, most: int) -> Course:
-    """Return the same course in at most so many steps, none of its peaks lost."""
-    together = -(-len(course.points) // most)
-    runs = [course.points[first : first + together] for first in range(0, len(course.points), together)]
-    points = tuple(_one_of([point for point in run if point.last is not None], run[0].at) for run in runs)
-    return course.model_copy(update={"step_ms": together * course.step_ms, "points": points})
-
-
-def _one_of(known: Sequence[CoursePoint], at: datetime) -> CoursePoint:
-    if not known:
-        return CoursePoint(at=at)
-    least, greatest = min(one.least or 0 for one in known), max(one.greatest or 0 for one in known)
-    return CoursePoint(at=at, least=least, greatest=greatest, last=known[-1].last)
 
 
 class Band(Record):

@@ -28,7 +28,7 @@ LIMITS = ("max_lag_messages", "max_lag_ms", "allowed_lag", "lag_floor", "lag_flo
 class AskedGroup(AskedSpan):
     """One consumer group."""
 
-    consumer_group: Name
+    consumer_group: Name  # case matters
 
 
 class TopicLine(Record):

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from offsetguard.decide.message_views import digest
-from offsetguard.deliver.messages.wording import harmless, harmless_link
+from offsetguard.deliver.messages.wording import harmless, harmless_link, unescaped
 from offsetguard.model.views import (
     AnyView,
     DailyReportView,
@@ -56,6 +56,11 @@ def test_any_text_becomes_one_short_line_that_can_be_encoded(text: str, limit: i
     assert len(shown.splitlines()) <= 1
     assert not {unicodedata.category(character) for character in shown} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
     shown.encode("utf-8")
+
+
+@given(st.text(st.characters(exclude_characters="\\") | st.characters(categories=["Cs", "Cf", "Cc"])))
+def test_who_reads_an_escape_can_ask_for_the_name_with_it(name: str) -> None:
+    assert unescaped(harmless(name, 100_000)) == name
 
 
 STRANGE_ADDRESSES = [
