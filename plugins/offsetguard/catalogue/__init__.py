@@ -4,6 +4,6 @@ English and Chinese stand side by side: in `sentences.yml` (reasons and endings)
 figures of a mail or Slack message), `figures.yml` (what figures are called); a rule's texts stand in the rule's file.
 """
 
-from offsetguard.catalogue.catalogue import Catalogue, Sentence, catalogue
+from offsetguard.catalogue.catalogue import Catalogue, Sentence, Translated, catalogue
 
-__all__ = ["Catalogue", "Sentence", "catalogue"]
+__all__ = ["Catalogue", "Sentence", "Translated", "catalogue"]

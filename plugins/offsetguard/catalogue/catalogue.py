@@ -72,6 +72,28 @@ class Sentence(Readable):
         return render_text(_said()[self.key][locale.language], self.figures, locale)
 
 
+class Translated(Readable):
+    """A text that is kept in every language, since what it was made of is not kept; a `str` in English."""
+
+    __slots__ = ("texts",)
+
+    texts: Mapping[Language, str]
+
+    def __new__(cls, texts: Mapping[Language, str]) -> Translated:
+        """`texts`: by language, all of them."""
+        translated = super().__new__(cls, texts[ENGLISH_UTC.language])
+        translated.texts = texts
+        return translated
+
+    def __getnewargs_ex__(self) -> tuple[tuple[Mapping[Language, str]], dict[str, Any]]:
+        """Let copies and pickles know all of them, too."""
+        return (self.texts,), {}
+
+    def read_by(self, locale: Locale) -> str:
+        """Return it in the reader's language."""
+        return self.texts[locale.language]
+
+
 @dataclass(frozen=True, slots=True)
 class Catalogue:
     """All texts for one kind of reader."""

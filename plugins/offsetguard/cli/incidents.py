@@ -172,8 +172,7 @@ def list_incidents(*, cluster: str | None, resolved: bool, limit: int, as_json: 
     """Show incidents: open ones worst first."""
     with reading(our_database()) as session:
         now = current_time(session)
-        chosen = store.newest_resolved if resolved else store.worst_open
-        found = chosen(session, cluster=cluster, limit=limit + 1)
+        found = store.listed(session, store.Which(cluster=cluster or ""), over=resolved, limit=limit + 1)
         ids = [one.incident_id for one in found]
         acknowledged, active = silences.acknowledgements_of(session, ids), silences.active(session, now)
     known = [

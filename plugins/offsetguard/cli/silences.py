@@ -101,7 +101,7 @@ def add(
         else:
             matchers = Matchers.of(find_incident(session, incident_id).subject)
         silence = store.add(session, Silence(matchers, author.strip(), comment.strip(), starts_at, ends_at, now))
-        open_ones = incident_store.worst_open(session, limit=_COUNTED_INCIDENTS)
+        open_ones = incident_store.listed(session, incident_store.Which(), over=False, limit=_COUNTED_INCIDENTS)
     muted = sum(silence.matches(one) for one in open_ones)
     document = {**_document(silence, now), "open_incidents": muted}
     texts = (*_texts(silence, now), f"    matches {muted} of {len(open_ones)} open incidents")

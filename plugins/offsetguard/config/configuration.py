@@ -112,6 +112,10 @@ class Config(Section):
         """Merge the entries that match a group, in file order: the first that names a field wins."""
         return self._policies.of(cluster, consumer_group)
 
+    def team_of(self, cluster: str, consumer_group: str | None) -> str:
+        """Return whose a group is; None: what is about no group is the default team's."""
+        return self.default_team if consumer_group is None else self.policy(cluster, consumer_group).team
+
     def policy_deciders(self, cluster: str, consumer_group: str) -> dict[str, int]:
         """Return for each field of a group's policy that an entry of `groups` sets the position of the one that won."""
         return self._policies.deciders(cluster, consumer_group)

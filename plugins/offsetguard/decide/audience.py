@@ -66,8 +66,7 @@ class Audience:
 
     def team_of(self, incident: Incident) -> str:
         """Return the team that an incident belongs to."""
-        group = incident.subject.consumer_group
-        return self.config.default_team if group is None else self.config.policy(incident.subject.cluster, group).team
+        return self.config.team_of(incident.subject.cluster, incident.subject.consumer_group)
 
     def route_of(self, team: str, incident: Incident) -> Route:
         """Return how a team is notified of an incident."""
@@ -167,7 +166,9 @@ class Audience:
         incident = replace(incident, escalation_level=level)
         step = chain[level - 1]
         self.escalated.append(incident)
-        self._happened(incident, EventKind.ESCALATED, f"escalated from team {step.from_team} to team {step.team}")
+        self._happened(
+            incident, EventKind.ESCALATED, Sentence("event_escalated", from_team=step.from_team, team=step.team)
+        )
         return incident
 
     def _known_to_last_team(
@@ -196,7 +197,7 @@ class Audience:
         if mute is not None and mute.reason is not before:
             self._happened(incident, EventKind.MUTED, mute.text)
         elif mute is None and before not in (None, MuteReason.ACKNOWLEDGED):
-            self._happened(incident, EventKind.UNMUTED, "nothing mutes it any more")
+            self._happened(incident, EventKind.UNMUTED, Sentence("event_unmuted"))
 
     def _happened(self, incident: Incident, kind: EventKind, text: str) -> None:
         self.history.append(IncidentEvent(incident.incident_id, self.given.interval.start, kind, text))

@@ -145,10 +145,8 @@ def _enqueue(
 
 
 def _belongs(incident: Incident, team: str, config: Config) -> bool:
-    if not incident.evidence.severity.is_sent:
-        return False
-    cluster, group = incident.subject.cluster, incident.subject.consumer_group
-    return team == (config.default_team if group is None else config.policy(cluster, group).team)
+    subject = incident.subject
+    return incident.evidence.severity.is_sent and team == config.team_of(subject.cluster, subject.consumer_group)
 
 
 def _open_at(incident: Incident, moment: datetime) -> bool:

@@ -178,6 +178,7 @@ class EventKind(StrEnum):
     ESCALATED = "escalated"
     MUTED = "muted"
     UNMUTED = "unmuted"
+    NOTIFIED = "notified"  # a receiver accepted a message that names it
     RESOLVED = "resolved"
 
 
@@ -188,5 +189,5 @@ class IncidentEvent:
     incident_id: str
     at: datetime
     kind: EventKind
-    text: str  # one sentence, as plain text
+    text: str  # one sentence, mostly of the catalogue
     by: str | None = None  # who did it, where a person did

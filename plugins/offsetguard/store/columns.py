@@ -1,6 +1,7 @@
 """What repositories share: column types, rows as records, keys in portions, counts of changed rows, records as JSON.
 
-A moment is `{"@moment": "..."}`, a sentence `{"@sentence": key, "figures": {...}, "text": English}`.
+A moment is `{"@moment": "..."}`, a sentence `{"@sentence": key, "figures": {...}, "text": English}`, a text in
+every language `{"@texts": {language: text}}`.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from sqlalchemy import CursorResult, DateTime, Delete, Dialect, Update
 from sqlalchemy.orm import Session
 from sqlalchemy.types import TypeDecorator
 
-from offsetguard.catalogue import Sentence
+from offsetguard.catalogue import Sentence, Translated
 
 _Record = TypeVar("_Record")
-_MOMENT, _SENTENCE = "@moment", "@sentence"  # no figure has such a name
+_MOMENT, _SENTENCE, _TEXTS = "@moment", "@sentence", "@texts"  # no figure has such a name
 
 
 def record_of(kind: type[_Record], row: object, **given: Any) -> _Record:
@@ -86,6 +87,8 @@ def to_json(value: Any) -> Any:
         return {_MOMENT: value.astimezone(UTC).isoformat()}
     if isinstance(value, Sentence):
         return {_SENTENCE: value.key, "figures": to_json(value.figures), "text": str(value)}
+    if isinstance(value, Translated):
+        value = {_TEXTS: value.texts}
     if dataclasses.is_dataclass(value):
         return to_json(values_of(value))
     if isinstance(value, Mapping):
@@ -103,9 +106,14 @@ def from_json(kept: Any) -> Any:
         return kept
     if _MOMENT in kept:
         return datetime.fromisoformat(kept[_MOMENT])
-    if _SENTENCE not in kept:
-        return {name: from_json(below) for name, below in kept.items()}
+    if _SENTENCE in kept:
+        return _sentence(kept)
+    read = {name: from_json(below) for name, below in kept.items()}
+    return Translated(read[_TEXTS]) if _TEXTS in read else read
+
+
+def _sentence(kept: dict[str, Any]) -> str:
     try:
         return Sentence(kept[_SENTENCE], **from_json(kept["figures"]))
     except KeyError:  # of a release that has other sentences
-        return kept["text"]
+        return str(kept["text"])

@@ -6,14 +6,29 @@ The history is added in the transaction of what happened, and never changed.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, case, delete, func, insert, or_, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import (
+    JSON,
+    ColumnElement,
+    Select,
+    and_,
+    case,
+    delete,
+    false,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from offsetguard.catalogue.text import Readable
 from offsetguard.model.incident import Change, Evidence, Incident, IncidentEvent, Subject
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import CannotTell, Explained, QueueEvidence, Severity
@@ -83,18 +98,43 @@ def all_open(session: Session) -> list[OpenIncident]:
     return [OpenIncident(one, cluster, group, Severity(value)) for one, cluster, group, value in session.execute(query)]
 
 
-def worst_open(session: Session, *, cluster: str | None = None, limit: int) -> list[Incident]:
-    """Return what is open, most severe first, then the longest open."""
-    order = (_SEVERITY_RANK.desc(), IncidentRow.opened_at, IncidentRow.incident_id)
-    query = _shown(cluster).where(IncidentRow.resolved_at.is_(None)).order_by(*order).limit(limit)
-    return [_from_row(row) for row in session.scalars(query)]
+@dataclass(frozen=True, slots=True)
+class Which:
+    """Which incidents; what is empty or None asks for nothing. Pending ones are nobody's concern."""
+
+    cluster: str = ""
+    rule_id: str = ""
+    severity: str = ""
+    search: str = ""  # part of a group's or topic's name in any case, or the beginning of an id
+    groups: Mapping[str, Collection[str | None]] | None = None  # by cluster; None: what is about no group
 
 
-def newest_resolved(session: Session, *, cluster: str | None = None, limit: int) -> list[Incident]:
-    """Return what is over, what ended last first."""
-    order = (IncidentRow.resolved_at.desc(), IncidentRow.incident_id)
-    query = _shown(cluster).where(IncidentRow.resolved_at.is_not(None)).order_by(*order).limit(limit)
-    return [_from_row(row) for row in session.scalars(query)]
+def listed(session: Session, which: Which, *, over: bool, limit: int, offset: int = 0) -> list[Incident]:
+    """Return open incidents, most severe first, then the longest open; or those that are over, what ended last first.
+
+    Whatever is asked for is found in one index: rows with their evidence are read of those that are returned only.
+    """
+    row = IncidentRow
+    query = select(row.incident_id).where(*_asked(session, which), _is_over(over))
+    if over:
+        query = query.order_by(row.resolved_at.desc(), row.incident_id.desc())
+    else:
+        query = query.order_by(_SEVERITY_RANK.desc(), row.opened_at, row.incident_id)
+    ids = session.scalars(query.limit(limit).offset(offset)).all()
+    found = by_id(session, ids)
+    return [found[one] for one in ids]
+
+
+def count(session: Session, which: Which, *, over: bool) -> int:
+    """Return how many incidents `listed` would return without a limit."""
+    return session.scalar(select(func.count()).where(*_asked(session, which), _is_over(over))) or 0
+
+
+def subjects(session: Session) -> list[tuple[str, str, str | None]]:
+    """Return every cluster, rule and consumer group that incidents are about together."""
+    row = IncidentRow
+    query = select(row.cluster, row.rule_id, row.consumer_group).where(row.is_pending.is_(False)).distinct()
+    return [(cluster, rule_id, group) for cluster, rule_id, group in session.execute(query)]
 
 
 def resolved_since(session: Session, cluster: str, moment: datetime) -> list[Incident]:
@@ -118,12 +158,6 @@ def of_group(session: Session, cluster: str, consumer_group: str, since: datetim
     return [_from_row(row) for row in session.scalars(query)]
 
 
-def count_open(session: Session) -> int:
-    """Return how many incidents are open in all clusters."""
-    query = select(func.count()).where(IncidentRow.resolved_at.is_(None), IncidentRow.is_pending.is_(False))
-    return session.scalar(query) or 0
-
-
 def beginning_with(session: Session, start: str, *, limit: int) -> list[Incident]:
     """Return the newest incidents whose id begins so: people type the first few digits."""
     query = _shown(None).where(IncidentRow.incident_id.startswith(start, autoescape=True))
@@ -139,6 +173,7 @@ def record_events(session: Session, events: Iterable[IncidentEvent]) -> None:
             "at": event.at,
             "kind": event.kind,
             "text": storable(event.text),
+            "said_json": json.dumps(to_json(event.text)) if isinstance(event.text, Readable) else None,
             "by": None if event.by is None else storable(event.by)[:NAME_LIMIT],
         }
         for event in events
@@ -147,15 +182,51 @@ def record_events(session: Session, events: Iterable[IncidentEvent]) -> None:
         session.execute(insert(IncidentEventRow), rows)
 
 
-def events_of(session: Session, incident_id: str) -> list[IncidentEvent]:
-    """Return what happened to an incident, first things first."""
-    query = select(IncidentEventRow).where(IncidentEventRow.incident_id == incident_id).order_by(IncidentEventRow.id)
-    return [record_of(IncidentEvent, row) for row in session.scalars(query)]
+def events_of(session: Session, incident_id: str, *, limit: int | None = None) -> list[IncidentEvent]:
+    """Return what happened to an incident, first things first; `limit`: the newest so many."""
+    row = IncidentEventRow
+    query = select(row).where(row.incident_id == incident_id).order_by(row.id.desc()).limit(limit)
+    return [_event(one) for one in reversed(session.scalars(query).all())]
+
+
+def _event(row: IncidentEventRow) -> IncidentEvent:
+    said = row.text if row.said_json is None else from_json(json.loads(row.said_json))
+    return record_of(IncidentEvent, row, text=said)
 
 
 def _shown(cluster: str | None) -> Select[IncidentRow]:
     query = select(IncidentRow).where(IncidentRow.is_pending.is_(False))
     return query if cluster is None else query.where(IncidentRow.cluster == cluster)
+
+
+def _is_over(over: bool) -> ColumnElement[bool]:
+    return IncidentRow.resolved_at.is_not(None) if over else IncidentRow.resolved_at.is_(None)
+
+
+def _asked(session: Session, which: Which) -> list[ColumnElement[bool]]:
+    row = IncidentRow
+    conditions: list[ColumnElement[bool]] = [row.is_pending.is_(False)]
+    equal = ((row.cluster, which.cluster), (row.rule_id, which.rule_id), (row.severity, which.severity))
+    conditions += [column == value for column, value in equal if value]
+    if which.search:
+        names = [column.icontains(which.search, autoescape=True) for column in (row.consumer_group, row.topic)]
+        conditions.append(or_(*names, row.incident_id.startswith(which.search, autoescape=True)))
+    if which.groups is not None:
+        owned = (and_(row.cluster == one, _of_groups(session, groups)) for one, groups in which.groups.items())
+        conditions.append(or_(false(), *owned))
+    return conditions
+
+
+def _of_groups(session: Session, groups: Collection[str | None]) -> ColumnElement[bool]:
+    """Whether an incident is about one of some groups: thousands, as one parameter, since those are limited."""
+    group: InstrumentedAttribute[str | None] = IncidentRow.consumer_group
+    names = literal(sorted(one for one in groups if one is not None), JSON)
+    is_sqlite = session.connection().dialect.name == "sqlite"
+    each = (func.json_each if is_sqlite else func.json_array_elements_text)(names).table_valued("value")
+    if not is_sqlite:
+        each = each.render_derived()
+    named = group.in_(select(each.c.value))
+    return or_(named, group.is_(None)) if None in groups else named
 
 
 def _to_values(incident: Incident) -> dict[str, Any]:

@@ -169,7 +169,12 @@ class IncidentRow(Base):
 
     __table_args__ = (
         Index("ix_incidents_cluster_opened_at", "cluster", "opened_at"),
-        Index("ix_incidents_resolved_at", "resolved_at"),
+        # all that lists of incidents ask for, so that they need not read records; names are short enough for a B-tree
+        Index(
+            "ix_incidents_listed",
+            *("resolved_at", "incident_id", "severity", "cluster", "rule_id", "consumer_group", "topic"),
+            *("opened_at", "is_pending"),
+        ),
     )
 
 
@@ -186,7 +191,8 @@ class IncidentEventRow(Base):
     incident_id: Mapped[str] = mapped_column(String(32))
     at: Mapped[datetime]
     kind: Mapped[EventKind]
-    text: Mapped[str] = mapped_column(Text)
+    text: Mapped[str] = mapped_column(Text)  # English
+    said_json: Mapped[str | None] = mapped_column(Text)  # the same for every reader: see `store.columns.to_json`
     by: Mapped[str | None]
 
 

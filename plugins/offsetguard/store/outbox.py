@@ -16,7 +16,7 @@ between the receiver's acceptance and `mark_accepted` leaves a row that is sent 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -24,10 +24,13 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Engine, and_, case, func, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
+from offsetguard.catalogue import Sentence
+from offsetguard.model.incident import EventKind, IncidentEvent
 from offsetguard.model.notification import Channel
-from offsetguard.model.views import DIGEST, AnyView
+from offsetguard.model.views import DIGEST, AnyView, Cause, DigestView
 from offsetguard.store.columns import count_changed
 from offsetguard.store.database import current_time, reading, writing
+from offsetguard.store.incidents import record_events
 from offsetguard.store.models import NotificationLogRow, OutboxRow, Status
 
 CLAIM_MS = 120_000  # longer than any channel's time-outs together
@@ -189,7 +192,7 @@ def claim_next(engine: Engine, lane: Lane, *, now: datetime, claim_ms: int = CLA
 
 
 def mark_accepted(engine: Engine, message: OutboxRow, *, accepted_at: datetime, receipt: str) -> bool:
-    """Record that the receiver accepted: status and notification log in one transaction.
+    """Record that the receiver accepted: status, notification log and history of incidents in one transaction.
 
     `receipt`: the mail's Message-ID or the Slack message's `channel ts`. False when it was recorded before.
     """
@@ -212,7 +215,22 @@ def mark_accepted(engine: Engine, message: OutboxRow, *, accepted_at: datetime, 
                     receipt=receipt,
                 )
             )
+            record_events(session, _notified(message, accepted_at))
     return sent
+
+
+def _notified(message: OutboxRow, accepted_at: datetime) -> Iterator[IncidentEvent]:
+    """Give what goes into the history of each incident that a message names."""
+    view = message.view
+    causes: Sequence[Cause] = (
+        view.sections if isinstance(view, DigestView) else [view] if isinstance(view, Cause) else []
+    )
+    channel = Sentence(f"channel_{message.channel}")
+    for cause in causes:
+        for one in (*cause.firing, *cause.resolved):
+            why = Sentence("resolved" if one.resolved_at else f"why_{cause.reason}")
+            text = Sentence("event_notified", channel=channel, receiver=message.receiver, team=message.team, why=why)
+            yield IncidentEvent(one.incident_id, accepted_at, EventKind.NOTIFIED, text)
 
 
 def mark_retry(engine: Engine, message: OutboxRow, *, next_attempt_at: datetime, error: str) -> bool:

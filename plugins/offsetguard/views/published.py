@@ -7,14 +7,16 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
+import pyarrow as pa
 from sqlalchemy import Engine
 
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config.workspace import Workspace
 from offsetguard.facts.changes import About, changes_before
 from offsetguard.lake.reading import FactReader
-from offsetguard.model.incident import Change
+from offsetguard.model.incident import Change, Subject
 from offsetguard.store import cycles, published_intervals
+from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import (
     CLIENT_SNAPSHOTS,
     CLUSTER_FACTS,
@@ -24,6 +26,7 @@ from offsetguard.tables import (
     TOPIC_QUEUE_SNAPSHOTS,
     Table,
 )
+from offsetguard.views.course import AskedSpan
 from offsetguard.views.fleet import GROUP_COLUMNS, NewestFacts, group_lines
 from offsetguard.views.group import COURSES, AskedGroup, GroupRows
 from offsetguard.views.topic import COURSES as TOPIC_COURSES
@@ -74,6 +77,25 @@ class PublishedFacts:
             queues=rows(TOPIC_QUEUE_SNAPSHOTS),
         )
 
+    def of_subject(self, subject: Subject, since: datetime, until: datetime) -> pa.Table:
+        """Return the course of what an incident is about: of its group, in its topic where it has one, or of its topic.
+
+        `interval_start`, `topic`, COURSES and `lost` of group_facts, or COURSES of topic_facts; else no rows.
+        """
+        named = {"consumer_group": subject.consumer_group, "topic": subject.topic}
+        where = {name: [value] for name, value in named.items() if value is not None}
+        table, figures = (
+            (GROUP_FACTS, [*COURSES, "lost"]) if "consumer_group" in where else (TOPIC_FACTS, TOPIC_COURSES)
+        )
+        columns = ("interval_start", "topic", *figures)
+        until = until if where else since
+        return self._reader.history(table, subject.cluster, since, until, columns=columns, where=where)
+
+    def known_until(self, cluster: str, now: datetime) -> datetime:
+        """Return how far facts reach while they are fresh, else `now`: what is not due yet is no gap."""
+        newest = published_intervals.newest(self._engine, cluster)
+        return AskedSpan(cluster=cluster).shown(_collected_at(newest), now)[2]
+
     def _newest_rows(
         self, cluster: str, key: str, name: str
     ) -> tuple[datetime | None, Callable[[Table], list[dict[str, Any]]]]:
@@ -86,7 +108,7 @@ class PublishedFacts:
             start, end = newest.interval.start, newest.interval.end
             return list(self._reader.history(table, cluster, start, end, where={key: [name]}).to_pylist())
 
-        return Manifest.from_json(newest.manifest_json).finished_at if newest else None, rows
+        return _collected_at(newest), rows
 
     def changes_before(self, asked: AskedGroup, rows: GroupRows) -> tuple[Change, ...]:
         """Return what changed of a group and its topics in the hour before its newest facts, newest first."""
@@ -112,3 +134,7 @@ class PublishedFacts:
             groups=group_lines(cluster, groups),
             violated_invariants=tuple(sorted(cycle[0].violations or ())) if cycle else (),
         )
+
+
+def _collected_at(published: PublishedInterval | None) -> datetime | None:
+    return Manifest.from_json(published.manifest_json).finished_at if published else None

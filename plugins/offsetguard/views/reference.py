@@ -16,6 +16,8 @@ from pydantic import BaseModel
 from offsetguard.model.meanings import meanings
 from offsetguard.views.fleet import Fleet, Wanted
 from offsetguard.views.group import AskedGroup, GroupView
+from offsetguard.views.incident import AskedIncident, IncidentPage
+from offsetguard.views.incidents import IncidentList, WantedIncidents
 from offsetguard.views.topic import AskedTopic, TopicView
 
 _INTRODUCTION = """\
@@ -46,6 +48,8 @@ PAGES = (
     PageOfData("fleet/", Wanted, Fleet, "groups"),
     PageOfData("fleet/group", AskedGroup, GroupView, "topics"),
     PageOfData("fleet/topic", AskedTopic, TopicView, "readers"),
+    PageOfData("incidents/", WantedIncidents, IncidentList, "incidents"),
+    PageOfData("incidents/{incident_id}", AskedIncident, IncidentPage, "timeline"),
 )
 
 

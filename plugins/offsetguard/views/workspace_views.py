@@ -5,6 +5,7 @@ Pages and assistants ask here; how they say a view is their own.
 
 from __future__ import annotations
 
+import pyarrow as pa
 from sqlalchemy import Engine
 
 from offsetguard.catalogue import Catalogue
@@ -12,8 +13,8 @@ from offsetguard.config import Config
 from offsetguard.config.file import config_in_use
 from offsetguard.config.workspace import Workspace
 from offsetguard.decide.incidents.history import IncidentWords
-from offsetguard.model.errors import ConfigError
-from offsetguard.store import incidents
+from offsetguard.model.errors import ConfigError, PublishError
+from offsetguard.store import incidents, notifications, silences
 from offsetguard.store.database import current_time, database_time, reading
 from offsetguard.views.fleet import Fleet, NewestFacts, Wanted, fleet
 from offsetguard.views.group import (
@@ -24,6 +25,17 @@ from offsetguard.views.group import (
     group_view,
     incident_line,
     limit_lines,
+)
+from offsetguard.views.incident import EVENTS, AskedIncident, IncidentPage, IncidentRecords, incident_page, span_around
+from offsetguard.views.incidents import (
+    ROWS,
+    AboutIncidents,
+    IncidentList,
+    State,
+    WantedIncidents,
+    incident_list,
+    page_count,
+    which,
 )
 from offsetguard.views.published import PublishedFacts
 from offsetguard.views.topic import AskedTopic, TopicView, topic_view
@@ -82,6 +94,50 @@ class WorkspaceViews:
         """Return one topic; an empty view of one of which nothing is known."""
         now = database_time(self._engine)
         return topic_view(asked, self._facts.of_topic(asked, now), now)
+
+    def incidents(self, wanted: WantedIncidents, words: Catalogue) -> IncidentList:
+        """Return the incidents that are asked for, open ones first."""
+        config = configuration(self._workspace)
+        with reading(self._engine) as session:
+            now = current_time(session)
+            subjects = incidents.subjects(session)
+            asked = which(wanted, subjects, config)
+            open_count, past_count = (
+                incidents.count(session, asked, over=over) if wanted.state in {None, state} else 0
+                for over, state in ((False, State.OPEN), (True, State.PAST))
+            )
+            wanted = wanted.model_copy(update={"page": min(wanted.page, page_count((open_count, past_count)))})
+            first = (wanted.page - 1) * ROWS
+            shown = min(max(open_count - first, 0), ROWS)
+            found = incidents.listed(session, asked, over=False, limit=shown, offset=first)
+            if shown < min(ROWS, open_count + past_count - first):
+                offset = max(first - open_count, 0)
+                found += incidents.listed(session, asked, over=True, limit=ROWS - shown, offset=offset)
+            acknowledged = silences.acknowledgements_of(session, [one.incident_id for one in found if not one.is_over])
+            about = AboutIncidents(now, words, config, silences.active(session, now))
+        counts = (open_count, past_count)
+        return incident_list(wanted, found, about, acknowledged, counts=counts, subjects=subjects)
+
+    def incident(self, asked: AskedIncident, words: Catalogue) -> IncidentPage | None:
+        """Return one incident; None: nobody knows it, or it is of nobody's concern yet."""
+        incident_id = asked.incident_id
+        with reading(self._engine) as session:
+            now = current_time(session)
+            found = incidents.by_id(session, [incident_id]).get(incident_id)
+            if found is None or found.is_pending:
+                return None
+            given = silences.acknowledgements_of(session, [incident_id]).get(incident_id)
+            recipients = notifications.recipients_of(session, found)
+            events = incidents.events_of(session, incident_id, limit=EVENTS + 1)
+            about = AboutIncidents(now, words, configuration(self._workspace), silences.active(session, now))
+        since, until = span_around(found, self._facts.known_until(found.subject.cluster, now))
+        try:
+            history, unreadable = self._facts.of_subject(found.subject, since, until), None
+        except PublishError as error:  # who can acknowledge it needs no facts for that
+            history, unreadable = pa.table({}), str(error)
+        return incident_page(
+            IncidentRecords(found, given, recipients, events, history, since, until, unreadable), about
+        )
 
     def _newest(self) -> dict[str, NewestFacts | None]:
         config = configuration(self._workspace)

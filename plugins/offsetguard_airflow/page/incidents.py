@@ -49,13 +49,13 @@ def show_list() -> Response:
     """Show what is open, worst first, what ended lately, and what is silenced."""
     with reading(our_engine()) as session:
         now = current_time(session)
-        shown = store.worst_open(session, limit=OPEN_SHOWN)
-        over = store.newest_resolved(session, limit=RESOLVED_SHOWN)
+        shown = store.listed(session, store.Which(), over=False, limit=OPEN_SHOWN)
+        over = store.listed(session, store.Which(), over=True, limit=RESOLVED_SHOWN)
         acknowledged = silences.acknowledgements_of(session, [one.incident_id for one in shown])
         active = silences.active(session, now)
         page = IncidentList(
             open=tuple(listed(one, acknowledged.get(one.incident_id), _about(one, active), now) for one in shown),
-            open_count=store.count_open(session),
+            open_count=store.count(session, store.Which(), over=False),
             resolved=tuple(listed(one, None, (), now) for one in over),
             silences=tuple(silence_line(one) for one in active),
         )

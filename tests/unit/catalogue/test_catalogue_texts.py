@@ -18,6 +18,7 @@ from offsetguard.catalogue.text import FIGURE_WORDS, Language, named_figures
 from offsetguard.collect.manifest import Outcome
 from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import Rule
+from offsetguard.model.notification import Channel
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import NotificationReason
 from offsetguard.views.fleet import Order, Trust
@@ -88,6 +89,7 @@ def test_every_language_has_words_for_figures() -> None:
 def test_words_that_a_program_puts_together_have_their_texts() -> None:
     made = {f"outcome_{outcome.value}" for outcome in Outcome}
     made |= {f"severity_{severity.value}" for severity in Severity}
+    made |= {f"channel_{channel.value}" for channel in Channel}
     made |= {f"why_{reason.value}" for reason in NotificationReason if reason.is_sent}
     made |= {f"page_trust_{trust.value}" for trust in Trust} | {f"page_order_{order.value}" for order in Order}
     made |= {f"page_course_{name}" for name in (*GROUP_COURSES, *TOPIC_COURSES)}
@@ -98,7 +100,7 @@ def test_what_the_code_says_stands_in_the_catalogue_and_what_stands_there_is_sai
     literals = set(_literals())
     assert {key for key, function in literals if function} <= set(KEYS)
     texts = {text for text, _ in literals} | set(_said_by_templates())
-    prefixes = ("outcome_", "severity_", "why_", "more_", "page_trust_", "page_order_", "page_course_")
+    prefixes = ("outcome_", "severity_", "channel_", "why_", "more_", "page_trust_", "page_order_", "page_course_")
     unsaid = {key for key in KEYS if key not in texts and not key.startswith(prefixes)}
     assert not unsaid
 

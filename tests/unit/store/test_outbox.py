@@ -11,10 +11,12 @@ import pytest
 from sqlalchemy import Engine, event
 
 from offsetguard.decide.message_views import digest
+from offsetguard.model.incident import EventKind
 from offsetguard.model.notification import Channel
-from offsetguard.model.views import AnyView
+from offsetguard.model.views import AnyView, DigestView
 from offsetguard.store import notifications, outbox
 from offsetguard.store.database import current_time, reading, writing
+from offsetguard.store.incidents import events_of
 from offsetguard.store.models import OutboxRow, Status
 from offsetguard.store.outbox import Lane, due_lanes
 from offsetguard_peers.cases.messages import VIEW
@@ -177,6 +179,19 @@ def test_acceptance_is_logged_once_and_ends_the_row(engine: Engine) -> None:
     (entry,) = notifications.thread(engine, thread_key="thread 1", channel=Channel.MAIL, receiver="orders@example.org")
     assert (entry.receipt, entry.accepted_at, entry.outbox_id) == ("<1@offsetguard>", NOW, message.id)
     assert not notifications.thread(engine, thread_key="thread 1", channel=Channel.SLACK, receiver="orders@example.org")
+
+
+def test_each_incident_that_a_message_names_knows_whom_it_was_told_to(engine: Engine) -> None:
+    put(engine, view=digest([VIEW, VIEW.model_copy(update={"rule_id": "other"})], thread_key="digest"))
+    message = claimed(engine)
+    assert isinstance(message.view, DigestView)
+    outbox.mark_accepted(engine, message, accepted_at=NOW, receipt="<1@offsetguard>")
+    outbox.mark_accepted(engine, message, accepted_at=NOW, receipt="<1@offsetguard>")
+    with reading(engine) as session:
+        for one in (*message.view.firing, *message.view.resolved):
+            told = events_of(session, one.incident_id)
+            assert [(event.kind, event.at) for event in told] == [(EventKind.NOTIFIED, NOW)] * 2, "by both causes, once"
+            assert f"mail to {ORDERS.receiver} (team {VIEW.team})" in told[0].text
 
 
 def test_a_retry_comes_back_at_its_time_with_the_reason_kept(engine: Engine) -> None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import Engine
+from sqlalchemy.orm import Session
 
 from offsetguard.model.errors import SilenceError
 from offsetguard.model.incident import EventKind, Incident, IncidentEvent
@@ -14,6 +15,7 @@ from offsetguard.model.silence import Acknowledgement, Matchers, Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import incidents, silences
 from offsetguard.store.database import reading, writing
+from offsetguard.store.incidents import Which
 from offsetguard_peers.databases import newest_incidents
 from offsetguard_peers.judging.records import an_incident
 
@@ -136,12 +138,48 @@ def test_open_incidents_come_worst_first_and_ended_ones_newest_first(engine: Eng
     with writing(engine) as session:
         incidents.save(session, known)
     with reading(engine) as session:
-        assert ids(incidents.worst_open(session, limit=9)) == ["old", "new", "other", "info"]
-        assert ids(incidents.worst_open(session, cluster="main", limit=2)) == ["old", "new"]
-        assert ids(incidents.newest_resolved(session, limit=9)) == ["over later", "over"]
+        assert listed(session, Which()) == ["old", "new", "other", "info"]
+        assert listed(session, Which(cluster="main"), limit=2) == ["old", "new"]
+        assert listed(session, Which(cluster="main"), limit=2, offset=2) == ["info"]
+        assert listed(session, Which(), over=True) == ["over later", "over"]
         assert ids(incidents.beginning_with(session, "o", limit=9)) == ["over later", "old", "other", "over"]
         assert incidents.beginning_with(session, "%", limit=9) == []
-        assert incidents.count_open(session) == 4
+        assert (incidents.count(session, Which(), over=False), incidents.count(session, Which(), over=True)) == (4, 2)
+
+
+def test_incidents_are_found_by_what_is_asked_for_on_every_database(each_engine: Engine) -> None:
+    known = [
+        an_incident(incident_id="a1", cluster="main", topic="Orders"),
+        an_incident(
+            incident_id="b2", cluster="main", consumer_group="Billing_2", severity=Severity.CRITICAL, topic="p"
+        ),
+        an_incident("consumer_offline", incident_id="c3", cluster="other", topic="p"),
+        an_incident(incident_id="d4", cluster="main", consumer_group=None, topic=None),
+        an_incident(incident_id="e5", cluster="main", consumer_group="x", is_pending=True),
+    ]
+    owned = {"main": ["billing", HOSTILE, None], "other": []}
+    asked = [
+        (Which(search="billing"), {"a1", "b2", "c3"}),
+        (Which(search="G_2"), {"b2"}),
+        (Which(search="orders", cluster="main"), {"a1"}),
+        (Which(search="d4"), {"d4"}),
+        (Which(severity="critical"), {"b2"}),
+        (Which(rule_id="consumer_offline"), {"c3"}),
+        (Which(groups={}), set()),
+        (Which(groups=owned), {"a1", "d4"}),
+        (Which(groups={"other": [f"g{n}" for n in range(40_000)] + ["billing"]}), {"c3"}),
+    ]
+    with writing(each_engine) as session:
+        incidents.save(session, known)
+    with reading(each_engine) as session:
+        for which, found in asked:
+            assert set(listed(session, which)) == found, which
+            assert incidents.count(session, which, over=False) == len(found)
+        assert ("other", "consumer_offline", "billing") in incidents.subjects(session)
+
+
+def listed(session: Session, which: Which, *, over: bool = False, limit: int = 9, offset: int = 0) -> list[str]:
+    return ids(incidents.listed(session, which, over=over, limit=limit, offset=offset))
 
 
 def ids(found: list[Incident]) -> list[str]:

@@ -5,10 +5,10 @@ What an earlier release kept without its figures, or of a rule that is gone, sta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from offsetguard.catalogue import Catalogue, catalogue
-from offsetguard.catalogue.text import ENGLISH_UTC, Locale, format_moment, named_figures
+from offsetguard.catalogue import Catalogue, Sentence, Translated, catalogue
+from offsetguard.catalogue.text import ENGLISH_UTC, Language, Locale, format_moment, named_figures
 from offsetguard.decide.incidents.lifecycle import Changes
 from offsetguard.judge.evidence.lookups import SILENT_AT_ZERO
 from offsetguard.judge.registry import RULES
@@ -32,24 +32,39 @@ def history_of(before: Iterable[Incident], changes: Changes, interval: Interval)
     return (*opened, *later)
 
 
-def _opened(incident: Incident) -> str:
-    seen = f" (found in {incident.seen_count} intervals)" if incident.seen_count > 1 else ""
-    return f"{incident.evidence.severity.value}: {incident.evidence.summary}{seen}"
+def _opened(incident: Incident) -> Sentence:
+    figures = {"severity": _severity(incident), "summary": _summary(incident)}
+    if incident.seen_count > 1:
+        return Sentence("event_opened_after", **figures, count=incident.seen_count)
+    return Sentence("event_opened", **figures)
 
 
 def _differences(before: Incident, after: Incident) -> Iterator[tuple[EventKind, str]]:
     was, now = before.evidence.severity, after.evidence.severity
     if was is not now:
         kind = EventKind.WORSE if now.rank > was.rank else EventKind.BETTER
-        yield kind, f"{was.value} to {now.value}: {after.evidence.summary}"
+        yield kind, Sentence("event_changed", was=_severity(before), now=_severity(after), summary=_summary(after))
     if after.evidence.audited and not before.evidence.audited:
-        yield EventKind.CONFIRMED, "published and audited facts show it"
+        yield EventKind.CONFIRMED, Sentence("event_confirmed")
     if after.is_over:
-        yield EventKind.RESOLVED, after.resolution or "resolved"
+        yield EventKind.RESOLVED, _in_every_language(after, lambda said: said.resolution or "")
     elif before.unknown_since is None and after.unknown_since is not None:
-        yield EventKind.UNKNOWN, after.unknown_because or "its evidence could not be seen"
+        yield EventKind.UNKNOWN, after.unknown_because or Sentence("event_unseen")
     elif before.unknown_since is not None and after.unknown_since is None:
-        yield EventKind.VISIBLE, "its evidence could be seen again"
+        yield EventKind.VISIBLE, Sentence("event_visible")
+
+
+def _severity(incident: Incident) -> Sentence:
+    return Sentence(f"severity_{incident.evidence.severity.value}")
+
+
+def _summary(incident: Incident) -> Translated:
+    return _in_every_language(incident, lambda said: said.summary)
+
+
+def _in_every_language(incident: Incident, said: Callable[[IncidentWords], str]) -> Translated:
+    """Return a text with the figures of this moment: the next one replaces them."""
+    return Translated({language: said(IncidentWords(incident, Locale(language))) for language in Language})
 
 
 def figure_views(figures: Mapping[str, Figure], words: Catalogue) -> tuple[FigureView, ...]:

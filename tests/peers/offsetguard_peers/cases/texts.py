@@ -23,7 +23,7 @@ LATIN_TERMS = frozenset(
         "proxies",
         "proxy",
     }
-    | {"remoting", "s", "shutdown", "spark", "swap", "tag", "true"}
+    | {"remoting", "s", "shutdown", "slack", "spark", "swap", "tag", "true", "webhook"}
 )
 _COMMAND = re.compile(r"\bmqadmin [ -~\u2026]*")
 _QUOTED = re.compile(r"'[^'\n]*'|\u201c[^\u201d\n]*\u201d|subscription not latest")

@@ -1,0 +1,203 @@
+"""One incident: its words, its timeline, the course of what it is about, and what was lost in its time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+from typing import Annotated
+
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field
+
+from offsetguard.catalogue import Catalogue
+from offsetguard.decide.incidents.history import IncidentWords
+from offsetguard.deliver.messages.wording import pasteable
+from offsetguard.model.incident import EventKind, Incident, IncidentEvent, Subject
+from offsetguard.model.intervals import INTERVAL_LENGTH
+from offsetguard.model.notification import Channel, MuteReason
+from offsetguard.model.silence import Acknowledgement
+from offsetguard.model.verdicts import Severity
+from offsetguard.model.views import FigureView, QueueView, Record
+from offsetguard.store.notifications import Recipient
+from offsetguard.views.course import Band, Course, Span, band_of, course_of
+from offsetguard.views.group import group_courses
+from offsetguard.views.incidents import AboutIncidents, IncidentSummary, SilenceLine, silence_lines, summary_of
+from offsetguard.views.topic import COURSES as TOPIC_COURSES
+
+EVENTS = 200  # of a timeline, the newest
+AROUND = timedelta(hours=1)  # what a course shows before and after
+
+
+class AskedIncident(BaseModel):
+    """One incident."""
+
+    model_config = ConfigDict(frozen=True)
+
+    incident_id: Annotated[str, Field(pattern="^[0-9A-Za-z]{1,32}$")]
+
+
+class EventLine(Record):
+    """One thing that happened."""
+
+    at: datetime  # start of the interval that showed it, or when it was done
+    kind: EventKind
+    text: str
+    by: str | None  # who did it, where a person did
+
+
+class RecipientLine(Record):
+    """One receiver: what it was told, and why it is told nothing now."""
+
+    team: str
+    channel: Channel
+    receiver: str
+    severity: Severity | None  # as it was last told; None: it was not
+    first_notified_at: datetime | None
+    reminder_count: int
+    muted: MuteReason | None  # None: it is not
+
+
+class IncidentPage(IncidentSummary):
+    """One incident: what the list says of it, and all the rest."""
+
+    at: datetime
+    cause: str
+    do_next: str
+    commands: tuple[str, ...]
+    audited: bool  # False: told by what has landed, before it was published
+    seen_count: int  # intervals that showed it
+    peak: str | None  # its worst figure so far
+    escalation_level: int  # how often it was escalated
+    acknowledged_at: datetime | None
+    acknowledgement: str | None  # the comment
+    figures: tuple[FigureView, ...]
+    queues: tuple[QueueView, ...]  # the worst
+    queue_count: int  # all of them
+    changes: tuple[str, ...]  # of the hour before it, newest first
+    explains: tuple[str, ...]  # findings that have the same cause
+    cannot_tell: tuple[str, ...]  # what could not be judged beside it
+    silences: tuple[SilenceLine, ...]  # about it, that hold now
+    recipients: tuple[RecipientLine, ...]  # who knows of it and not of its end
+    timeline: tuple[EventLine, ...]  # first things first
+    has_earlier_events: bool
+    since: datetime  # of the courses
+    until: datetime
+    courses: tuple[Course, ...]  # of its group, in its topic where it has one, or of its topic; empty: nothing is known
+    band: Band  # where it lies in them
+    lost: int | None  # messages that were deleted before its group had consumed them, in its time; None: unknown
+    lost_is_least: bool  # of some minutes nothing is known
+    unreadable: str | None  # why published facts cannot be read
+    console_url: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentRecords:
+    """All that is kept and published about one incident; `history`: as `PublishedFacts.of_subject` gives it."""
+
+    incident: Incident
+    acknowledgement: Acknowledgement | None
+    recipients: Sequence[Recipient]
+    events: Sequence[IncidentEvent]  # at most one more than EVENTS
+    history: pa.Table
+    since: datetime
+    until: datetime
+    unreadable: str | None = None  # why `history` has nothing
+
+
+def incident_page(records: IncidentRecords, about: AboutIncidents) -> IncidentPage:
+    """Return one incident."""
+    incident, given, words = records.incident, records.acknowledgement, about.words
+    evidence, subject, said = incident.evidence, incident.subject, IncidentWords(incident, words.locale)
+    since, until = records.since, records.until
+    ended_at = min(incident.resolved_at or until, until)
+    lost, lost_is_least = lost_within(records.history, incident.opened_at, ended_at)
+    return IncidentPage(
+        **summary_of(incident, about, given),
+        at=about.now,
+        cause=said.cause,
+        do_next=said.do_next,
+        commands=pasteable(evidence.commands),
+        audited=evidence.audited,
+        seen_count=incident.seen_count,
+        peak=said.peak,
+        escalation_level=incident.escalation_level,
+        acknowledged_at=given.at if given else None,
+        acknowledgement=(given.comment or None) if given else None,
+        figures=said.figures(),
+        queues=said.queues(len(evidence.queues)),
+        queue_count=evidence.queue_count,
+        changes=tuple(said.changes()),
+        explains=tuple(said.explains()),
+        cannot_tell=tuple(said.cannot_tell()),
+        silences=silence_lines(about.muting(incident)),
+        recipients=tuple(_recipient(one) for one in records.recipients),
+        timeline=tuple(_event(one, words) for one in records.events[-EVENTS:]),
+        has_earlier_events=len(records.events) > EVENTS,
+        since=since,
+        until=until,
+        courses=_courses(subject, records.history, since, until),
+        band=band_of(incident.opened_at, ended_at, since, until),
+        lost=lost,
+        lost_is_least=lost_is_least,
+        unreadable=records.unreadable,
+        console_url=about.config.delivery.console_address(subject.cluster, subject.consumer_group, subject.topic)
+        if about.config
+        else None,
+    )
+
+
+def span_around(incident: Incident, known_until: datetime) -> tuple[datetime, datetime]:
+    """Return from when to when its course is shown: an hour more on both sides, but no more than a month.
+
+    `known_until`: what comes later is not due yet.
+    """
+    until = max(min((incident.resolved_at or known_until) + AROUND, known_until), incident.opened_at + INTERVAL_LENGTH)
+    return max(incident.opened_at - AROUND, until - Span.MONTH.length), until
+
+
+def lost_within(history: pa.Table, start: datetime, end: datetime) -> tuple[int | None, bool]:
+    """Return how many messages were lost in [start, end), and whether more may have been: of a minute nothing is known.
+
+    `lost` of group_facts counts what was deleted before the committed offset, and falls once that moves on: so its
+    rises are counted, from the last figure before `start` on. None: nothing is known.
+    """
+    if "lost" not in history.column_names:
+        return None, False
+    rows = zip(*(history[name].to_pylist() for name in ("topic", "interval_start", "lost")), strict=True)
+    known = sorted((topic, at, figure) for topic, at, figure in rows if figure is not None and at < end)
+    total, is_least, found = 0, False, False
+    for _, of_topic in groupby(known, key=lambda row: row[0]):
+        before, count = 0, 0
+        for _, at, figure in of_topic:
+            if at >= start:
+                total, count = total + max(0, figure - before), count + 1
+            before = figure
+        found, is_least = found or count > 0, is_least or count < (end - start) // INTERVAL_LENGTH
+    return (total if found else None), is_least
+
+
+def _courses(subject: Subject, history: pa.Table, since: datetime, until: datetime) -> tuple[Course, ...]:
+    if not history.num_rows:
+        return ()
+    if subject.consumer_group is not None:
+        return group_courses(history, since, until)
+    return tuple(course_of(history, name, since, until) for name in TOPIC_COURSES)
+
+
+def _event(event: IncidentEvent, words: Catalogue) -> EventLine:
+    return EventLine(at=event.at, kind=event.kind, text=words.read(event.text), by=event.by)
+
+
+def _recipient(recipient: Recipient) -> RecipientLine:
+    told = recipient.notified
+    return RecipientLine(
+        team=recipient.team,
+        channel=recipient.channel,
+        receiver=recipient.receiver,
+        severity=told.severity if told else None,
+        first_notified_at=told.first_notified_at if told else None,
+        reminder_count=told.repeats if told else 0,
+        muted=recipient.muted,
+    )

@@ -1,0 +1,190 @@
+"""Incidents, open and past, as a list that can be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from offsetguard.catalogue import Catalogue
+from offsetguard.config import Config
+from offsetguard.decide.incidents.history import IncidentWords
+from offsetguard.model.incident import Incident
+from offsetguard.model.silence import Acknowledgement, Silence
+from offsetguard.model.verdicts import Severity
+from offsetguard.model.views import Record
+from offsetguard.store.incidents import Which
+
+ROWS = 100  # incidents on one page
+_Asked = Annotated[str, Field(max_length=255, pattern=r"^[^\x00]*$")]  # empty: whatever
+_EMPTY_IS_NONE = BeforeValidator(lambda given: given or None)  # as forms say it
+
+
+class State(StrEnum):
+    """Which incidents are listed."""
+
+    OPEN = "open"
+    PAST = "past"
+
+
+class WantedIncidents(BaseModel):
+    """What a reader asked for; it stands in the address."""
+
+    model_config = ConfigDict(frozen=True)
+
+    state: Annotated[State | None, _EMPTY_IS_NONE] = None  # without it both, open ones first
+    team: _Asked = ""  # that owns the group, as the configuration says now
+    severity: Annotated[Severity | None, _EMPTY_IS_NONE] = None
+    rule: _Asked = ""  # its id
+    cluster: _Asked = ""  # as the configuration calls it
+    search: _Asked = ""  # part of a group's or topic's name in any case, or the beginning of an id
+    page: Annotated[int, Field(ge=1, le=1_000_000)] = 1  # of a hundred incidents each
+
+
+class IncidentSummary(Record):
+    """One line of the list."""
+
+    incident_id: str
+    cluster: str
+    consumer_group: str | None
+    topic: str | None
+    rule_id: str
+    team: str | None  # None: the configuration cannot be read
+    severity: Severity
+    state: str  # UNKNOWN: its evidence cannot be seen
+    summary: str
+    opened_at: datetime  # start of the interval that first showed it
+    last_seen_at: datetime  # start of the newest interval that showed it
+    lasted_ms: int  # until its end, or until now
+    resolved_at: datetime | None  # null: it is open
+    resolution: str | None  # how it ended
+    acknowledged_by: str | None
+    is_silenced: bool  # now
+
+
+class SilenceLine(Record):
+    """One silence."""
+
+    number: int
+    matchers: dict[str, str]  # globs by what they match
+    author: str
+    comment: str
+    ends_at: datetime
+
+
+class IncidentList(Record):
+    """The whole list, one page of it."""
+
+    at: datetime
+    wanted: WantedIncidents
+    incidents: tuple[IncidentSummary, ...]  # open ones worst first, then those that are over, what ended last first
+    open_count: int  # on all pages
+    past_count: int
+    page_count: int
+    silences: tuple[SilenceLine, ...]  # that hold now
+    teams: tuple[str, ...]  # that there are, as the next three
+    severities: tuple[Severity, ...]
+    rules: tuple[str, ...]
+    clusters: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AboutIncidents:
+    """What people and the configuration say about incidents now."""
+
+    now: datetime
+    words: Catalogue
+    config: Config | None  # None: it cannot be read
+    silences: Sequence[Silence]  # that hold now
+
+    def muting(self, incident: Incident) -> list[Silence]:
+        """Return the silences that are about an incident; one that is over has none."""
+        return [one for one in self.silences if not incident.is_over and one.matches(incident)]
+
+
+def which(wanted: WantedIncidents, subjects: Iterable[tuple[str, str, str | None]], config: Config | None) -> Which:
+    """Return what is asked of the database; `subjects`: all that incidents are about, of which a team owns some."""
+    groups: dict[str, set[str | None]] | None = None
+    if wanted.team:
+        groups = {}
+        for cluster, group in {(cluster, group) for cluster, _, group in subjects}:
+            if config is not None and config.team_of(cluster, group) == wanted.team:
+                groups.setdefault(cluster, set()).add(group)
+    return Which(wanted.cluster, wanted.rule, wanted.severity or "", wanted.search, groups)
+
+
+def incident_list(
+    wanted: WantedIncidents,
+    found: Sequence[Incident],
+    about: AboutIncidents,
+    acknowledged: Mapping[str, Acknowledgement],
+    *,
+    counts: tuple[int, int],
+    subjects: Collection[tuple[str, str, str | None]],
+) -> IncidentList:
+    """Return the list; `found`: one page; `counts`: open ones and past ones on all pages."""
+    config = about.config
+    return IncidentList(
+        at=about.now,
+        wanted=wanted,
+        incidents=tuple(IncidentSummary(**summary_of(one, about, acknowledged.get(one.incident_id))) for one in found),
+        open_count=counts[0],
+        past_count=counts[1],
+        page_count=page_count(counts),
+        silences=silence_lines(about.silences),
+        teams=_names(wanted.team, {*config.teams, config.default_team} if config else ()),
+        severities=tuple(sorted(Severity, key=lambda one: -one.rank)),
+        rules=_names(wanted.rule, (rule_id for _, rule_id, _ in subjects)),
+        clusters=_names(wanted.cluster, (cluster for cluster, _, _ in subjects)),
+    )
+
+
+def page_count(counts: tuple[int, int]) -> int:
+    """Return on how many pages so many open and past incidents are."""
+    return max(1, -(-sum(counts) // ROWS))
+
+
+def silence_lines(silences: Iterable[Silence]) -> tuple[SilenceLine, ...]:
+    """Return silences as records."""
+    return tuple(
+        SilenceLine(
+            number=one.id or 0,
+            matchers=one.matchers.named,
+            author=one.author,
+            comment=one.comment,
+            ends_at=one.over_at,
+        )
+        for one in silences
+    )
+
+
+def summary_of(incident: Incident, about: AboutIncidents, given: Acknowledgement | None) -> dict[str, Any]:
+    """Return the fields of an IncidentSummary; `given`: its newest acknowledgement."""
+    subject, said = incident.subject, IncidentWords(incident, about.words.locale)
+    return {
+        "incident_id": incident.incident_id,
+        "cluster": subject.cluster,
+        "consumer_group": subject.consumer_group,
+        "topic": subject.topic,
+        "rule_id": subject.rule_id,
+        "team": about.config.team_of(subject.cluster, subject.consumer_group) if about.config else None,
+        "severity": incident.evidence.severity,
+        "state": incident.state,
+        "summary": said.summary,
+        "opened_at": incident.opened_at,
+        "last_seen_at": incident.last_seen_at,
+        "lasted_ms": incident.lasted_ms(about.now),
+        "resolved_at": incident.resolved_at,
+        "resolution": said.resolution,
+        "acknowledged_by": given.author if given else None,
+        "is_silenced": bool(about.muting(incident)),
+    }
+
+
+def _names(wanted: str, there: Iterable[str]) -> tuple[str, ...]:
+    """Return what may be asked for; what was asked for stays, whether it is there or not."""
+    return tuple(sorted({wanted, *there} - {""}))
