@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
-from offsetguard.model.views import URL_PREFIX
+from offsetguard.model.views import FLEET_PATH, URL_PREFIX
 from offsetguard_airflow import page
 
 
@@ -15,7 +15,7 @@ class OffsetGuardPlugin(AirflowPlugin):
     """Mounted by the API server; the other processes of Airflow load this file, too, and pay for nothing of it."""
 
     name = "offsetguard"
-    external_views = [  # noqa: RUF012 - Airflow removes broken entries from this very list
+    external_views = [  # Airflow removes broken entries from this very list
         {
             "name": page.title_of(name),
             "href": f"{URL_PREFIX.removeprefix('/')}{page.path_of(name)}/",
@@ -24,6 +24,18 @@ class OffsetGuardPlugin(AirflowPlugin):
             "url_route": f"offsetguard-{name.replace('_', '-')}",
         }
         for name in page.names()
+    ] + [
+        {
+            "name": "OffsetGuard",
+            "href": f"{URL_PREFIX.removeprefix('/')}{FLEET_PATH}/of-run?{query}",
+            "destination": destination,
+            "url_route": f"offsetguard-of-{destination.replace('_', '-')}",
+        }
+        for destination, query in {
+            "dag": "dag_id={DAG_ID}",
+            "dag_run": "dag_id={DAG_ID}&run_id={RUN_ID}",
+            "task_instance": "dag_id={DAG_ID}&run_id={RUN_ID}&task_id={TASK_ID}&map_index={MAP_INDEX}",
+        }.items()
     ]
 
     @property

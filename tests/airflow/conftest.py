@@ -69,6 +69,7 @@ def airflow(tmp_path_factory: pytest.TempPathFactory, workspace_folder: Path) ->
     standalone = AirflowStandalone(
         tmp_path_factory.mktemp("airflow"),
         components=("api-server",),
+        prepared_by=[["dags", "reserialize"]],  # what a DAG processor would do: runs can be made, and none is started
         environment={
             "OFFSETGUARD_HOME": str(workspace_folder),
             "OFFSETGUARD_DATABASE_URL": f"sqlite:///{workspace_folder / 'offsetguard.db'}",

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import FileResponse, Response
 
 from offsetguard.views.fleet import Wanted
+from offsetguard_airflow.web.airflow_runs import lead_to_log, lead_to_page
 from offsetguard_airflow.web.forms import FORM_HEADERS
 from offsetguard_airflow.web.group_page import show_group
 from offsetguard_airflow.web.published_views import views_of_workspace
@@ -25,7 +26,10 @@ def routes(may_write: list[object]) -> APIRouter:
     router.get("/")(show_fleet)
     router.get("/group")(show_group)
     router.get("/topic")(show_topic)
+    router.get("/log")(lead_to_log)
+    router.get("/of-run")(lead_to_page)
     router.get("/zone.js")(lambda: _script("zone.js"))
+    router.get("/leave_frame.js")(lambda: _script("leave_frame.js"))
     router.get("/copy.js")(lambda: _script("copy.js"))
     return router
 

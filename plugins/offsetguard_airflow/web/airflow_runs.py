@@ -1,0 +1,110 @@
+"""Between our pages and Airflow's: the log of the task behind a page, and the page for a DAG, a run or a task.
+
+Airflow's database says which run stands for which minute, and which mapped task for which cluster: it is asked only
+when somebody follows such a link. Airflow asks for the right to what it shows itself.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+from urllib.parse import quote, urlencode
+
+from airflow.api_fastapi.common.db.common import SessionDep
+from airflow.models.dagrun import DagRun
+from airflow.models.taskinstance import TaskInstance
+from fastapi import HTTPException, Query, Request, status
+from fastapi.responses import RedirectResponse, Response
+from pydantic import AwareDatetime, BaseModel, Field
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from offsetguard.collect.manifest import Manifest
+from offsetguard.deliver.messages.wording import harmless
+from offsetguard.model.intervals import Interval
+from offsetguard.model.views import FLEET_PATH, INCIDENTS_PATH
+from offsetguard.store import published_intervals
+from offsetguard.views.course import Name
+from offsetguard_airflow.task_inputs import ALL_CLUSTERS
+from offsetguard_airflow.web.rendering import html, our_engine, words_for
+from offsetguard_airflow.web.rights import DAG_THAT_MAKES_THEM
+
+PAGE_OF = {  # each of our DAGs -> where it is seen what it does
+    DAG_THAT_MAKES_THEM: FLEET_PATH,
+    "recompute_facts": FLEET_PATH,
+    "ingest_broker_logs": FLEET_PATH,
+    "housekeeping": FLEET_PATH,
+    "deliver_warnings": INCIDENTS_PATH,
+    "daily_report": INCIDENTS_PATH,
+}
+_cluster = TaskInstance.__table__.c.rendered_map_index  # what the operators' `map_index_template` says
+_TASK_GROUP = "one_cluster"
+_JUDGE = "judge_interval"
+_Id = Annotated[str, Field(max_length=250)]  # Airflow's own limit
+
+
+class AskedLog(BaseModel):
+    """Of which task the log is wanted."""
+
+    cluster: Name
+    at: AwareDatetime  # of facts: when they had been collected; of what was judged: its minute
+    step: Literal["publish_interval", "judge_interval"] = "publish_interval"
+
+
+class AskedRun(BaseModel):
+    """What Airflow's external views know of where the reader is."""
+
+    dag_id: _Id
+    run_id: _Id = ""
+    task_id: _Id = ""
+    map_index: _Id = ""  # "{MAP_INDEX}" of a task that is not mapped
+
+
+def lead_to_log(request: Request, asked: Annotated[AskedLog, Query()], session: SessionDep) -> Response:
+    """Lead to Airflow's page of the task that did this step of the cluster's minute; it opens with the log."""
+    minute = _minute(asked)
+    task_id = f"{_TASK_GROUP}.{asked.step}"
+    query = (
+        select(TaskInstance.run_id, TaskInstance.map_index)
+        .join(TaskInstance.dag_run)
+        .where(TaskInstance.dag_id == DAG_THAT_MAKES_THEM, TaskInstance.task_id == task_id)
+        .where(_cluster == asked.cluster)
+        .where(DagRun.run_after >= minute.start, DagRun.run_after < minute.end)
+        .order_by(DagRun.id.desc())
+    )
+    found = session.execute(query.limit(1)).first()
+    if found is None:
+        raise HTTPException(status.HTTP_404_NOT_FOUND, "Airflow keeps no run of this minute (any more)")
+    run = f"{request.scope.get('app_root_path', '')}/dags/{DAG_THAT_MAKES_THEM}/runs/{quote(found.run_id, safe='')}"
+    return RedirectResponse(f"{run}/tasks/{task_id}/mapped/{found.map_index}", status.HTTP_303_SEE_OTHER)
+
+
+def lead_to_page(request: Request, asked: Annotated[AskedRun, Query()], session: SessionDep) -> Response:
+    """Lead from a DAG, a run or a task to our page about it, of its cluster where it has one."""
+    if asked.dag_id not in PAGE_OF:
+        return html("not_ours.html.j2", words=words_for(request), dag_id=harmless(asked.dag_id, 250))
+    page = INCIDENTS_PATH if asked.task_id.endswith(_JUDGE) else PAGE_OF[asked.dag_id]
+    return RedirectResponse(f"..{page}/?{urlencode(_cluster_of(session, asked))}", status.HTTP_303_SEE_OTHER)
+
+
+def _minute(asked: AskedLog) -> Interval:
+    """Return the interval; collecting may have ended in the minute after it, when the next one had begun."""
+    if asked.step == _JUDGE:
+        return Interval.containing(asked.at)
+    engine = our_engine()
+    found = published_intervals.newest(engine, asked.cluster, before=asked.at)
+    if found is not None and Manifest.from_json(found.manifest_json).finished_at > asked.at:
+        found = published_intervals.newest(engine, asked.cluster, before=found.interval.start)
+    if found is None:
+        raise HTTPException(status.HTTP_404_NOT_FOUND, "nothing was published of this cluster then")
+    return found.interval
+
+
+def _cluster_of(session: Session, asked: AskedRun) -> dict[str, str]:
+    """Return the cluster, as it stands in an address, of a mapped task, or that a run was started for."""
+    of_run = select(DagRun.conf).where(DagRun.dag_id == asked.dag_id, DagRun.run_id == asked.run_id)
+    named = (session.scalar(of_run) or {}).get("cluster", ALL_CLUSTERS)
+    if asked.map_index.isascii() and asked.map_index.isdecimal():
+        this = (TaskInstance.dag_id == asked.dag_id, TaskInstance.run_id == asked.run_id)
+        task = (TaskInstance.task_id == asked.task_id, TaskInstance.map_index == int(asked.map_index[:9]))
+        named = session.scalar(select(_cluster).where(*this, *task)) or named
+    return {} if named == ALL_CLUSTERS else {"cluster": str(named)}

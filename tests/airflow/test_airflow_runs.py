@@ -1,0 +1,123 @@
+"""From our pages to the log of the task behind them, and from Airflow's DAGs, runs and tasks to our pages."""
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from datetime import datetime
+from html import unescape
+from pathlib import Path
+from urllib.parse import unquote
+
+import httpx
+import pytest
+from airflow import plugins_manager
+
+from offsetguard.config.workspace import Workspace
+from offsetguard.model.intervals import Interval
+from offsetguard.store.database import open_database
+from offsetguard.tables import CLUSTER_FACTS, GROUP_FACTS
+from offsetguard_airflow.web.airflow_runs import PAGE_OF
+from offsetguard_peers.airflow.standalone import AirflowStandalone
+from offsetguard_peers.collecting import manifest_of
+from offsetguard_peers.lake.warehouse import Warehouse
+from offsetguard_peers.pictures.chromium import log_in, open_page
+
+DAGS = Path(__file__).parents[2] / "dags"
+DAG = "collect_and_judge"
+CLUSTER = "of-runs"
+PUBLISH, JUDGE = "one_cluster.publish_interval", "one_cluster.judge_interval"
+
+
+@pytest.fixture(scope="module")
+def run_id(airflow: AirflowStandalone, workspace_folder: Path) -> Iterator[str]:
+    """Publish the minute of a run; its tasks are mapped as a scheduler would have done it."""
+    made = airflow.api.trigger(DAG)
+    with sqlite3.connect(airflow.folder / "airflow.db") as database:
+        for task_id in (PUBLISH, JUDGE):
+            mapped = "UPDATE task_instance SET map_index = 3, rendered_map_index = ? WHERE run_id = ? AND task_id = ?"
+            database.execute(mapped, (CLUSTER, made, task_id))
+    url = airflow.environment["OFFSETGUARD_DATABASE_URL"]
+    open_database(url).dispose()
+    workspace = Workspace(workspace_folder, workspace_folder / "offsetguard.yml", url)
+    warehouse = Warehouse(workspace, (GROUP_FACTS, CLUSTER_FACTS))
+    run_after = airflow.api.get(f"/dags/{DAG}/dagRuns/{made}")["run_after"]
+    interval = Interval.containing(datetime.fromisoformat(run_after))
+    groups = [{"consumer_group": "g", "topic": "t", "effective_lag": 1}]
+    manifest = manifest_of(interval).to_json()
+    warehouse.publish(CLUSTER, interval, {GROUP_FACTS: groups, CLUSTER_FACTS: [{}]}, manifest_json=manifest)
+    yield made
+    warehouse.engine.dispose()
+
+
+def get(airflow: AirflowStandalone, address: str, **query: str) -> httpx.Response:
+    headers = {"Authorization": f"Bearer {airflow.api.token}", "Accept": "text/html"}
+    return httpx.get(
+        f"{airflow.base_url}/offsetguard/fleet/{address}", headers=headers, params=query or None, timeout=60
+    )
+
+
+@pytest.mark.parametrize("page", ["", "group?consumer_group=g&", "topic?topic=t&"])
+def test_each_page_leads_to_the_log_of_its_minute_and_to_its_data_docs(
+    airflow: AirflowStandalone, run_id: str, page: str
+) -> None:
+    shown = get(airflow, f"{page or '?'}cluster={CLUSTER}").text
+    assert f'href="../data-docs/{CLUSTER}/index.html"' in shown
+    link = re.search(r'href="(log\?[^"]+)" target="_top"', shown)
+    assert link is not None
+    led = get(airflow, unescape(link[1]))
+    assert led.status_code == 303
+    assert unquote(led.headers["location"]) == f"/dags/{DAG}/runs/{run_id}/tasks/{PUBLISH}/mapped/3"
+
+
+def test_what_was_judged_leads_to_its_own_log_and_what_airflow_forgot_says_so(
+    airflow: AirflowStandalone, run_id: str
+) -> None:
+    run_after = airflow.api.get(f"/dags/{DAG}/dagRuns/{run_id}")["run_after"]
+    led = get(airflow, "log", cluster=CLUSTER, at=run_after, step="judge_interval")
+    assert led.headers["location"].endswith(f"/tasks/{JUDGE}/mapped/3")
+    for query in ({"cluster": "another", "at": run_after}, {"cluster": CLUSTER, "at": "2020-01-01T00:00:00Z"}):
+        assert get(airflow, "log", **query).status_code == 404
+        assert get(airflow, "log", **query, step="judge_interval").status_code == 404
+    assert get(airflow, "log", cluster=CLUSTER, at=run_after, step="x").status_code == 422
+
+
+def test_every_dag_run_and_task_of_ours_leads_to_a_page(airflow: AirflowStandalone, run_id: str) -> None:
+    assert sorted(PAGE_OF) == sorted(file.stem for file in DAGS.glob("*.py")), "say in PAGE_OF where it is seen"
+    for dag_id, page in PAGE_OF.items():
+        assert get(airflow, "of-run", dag_id=dag_id).headers["location"] == f"..{page}/?"
+    run = {"dag_id": DAG, "run_id": run_id}
+    assert get(airflow, "of-run", **run).headers["location"] == "../fleet/?", "of all clusters"
+    task = {"task_id": PUBLISH, "map_index": "3"}
+    assert get(airflow, "of-run", **run, **task).headers["location"] == f"../fleet/?cluster={CLUSTER}"
+    task = {"task_id": JUDGE, "map_index": "3"}
+    assert get(airflow, "of-run", **run, **task).headers["location"] == f"../incidents/?cluster={CLUSTER}"
+    task = {"task_id": "choose_clusters", "map_index": "{MAP_INDEX}"}
+    assert get(airflow, "of-run", **run, **task).headers["location"] == "../fleet/?"
+    of_one = airflow.api.trigger(DAG, cluster="main")
+    assert get(airflow, "of-run", dag_id=DAG, run_id=of_one).headers["location"] == "../fleet/?cluster=main"
+
+
+def test_a_dag_of_somebody_else_is_told_so(airflow: AirflowStandalone) -> None:
+    told = get(airflow, "of-run", dag_id="<b>nightly\u202e")
+    assert (told.status_code, "<b>" in told.text, "\u202e" in told.text) == (200, False, False)
+    assert "The DAG &lt;b&gt;nightly" in told.text
+    assert "不属于" in get(airflow, "of-run", dag_id="nightly", lang="zh").text
+
+
+def test_airflow_shows_the_way_on_dags_runs_and_tasks() -> None:
+    plugins_manager.ensure_plugins_loaded()
+    views = {one["url_route"]: one for one in plugins_manager.get_plugin_info()[0]["external_views"]}
+    assert {"nav", "dag", "dag_run", "task_instance"} == {one["destination"] for one in views.values()}
+    assert views["offsetguard-of-dag-run"]["href"].endswith("/of-run?dag_id={DAG_ID}&run_id={RUN_ID}")
+
+
+@pytest.mark.browser
+def test_a_framed_page_leads_out_of_its_frame(airflow: AirflowStandalone, run_id: str) -> None:
+    with open_page() as page:
+        page.goto(f"{airflow.base_url}/dags/{DAG}/runs/{run_id}/plugin/offsetguard-of-dag-run")
+        log_in(page, airflow.username, airflow.password)
+        framed = page.frame_locator("iframe")
+        framed.get_by_role("heading", name="Fleet").wait_for()
+        framed.get_by_role("link", name="task log").first.click()
+        page.wait_for_url(f"**/tasks/{PUBLISH}/mapped/3**")
+        assert page.frame_locator("iframe").get_by_role("heading", name="Fleet").count() == 0
