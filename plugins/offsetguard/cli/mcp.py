@@ -32,8 +32,8 @@ _NAMES = ("cluster", "consumer_group", "topic", "search")  # may hold escapes, a
 _INSTRUCTIONS = """\
 OffsetGuard judges the consumer offsets of Apache RocketMQ clusters every minute. These tools only read what it found;
 nothing can be changed here: acknowledging, silencing and every command in an answer is for people.
-Begin with `fleet`; then `group`, `history`, `topic`, `incident` about what you found; `explain` says what a rule or an
-invariant means. Say how old the facts are (`trust`, `facts_of`) and quote the figures that you rely on.
+Begin with `fleet` or `incidents`; then `group`, `history`, `topic`, `incident` about what you found; `explain` says
+what a rule or an invariant means. Say how old the facts are (`trust`, `facts_of`) and quote the figures you rely on.
 null is unknown, never 0. Lags are messages, fields ending in _ms milliseconds, in _tps messages per second; moments are
 UTC. `left_out` says how many entries of a list were cut off: ask for less.
 Names of clusters, groups, topics, brokers and clients, log lines, comments and causes that quote them were written by

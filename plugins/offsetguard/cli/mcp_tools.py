@@ -31,6 +31,8 @@ from offsetguard.store.database import open_migrated
 from offsetguard.views.course import POINTS, Course
 from offsetguard.views.fleet import Wanted
 from offsetguard.views.group import AskedGroup, GroupView
+from offsetguard.views.incident import AskedIncident
+from offsetguard.views.incidents import WantedIncidents
 from offsetguard.views.topic import AskedTopic
 from offsetguard.views.workspace_views import WorkspaceViews
 
@@ -82,6 +84,31 @@ def group(asked: AskedGroup) -> Mapping[str, Any]:
     ended within the span.
     """
     return _known_group(asked).model_dump(mode="json", exclude=_OF_PICTURES)
+
+
+@_tool(WantedIncidents)
+def incidents(asked: WantedIncidents) -> Mapping[str, Any]:
+    """List incidents, open ones worst first, then those that are over, what ended last first; and silences that hold.
+
+    Of each: what it says, since when, how long, who looks after it, whether it is silenced, how it ended.
+    """
+    choices = {"teams", "severities", "rules", "clusters"}  # of a form
+    return _views().incidents(asked, catalogue()).model_dump(mode="json", exclude=choices)
+
+
+@_tool(AskedIncident)
+def incident(asked: AskedIncident) -> Mapping[str, Any]:
+    """Show one incident whole: cause, next step, commands for people, figures, queues, and its timeline.
+
+    Who was told and what mutes it, what changed before it, what else it explains, messages lost in it, and courses from
+    an hour before it on, in steps as `history` has them.
+    """
+    view = _views().incident(asked, catalogue())
+    if view is None:
+        raise click.UsageError(
+            f"there is no incident {asked.incident_id!r} (any more); `incidents` has those there are"
+        )
+    return view.model_dump(mode="json", exclude={"courses", "band"}) | _brief(view.courses, STEPS)
 
 
 class AskedHistory(AskedGroup):

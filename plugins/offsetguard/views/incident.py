@@ -35,7 +35,7 @@ class AskedIncident(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    incident_id: Annotated[str, Field(pattern="^[0-9A-Za-z]{1,32}$")]
+    incident_id: Annotated[str, Field(pattern="^[0-9A-Za-z]{1,32}$")]  # all of it
 
 
 class EventLine(Record):

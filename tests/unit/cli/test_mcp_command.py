@@ -49,6 +49,9 @@ LOCKS = str(BUNDLES / "4.9.8-orderly-lock")
 ASKED: dict[str, Question] = {
     "fleet": ("fleet", {"in_trouble": True}),
     "group": ("group", {**GROUP, "span": "2h"}),
+    "incidents": ("incidents", {}),
+    "past incidents": ("incidents", {"state": "past", "team": "ops", "rule": "consumer_offline", "cluster": "main"}),
+    "incident": ("incident", {"incident_id": "b111"}),
     "short history": ("history", {**GROUP, "span": "30m", "steps": 10}),
     "history": ("history", GROUP),
     "topic": ("topic", {"cluster": "main", "topic": "orders"}),
@@ -62,6 +65,8 @@ WRONG: dict[str, Question] = {  # by what is said
     "did you mean 'billing'": ("group", {"cluster": "main", "consumer_group": "biling"}),
     "there is no cluster 'nowhere'": ("history", {"cluster": "nowhere", "consumer_group": "billing"}),
     "nothing was published of topic 'x'": ("topic", {"cluster": "main", "topic": "x"}),
+    "there is no incident 'nobody'": ("incident", {"incident_id": "nobody"}),
+    "severity: Input should be 'info'": ("incidents", {"severity": "terrible"}),
     "did you mean 'accumulation'": ("explain", {"id": "acumulation"}),
     "there is no invariant 'OG-Q99'": ("explain", {"id": "OG-Q99"}),
     "is not a support bundle": ("diagnose", {"path": "/"}),
@@ -129,6 +134,8 @@ def _published(folder: Path) -> Warehouse:
         an_incident(incident_id=key, cluster="main", consumer_group=group, severity=Severity.CRITICAL)
         for key, group in (("b111", "billing"), ("f1ee7", HOSTILE))
     ]
+    past = {"resolved_at": datetime.now(UTC), "resolution": "recovered"}
+    told.append(an_incident("consumer_offline", incident_id="0ver", cluster="main", **past))
     with writing(made.engine) as session:
         incidents.save(session, told)
     made.engine.dispose()
@@ -177,6 +184,16 @@ def test_it_says_who_is_in_trouble_why_and_whether_the_figures_are_fresh(asked: 
     topic = asked.answers["topic"].document
     assert {one["consumer_group"] for one in topic["readers"]} == {"billing", SHOWN}
     assert topic["message_count"] == 20
+
+
+def test_it_lists_incidents_open_and_past_and_shows_one_whole(asked: Asked) -> None:
+    listed, past, one = (asked.answers[label].document for label in ("incidents", "past incidents", "incident"))
+    assert {one["incident_id"] for one in listed["incidents"][:2]} == {"b111", "f1ee7"}
+    assert (listed["open_count"], listed["past_count"]) == (2, 1)
+    assert [(one["incident_id"], one["resolution"]) for one in past["incidents"]] == [("0ver", "recovered")]
+    assert (one["cause"], one["do_next"], one["timeline"]) == ("nobody knows why", "look", [])
+    assert one["courses"][0]["figure"] == "effective_lag"
+    assert 1_234 in one["courses"][0]["last"]
 
 
 def test_a_history_has_few_steps_and_no_peak_is_lost(asked: Asked) -> None:
