@@ -33,6 +33,7 @@ from offsetguard.config import Config
 from offsetguard.config.file import load_config
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import ConfigError, StoreError
+from offsetguard.model.views import FLEET_PATH, URL_PREFIX
 from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database
 
@@ -108,7 +109,8 @@ def prepare_airflow() -> None:
     make_connections()
     make_pool()
     make_first_login()
-    say(f"ready: {os.environ.get('OFFSETGUARD_PAGE_URL')}, user admin; the password:")
+    fleet = f"{os.environ['OFFSETGUARD_PAGE_URL'].rstrip('/')}{URL_PREFIX}{FLEET_PATH}/"
+    say(f"ready: {fleet} (Airflow's menu: Browse, Fleet), user admin; the password:")
     say("  docker compose exec api-server cat /secrets/airflow/admin-password")
 
 

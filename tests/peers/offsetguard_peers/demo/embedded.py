@@ -102,9 +102,10 @@ def _say_where_to_look(world: World, cluster: RocketMQCluster, tell: Tell) -> No
     variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in world.workspace.variables.items() if value)
     tell(
         f"""everything runs; the first warnings come within about a minute
-         Airflow     {world.airflow.base_url}  (user {world.airflow.username}, password {world.airflow.password})
-         Fleet       {world.airflow.base_url}{URL_PREFIX}{FLEET_PATH}/  (behind the same login; menu Browse)
-         Data Docs   {world.airflow.base_url}{URL_PREFIX}{DATA_DOCS_PATH}/  (likewise)
+         Fleet       {world.airflow.base_url}{URL_PREFIX}{FLEET_PATH}/  (begin here)
+         login       user {world.airflow.username}, password {world.airflow.password}
+         Airflow     {world.airflow.base_url}  (its menu Browse has all pages)
+         Data Docs   {world.airflow.base_url}{URL_PREFIX}{DATA_DOCS_PATH}/
          mails       {world.inbox.url}  (files: {world.mail_folder})
          Slack       {world.slack.url}
          try also    {program} check --namesrv {cluster.namesrv}
