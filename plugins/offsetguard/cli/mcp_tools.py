@@ -174,8 +174,10 @@ class AskedBundle(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    path: Annotated[str, Field(min_length=1, max_length=4_096)]  # the folder that `offsetguard record` wrote
-    group: Annotated[str, Field(max_length=255)] = ""  # only groups in whose name this regular expression is found
+    path: Annotated[
+        str, Field(min_length=1, max_length=4_096, pattern=r"^[^\x00]+$")
+    ]  # the folder that `offsetguard record` wrote
+    group: Annotated[str, Field(max_length=255)] = ""  # only groups in whose name this stands, in any case
 
 
 @_tool(AskedBundle)
@@ -186,17 +188,15 @@ def diagnose(asked: AskedBundle) -> Mapping[str, Any]:
     not be told, and why.
     """
     folder = Path(asked.path)
-    index = folder / INDEX
-    if index.exists() and not index.is_file():
-        raise BundleError(f"{index}: is no file")
-    if index.is_file() and (size := index.stat().st_size) > MAX_BUNDLE_INDEX_BYTES:
-        raise BundleError(
-            f"{index}: {size:,} bytes are more than {MAX_BUNDLE_INDEX_BYTES:,}: run `offsetguard diagnose` on it"
-        )
     try:
-        pattern = re.compile(asked.group) if asked.group else None
-    except re.error as error:
-        raise click.UsageError(f"group: is no regular expression: {error}") from error
+        size = (folder / INDEX).stat().st_size
+    except OSError as error:
+        raise BundleError(f"{folder}: is not a support bundle: {INDEX}: {error.strerror}") from error
+    if size > MAX_BUNDLE_INDEX_BYTES:
+        raise BundleError(
+            f"{folder / INDEX}: {size:,} bytes, more than {MAX_BUNDLE_INDEX_BYTES:,}: run `offsetguard diagnose` on it"
+        )
+    pattern = re.compile(re.escape(asked.group), re.IGNORECASE) if asked.group else None
     shown = shown_by(folder, group_pattern=pattern)
     return {
         "looked_at": shown.looked_at,

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from offsetguard.cli.mcp import MOST_CHARACTERS, answer, bounded
 from offsetguard.cli.mcp_tools import MAX_BUNDLE_INDEX_BYTES, STEPS, TOOLS
@@ -73,8 +75,10 @@ WRONG: dict[str, Question] = {  # by what is said
     "index.jsonl:1: field code": ("diagnose", {"path": "broken"}),
     "pipe/index.jsonl: is no file": ("diagnose", {"path": "pipe"}),
     "run `offsetguard diagnose` on it": ("diagnose", {"path": "large"}),
-    "is no regular expression": ("diagnose", {"path": LOCKS, "group": "("}),
-    "--group: there is no group": ("diagnose", {"path": LOCKS, "group": "nobody"}),
+    "pipe of meta/meta.json: is no file": ("diagnose", {"path": "pipe of meta"}),
+    "index.jsonl: File name too long": ("diagnose", {"path": "x" * 300}),
+    "path: String should match": ("diagnose", {"path": "a\0b"}),
+    "--group: there is no group": ("diagnose", {"path": LOCKS, "group": "(nobody)+"}),
     "there is no tool 'delete_group'": ("delete_group", GROUP),
     "fleet does not take sql": ("fleet", {"sql": "DROP TABLE incidents"}),
     "span: Input should be '30m'": ("group", {**GROUP, "span": "90d"}),
@@ -104,7 +108,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
     _make_broken_bundles(folder)
     questions = ASKED | WRONG
     here = {
-        label: (name, fields | {"path": str(folder / fields["path"])} if "path" in fields else fields)
+        label: (name, fields | {"path": f"{folder / fields['path']}"} if "path" in fields else fields)
         for label, (name, fields) in questions.items()
     }
     before = _state_of(folder)
@@ -145,9 +149,11 @@ def _published(folder: Path) -> Warehouse:
 def _make_broken_bundles(folder: Path) -> None:
     shutil.copytree(BUNDLES / "4.9.8-healthy", folder / "broken")
     (folder / "broken" / "index.jsonl").write_bytes(b'{"t": 1}\n')
-    for name in ("pipe", "large"):
+    for name in ("pipe", "pipe of meta", "large"):
         (folder / name).mkdir()
     os.mkfifo(folder / "pipe" / "index.jsonl")
+    (folder / "pipe of meta" / "index.jsonl").touch()
+    os.mkfifo(folder / "pipe of meta" / "meta.json")
     with (folder / "large" / "index.jsonl").open("wb") as file:
         file.truncate(MAX_BUNDLE_INDEX_BYTES + 1)
 
@@ -246,6 +252,24 @@ def test_where_nothing_can_be_read_it_is_said_and_no_password(
     assert is_error
     assert why in text
     assert "S3cret" not in text
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.text(max_size=5), below, max_size=3),
+    max_leaves=5,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=200)
+@given(data=st.data())
+def test_whatever_is_asked_is_answered_in_a_sentence(data: st.DataObject, folder: Path) -> None:
+    name = data.draw(st.sampled_from(sorted(TOOLS)))
+    fields = st.sampled_from(sorted(TOOLS[name].asked.model_fields)) | st.text(max_size=5)
+    text, is_error = answer(name, data.draw(st.dictionaries(fields, _JSON, max_size=4)))
+    assert is_error, f"{folder} holds nothing"
+    assert "defect" not in text
+    assert len(text) <= 1_000
 
 
 def test_an_answer_is_bounded_and_says_what_was_left_out() -> None:

@@ -139,6 +139,7 @@ def _failure(header: object, error: Mapping[str, Any] | None) -> tuple[str, str]
 def read_meta(folder: Path) -> Meta:
     """Read meta.json; a bundle that others wrote has none, then defaults apply. Raises BundleError naming the file."""
     file = folder / META
+    refuse_no_file(file)
     try:
         with file.open("rb") as opened:
             text = opened.read(MAX_META_BYTES + 1)
@@ -157,6 +158,15 @@ def read_meta(folder: Path) -> Meta:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
         raise BundleError(f"{file}: field {field}: {first['msg']}") from error
+
+
+def refuse_no_file(file: Path) -> None:
+    """Raise BundleError for a pipe or a folder in a file's place: reading would wait without end."""
+    try:
+        if file.exists() and not file.is_file():
+            raise BundleError(f"{file}: is no file")
+    except OSError as error:
+        raise BundleError(f"{file}: cannot be read: {error.strerror}") from error
 
 
 def read_body(folder: Path, exchange: Exchange) -> bytes:

@@ -20,6 +20,7 @@ from offsetguard.sources.bundle.layout import (
     read_body,
     read_index_line,
     read_meta,
+    refuse_no_file,
 )
 from offsetguard.sources.rocketmq.broker_settings import broker_config
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
@@ -173,6 +174,7 @@ def _is_read_together(bundle: Bundle, start: Exchange) -> bool:
 
 def _read_index(bundle: Bundle) -> Iterator[Exchange]:
     file = bundle.folder / INDEX
+    refuse_no_file(file)
     try:
         with file.open("rb") as opened:
             line = 0
