@@ -9,16 +9,18 @@ from datetime import UTC, datetime, timedelta
 from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
+from PIL import Image
 
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.intervals import Interval
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import incidents
 from offsetguard.store.database import writing
-from offsetguard.tables import CLUSTER_FACTS, GROUP_FACTS
+from offsetguard.tables import BROKER_FACTS, CLUSTER_FACTS, GROUP_FACTS, QUEUE_FACTS
 from offsetguard_peers.airflow.api import AirflowApi
 from offsetguard_peers.airflow.standalone import AirflowStandalone
 from offsetguard_peers.collecting import manifest_of
@@ -35,9 +37,8 @@ HOSTILE = '=cmd|<script>alert(1)</script>"><img src=x onerror=alert(2)>{{ 7*7 }}
 def published(airflow: AirflowStandalone, workspace_folder: Path) -> Iterator[None]:
     """Publish a minute of a cluster of which a broker was not seen, with a group in trouble."""
     url = airflow.environment["OFFSETGUARD_DATABASE_URL"]
-    warehouse = Warehouse(
-        Workspace(workspace_folder, workspace_folder / "offsetguard.yml", url), (GROUP_FACTS, CLUSTER_FACTS)
-    )
+    tables = (GROUP_FACTS, CLUSTER_FACTS, QUEUE_FACTS, BROKER_FACTS)
+    warehouse = Warehouse(Workspace(workspace_folder, workspace_folder / "offsetguard.yml", url), tables)
     interval = Interval.containing(datetime.now(UTC) - timedelta(minutes=1))
     groups: list[dict[str, Any]] = [
         {"consumer_group": f"calm-{number:03}", "topic": "orders", "effective_lag": number, "lag_ms": 10 * number}
@@ -46,7 +47,13 @@ def published(airflow: AirflowStandalone, workspace_folder: Path) -> Iterator[No
     groups.append({"consumer_group": "calm-ahead", "topic": "orders", "effective_lag": -40})
     groups.append({"consumer_group": HOSTILE, "topic": "orders", "effective_lag": 1_234, "unknown_queue_count": 2})
     manifest = manifest_of(interval, unseen_broker_names=("broker-b",), gap_count=1).to_json()
-    rows = {GROUP_FACTS: groups, CLUSTER_FACTS: [{"effective_lag": 8_374, "put_tps": 12.5}]}
+    queue = {"consumer_group": HOSTILE, "topic": "orders", "broker_name": HOSTILE, "holder_client_id": HOSTILE}
+    rows = {
+        GROUP_FACTS: groups,
+        CLUSTER_FACTS: [{"effective_lag": 8_374, "put_tps": 12.5}],
+        QUEUE_FACTS: [{**queue, "queue_id": n, "effective_lag": lag} for n, lag in enumerate((1_234, None))],
+        BROKER_FACTS: [{"broker_name": HOSTILE, "consumed_queue_count": 2}],
+    }
     warehouse.publish(CLUSTER, interval, rows, manifest_json=manifest)
     told = an_incident(incident_id="f1ee7", cluster=CLUSTER, consumer_group=HOSTILE, severity=Severity.CRITICAL)
     with writing(warehouse.engine) as session:
@@ -169,6 +176,36 @@ def test_a_group_leads_to_its_topics_and_a_topic_to_its_readers(airflow: Airflow
     assert get(airflow, "&topic=orders", page="topic", Accept="application/json").json()["readers"][0]["lag_ms"] == 1190
     assert "没有消费组读取该主题。" in get(airflow, "&topic=nobody&lang=zh", page="topic").text
     assert get(airflow, page="topic").status_code == 422
+
+
+def test_a_group_leads_to_its_queues_with_a_picture_and_the_same_as_a_table(airflow: AirflowStandalone) -> None:
+    group = get(airflow, f"&consumer_group={quote(HOSTILE)}", page="group").text
+    address = re.search(r'href="(queues\?[^"]+)"', group)
+    assert address is not None
+    headers = {"Authorization": f"Bearer {airflow.api.token}", "Accept": "text/html"}
+    page = httpx.get(f"{airflow.base_url}{FLEET}{unescape(address[1])}", headers=headers, timeout=60).text
+    for text in ("&lt;script&gt;alert(1)", "1,234", "<details>", 'scope="row"', "unknown", "Messages waiting by queue"):
+        assert text in page
+    for text in ("<script>", "<img src=x", "\u202e"):
+        assert text not in page
+    source = re.search(r'<img src="(queues.png\?[^"]+)"', page)
+    assert source is not None
+    picture = httpx.get(f"{airflow.base_url}{FLEET}{unescape(source[1])}", headers=headers, timeout=60)
+    assert (picture.status_code, picture.headers["Content-Type"]) == (200, "image/png")
+    assert picture.headers["Cache-Control"] == "private, max-age=3600"
+    assert Image.open(io.BytesIO(picture.content)).size == (180, 2)
+    assert httpx.get(f"{airflow.base_url}{FLEET}{unescape(source[1])}", timeout=60).status_code == 401
+
+    asked = f"&consumer_group={quote(HOSTILE)}&span=30m"
+    points = list(csv.DictReader(io.StringIO(get(airflow, f"{asked}&format=csv", page="queues").text)))
+    assert len(points) == 2 * 30
+    assert {one["effective_lag"] for one in points} == {"1234", ""}
+    view = get(airflow, asked, page="queues", Accept="application/json").json()
+    assert [max((lag or 0) for lag in line["greatest"]) for line in view["heat"]] == [1_234, 0]
+    assert "没有任何队列出现堆积" in get(airflow, "&consumer_group=calm-007&lang=zh", page="queues").text
+    assert "nothing is known of this time" in get(airflow, "&consumer_group=nobody", page="queues").text
+    assert get(airflow, "&consumer_group=g&span=7d", page="queues").status_code == 422
+    assert get(airflow, "&consumer_group=g", page="queues.png").status_code == 422
 
 
 @pytest.mark.browser

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -49,6 +49,12 @@ _TYPES = {
     ColumnType.TIMESTAMP: "TIMESTAMPTZ",
     ColumnType.STRING_LIST: "VARCHAR[]",
 }
+# NOT MATERIALIZED: a query that reads it twice must not keep it
+_FOUND = (
+    "WITH found AS NOT MATERIALIZED (FROM read_parquet(?, schema = {columns}, hive_partitioning = false)"
+    " WHERE {conditions})"
+)
+_EPOCH, _US = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 _NO_FILE_HAS = 1_000_000  # from here on, numbers of columns that are yet to be added to the table
 _COMPARISONS: dict[str, Callable[..., BooleanExpression]] = {
     "=": EqualTo,
@@ -110,24 +116,73 @@ class FactReader:
         that are wanted.
         """
         names = [column.name for column in table.columns if not columns or column.name in columns]
-        ids = published_intervals.recent_snapshot_ids(self._engine, cluster, table.name)
-        ids -= {NO_SNAPSHOT, RETENTION_PASSED}
-        if not ids:
+        newest = self._newest(table, cluster)
+        if newest is None:
             return table_schema(table).empty_table().select(names)
-        state = load_table(self._catalog, table)
-        known = [snapshot for snapshot in map(state.snapshot_by_id, ids) if snapshot is not None]
-        if not known:
-            raise _snapshot_is_gone(table, max(ids), cluster)
-        newest = max(known, key=lambda snapshot: snapshot.sequence_number or 0)
-        span = [(_INTERVAL_START, ">=", since), (_INTERVAL_START, "<", until)]
-        wanted: list[Condition] = [("cluster", "=", cluster), *span]
-        wanted += [(column, "in", list(values)) for column, values in where.items()]
         order = [_INTERVAL_START, *(name for name in table.key if name != _INTERVAL_START)]
-        rows = _rows(table, state, newest.snapshot_id, wanted, order=order, names=[*names, _INTERVAL_START])
+        wanted = _within(cluster, since, until, where)
+        rows = _rows(table, *newest, wanted, order=order, names=[*names, _INTERVAL_START])
         # What a publication wrote that was killed before its row was there is left out.
         starts = rows.column(_INTERVAL_START)
         published = published_intervals.starts(self._engine, cluster, since, until)
         return rows.filter(pc.is_in(starts, value_set=pa.array(published, starts.type))).select(names)
+
+    def greatest(
+        self,
+        table: Table,
+        cluster: str,
+        since: datetime,
+        until: datetime,
+        *,
+        figure: str,
+        of: Sequence[str],
+        most: int,
+        step: timedelta,
+        where: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    ) -> pa.Table:
+        """Return the greatest known figure in each step of [since, until), as `history` finds rows.
+
+        `figure`: a column of 64 bits. `of`: the columns that name what it is of; only the `most` with the greatest
+        figures are returned. Columns: `of`, `place` (the step's number, from 0), `greatest` (NULL: not known) and
+        `row_count` (intervals of the step with a row). Only that is in memory, however many rows there are.
+        """
+        newest, names = self._newest(table, cluster), ", ".join(of)
+        query = (
+            f"{_FOUND}, published AS (FROM found SEMI JOIN (SELECT unnest(?) AS interval_start) USING (interval_start))"
+            f" SELECT {names}, (epoch_us(interval_start) - ?) // ? AS place, max({figure}) AS greatest,"
+            f" count(*) AS row_count FROM published"
+            f" SEMI JOIN (SELECT {names} FROM published GROUP BY ALL ORDER BY max({figure}) DESC NULLS LAST, {names}"
+            f" LIMIT {most}) USING ({names}) GROUP BY ALL"
+        )
+        schema = table_schema(table)
+        empty = pa.schema(
+            [*map(schema.field, of), *((name, pa.int64()) for name in ("place", "greatest", "row_count"))]
+        )
+        published = published_intervals.starts(self._engine, cluster, since, until)
+        if newest is None or not published:
+            return empty.empty_table()
+        in_us = [(since - _EPOCH) // _US, step // _US]
+        rows = _queried(table, *newest, _within(cluster, since, until, where), query, published, *in_us)
+        return empty.empty_table() if rows is None else rows.cast(empty)
+
+    def _newest(self, table: Table, cluster: str) -> tuple[IcebergTable, int] | None:
+        """Return a table with its newest published snapshot; None: no interval of it was published."""
+        ids = published_intervals.recent_snapshot_ids(self._engine, cluster, table.name)
+        ids -= {NO_SNAPSHOT, RETENTION_PASSED}
+        if not ids:
+            return None
+        state = load_table(self._catalog, table)
+        known = [snapshot for snapshot in map(state.snapshot_by_id, ids) if snapshot is not None]
+        if not known:
+            raise _snapshot_is_gone(table, max(ids), cluster)
+        return state, max(known, key=lambda snapshot: snapshot.sequence_number or 0).snapshot_id
+
+
+def _within(
+    cluster: str, since: datetime, until: datetime, where: Mapping[str, Sequence[str]] = MappingProxyType({})
+) -> list[Condition]:
+    span = [(_INTERVAL_START, ">=", since), (_INTERVAL_START, "<", until)]
+    return [("cluster", "=", cluster), *span, *((column, "in", list(values)) for column, values in where.items())]
 
 
 def read_interval(
@@ -145,8 +200,7 @@ def read_interval(
     state = load_table(catalog, table)
     if state.snapshot_by_id(snapshot_id) is None:
         raise _snapshot_is_gone(table, snapshot_id, whose)
-    span = [(_INTERVAL_START, ">=", interval.start), (_INTERVAL_START, "<", interval.end)]
-    wanted = [("cluster", "=", published.cluster), *span]
+    wanted = _within(published.cluster, interval.start, interval.end)
     return _rows(table, state, snapshot_id, wanted, order=table.key, names=names)
 
 
@@ -174,23 +228,32 @@ def _rows(
 ) -> pa.Table:
     """Return the rows of a snapshot that meet all conditions, ordered by columns (NULL first)."""
     names = list(dict.fromkeys(names))
-    schema = table_schema(table)
+    schema = pa.schema([table_schema(table).field(name) for name in names])
+    order_by = ", ".join(f"{name} NULLS FIRST" for name in order)
+    rows = _queried(
+        table, state, snapshot_id, wanted, f"{_FOUND} SELECT {', '.join(names)} FROM found ORDER BY {order_by}"
+    )
+    return schema.empty_table() if rows is None else rows.cast(schema)
+
+
+def _queried(
+    table: Table, state: IcebergTable, snapshot_id: int, wanted: Sequence[Condition], query: str, *params: Any
+) -> pa.Table | None:
+    """Return what a query, which begins with _FOUND, says of a snapshot's rows that meet all conditions; None: no file.
+
+    `params`: its own.
+    """
     try:
         with damage_named(f"{table.name}: snapshot {snapshot_id}", lambda: f"manifests in {_metadata_folder(state)}"):
             files = _planned_files(table, state, snapshot_id, wanted)
         if not files:
-            return schema.empty_table().select(names)
-        query = (
-            f"SELECT {', '.join(names)}"
-            f" FROM read_parquet(?, schema = {_columns_by_id(table, state)}, hive_partitioning = false)"
-            f" WHERE {' AND '.join(map(_compared, wanted))}"
-            f" ORDER BY {', '.join(f'{name} NULLS FIRST' for name in order)}"
-        )
+            return None
+        found = query.format(columns=_columns_by_id(table, state), conditions=" AND ".join(map(_compared, wanted)))
         with _database().cursor() as connection:
-            rows = connection.sql(query, params=[files, *(value for _, _, value in wanted)]).to_arrow_table()
+            given = [files, *(value for _, _, value in wanted), *params]
+            return connection.sql(found, params=given).to_arrow_table()
     except duckdb.Error as error:
         raise PublishError(f"{table.name}: snapshot {snapshot_id}: data files cannot be read: {error}") from error
-    return rows.cast(pa.schema([schema.field(name) for name in names]))
 
 
 def _metadata_folder(state: IcebergTable) -> Path:

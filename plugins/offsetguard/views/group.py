@@ -59,6 +59,8 @@ class QueueLine(Record):
     max_offset: int | None = None
     effective_lag: int | None = None
     lag_ms: int | None = None
+    holder_client_id: str | None = None  # the member that says it holds the queue; None: none said so
+    holder_count: int | None = None  # members that say so; None: no client was asked
 
 
 class MemberLine(Record):

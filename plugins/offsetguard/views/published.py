@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -18,6 +18,7 @@ from offsetguard.model.incident import Change, Subject
 from offsetguard.store import cycles, published_intervals
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import (
+    BROKER_FACTS,
     CLIENT_SNAPSHOTS,
     CLUSTER_FACTS,
     GROUP_FACTS,
@@ -29,6 +30,7 @@ from offsetguard.tables import (
 from offsetguard.views.course import AskedSpan
 from offsetguard.views.fleet import GROUP_COLUMNS, NewestFacts, group_lines
 from offsetguard.views.group import COURSES, AskedGroup, GroupRows
+from offsetguard.views.queues import BROKERS, HEAT_QUEUES, PAIRS, QUEUE_NAME, AskedQueues, QueueRows, step_of
 from offsetguard.views.topic import COURSES as TOPIC_COURSES
 from offsetguard.views.topic import AskedTopic, TopicRows
 
@@ -54,7 +56,7 @@ class PublishedFacts:
         cluster, group = asked.cluster, asked.consumer_group
         columns = ("interval_start", "topic", *COURSES)
         history = self._reader.group_history(cluster, group, now - asked.span.length, now, columns=columns)
-        newest, rows = self._newest_rows(cluster, "consumer_group", group)
+        newest, rows = self._newest_rows(cluster, {"consumer_group": [group]})
         return GroupRows(
             facts_of=newest,
             history=history,
@@ -68,7 +70,7 @@ class PublishedFacts:
         cluster, topic = asked.cluster, asked.topic
         columns, where = ("interval_start", *TOPIC_COURSES), {"topic": [topic]}
         since = now - asked.span.length
-        newest, rows = self._newest_rows(cluster, "topic", topic)
+        newest, rows = self._newest_rows(cluster, where)
         return TopicRows(
             facts_of=newest,
             history=self._reader.history(TOPIC_FACTS, cluster, since, now, columns=columns, where=where),
@@ -96,17 +98,46 @@ class PublishedFacts:
         newest = published_intervals.newest(self._engine, cluster)
         return AskedSpan(cluster=cluster).shown(_collected_at(newest), now)[2]
 
+    def of_queues(self, asked: AskedQueues, now: datetime, until: datetime | None = None) -> QueueRows:
+        """Return what was published of a group's queues: newest, and within the span that ends at `until`.
+
+        `until`: by default where the view ends it.
+        """
+        cluster, where = asked.cluster, asked.where
+        newest = published_intervals.newest(self._engine, cluster)
+        manifest = Manifest.from_json(newest.manifest_json) if newest else None
+        facts_of, rows = self._newest_rows(cluster, where)
+        until = until or asked.ends(newest.interval if newest else None, facts_of, now)
+        span = until - asked.span.length, until
+        return QueueRows(
+            facts_of=facts_of,
+            until=until,
+            steps=self._reader.greatest(
+                *(QUEUE_FACTS, cluster, *span),
+                figure="effective_lag",
+                of=QUEUE_NAME,
+                most=HEAT_QUEUES,
+                step=step_of(asked),
+                where=where,
+            ),
+            pairs=self._reader.history(GROUP_FACTS, cluster, *span, columns=PAIRS, where=where),
+            brokers=self._reader.history(BROKER_FACTS, cluster, *span, columns=BROKERS),
+            topics=rows(GROUP_FACTS),
+            queues=rows(QUEUE_FACTS),
+            unseen_broker_names=manifest.unseen_broker_names if manifest else (),
+        )
+
     def _newest_rows(
-        self, cluster: str, key: str, name: str
+        self, cluster: str, where: Mapping[str, Sequence[str]]
     ) -> tuple[datetime | None, Callable[[Table], list[dict[str, Any]]]]:
-        """Return when the newest published facts were collected, and what gives a table's rows of them about a name."""
+        """Return when the newest published facts were collected, and what gives a table's rows of them."""
         newest = published_intervals.newest(self._engine, cluster)
 
         def rows(table: Table) -> list[dict[str, Any]]:
             if newest is None:
                 return []
             start, end = newest.interval.start, newest.interval.end
-            return list(self._reader.history(table, cluster, start, end, where={key: [name]}).to_pylist())
+            return list(self._reader.history(table, cluster, start, end, where=where).to_pylist())
 
         return _collected_at(newest), rows
 

@@ -18,6 +18,7 @@ from offsetguard.views.fleet import Fleet, Wanted
 from offsetguard.views.group import AskedGroup, GroupView
 from offsetguard.views.incident import AskedIncident, IncidentPage
 from offsetguard.views.incidents import IncidentList, WantedIncidents
+from offsetguard.views.queues import AskedQueues, QueuesView
 from offsetguard.views.topic import AskedTopic, TopicView
 
 _INTRODUCTION = """\
@@ -47,6 +48,7 @@ class PageOfData:
 PAGES = (
     PageOfData("fleet/", Wanted, Fleet, "groups"),
     PageOfData("fleet/group", AskedGroup, GroupView, "topics"),
+    PageOfData("fleet/queues", AskedQueues, QueuesView, "heat"),
     PageOfData("fleet/topic", AskedTopic, TopicView, "readers"),
     PageOfData("incidents/", WantedIncidents, IncidentList, "incidents"),
     PageOfData("incidents/{incident_id}", AskedIncident, IncidentPage, "timeline"),

@@ -5,6 +5,8 @@ Pages and assistants ask here; how they say a view is their own.
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pyarrow as pa
 from sqlalchemy import Engine
 
@@ -38,6 +40,7 @@ from offsetguard.views.incidents import (
     which,
 )
 from offsetguard.views.published import PublishedFacts
+from offsetguard.views.queues import AskedQueues, QueuesView, queues_view
 from offsetguard.views.topic import AskedTopic, TopicView, topic_view
 
 
@@ -94,6 +97,11 @@ class WorkspaceViews:
         """Return one topic; an empty view of one of which nothing is known."""
         now = database_time(self._engine)
         return topic_view(asked, self._facts.of_topic(asked, now), now)
+
+    def queues(self, asked: AskedQueues, until: datetime | None = None) -> QueuesView:
+        """Return the queues of a group; `until`: another end of the span than the newest facts."""
+        now = database_time(self._engine)
+        return queues_view(asked, self._facts.of_queues(asked, now, until), now)
 
     def incidents(self, wanted: WantedIncidents, words: Catalogue) -> IncidentList:
         """Return the incidents that are asked for, open ones first."""

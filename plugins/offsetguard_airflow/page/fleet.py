@@ -1,6 +1,6 @@
 """The fleet: which groups are in trouble, worst first, in all clusters or one; whether the figures can be trusted.
 
-Below it the pages of one group and of one topic, which the menu does not have: they need a name.
+Below it the pages of one group, of its queues and of one topic, which the menu does not have: they need a name.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from offsetguard_airflow.web.airflow_runs import lead_to_log, lead_to_page
 from offsetguard_airflow.web.forms import FORM_HEADERS
 from offsetguard_airflow.web.group_page import show_group
 from offsetguard_airflow.web.published_views import views_of_workspace
+from offsetguard_airflow.web.queues_page import show_heat_map, show_queues
 from offsetguard_airflow.web.rendering import TEMPLATES, address_of, given_as, lead_to_folder, words_for
 from offsetguard_airflow.web.topic_page import show_topic
 
@@ -26,6 +27,8 @@ def routes(may_write: list[object]) -> APIRouter:
     router.get("/")(show_fleet)
     router.get("/group")(show_group)
     router.get("/topic")(show_topic)
+    router.get("/queues")(show_queues)
+    router.get("/queues.png")(show_heat_map)
     router.get("/log")(lead_to_log)
     router.get("/of-run")(lead_to_page)
     router.get("/zone.js")(lambda: _script("zone.js"))

@@ -26,5 +26,8 @@ def show_group(request: Request, asked: Annotated[AskedGroup, Query()]) -> Respo
             address_of("topic", cluster=asked.cluster, topic=one.topic, lang=words.locale.language)
             for one in view.topics
         ],
+        queues=address_of(
+            "queues", cluster=asked.cluster, consumer_group=asked.consumer_group, lang=words.locale.language
+        ),
         **pictures_of("group", asked, view.courses, words.locale.language),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urlencode
@@ -49,7 +49,7 @@ def words_for(request: Request) -> Catalogue:
         return catalogue(Locale(language))
 
 
-def given_as(request: Request, template: str, view: Record, lines: Sequence[Record], **harmless: object) -> Response:
+def given_as(request: Request, template: str, view: Record, lines: Iterable[Record], **harmless: object) -> Response:
     """Return a view as the reader wants it: `?format=json` or `csv`, or the same by `Accept`; else as a page.
 
     `lines`: those of its table, which CSV has; names that a spreadsheet would run begin with an apostrophe there.
@@ -91,7 +91,7 @@ def _opened(url: str) -> Engine:
     return open_migrated(url)
 
 
-def _csv(lines: Sequence[Record]) -> str:
+def _csv(lines: Iterable[Record]) -> str:
     written = io.StringIO()
     rows = [line.model_dump(mode="json") for line in lines]
     if rows:

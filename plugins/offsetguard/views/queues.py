@@ -1,0 +1,209 @@
+"""The queues of one group: the worst now, and what waited in each over the span.
+
+`queue_facts` has the queues that are not provably healthy: a queue without a row there was healthy, or was not seen.
+Healthy it was where its group and topic have facts of the interval, with as many brokers as ever in the span, and its
+broker told of queues; there nothing waited. In all other intervals nothing is known of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Annotated, Any
+
+import pyarrow as pa
+from pydantic import AwareDatetime, ConfigDict, Field, field_validator
+
+from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
+from offsetguard.model.views import Record
+from offsetguard.views.course import POINTS, AskedSpan, Name, Span
+from offsetguard.views.fleet import Trust
+from offsetguard.views.group import QueueLine, queue_lines
+
+SPANS = (Span.HALF_HOUR, Span.TWO_HOURS, Span.SIX_HOURS, Span.DAY)
+HEAT_QUEUES = 64
+QUEUE_NAME = ("topic", "broker_name", "queue_id")
+PAIRS = ("interval_start", "topic", "broker_count")  # of group_facts
+BROKERS = ("interval_start", "broker_name", "consumed_queue_count")  # of broker_facts; only a master has a count
+COLUMNS = 24  # of the table behind the picture
+_MS = timedelta(milliseconds=1)
+
+
+class AskedQueues(AskedSpan):
+    """The queues of one group, in all of its topics or one."""
+
+    consumer_group: Name
+    topic: Annotated[str, Field(max_length=255)] = ""  # empty: all
+
+    @field_validator("span")
+    @classmethod
+    def _is_a_day_at_most(cls, span: Span) -> Span:
+        if span not in SPANS:
+            raise ValueError(f"one of {', '.join(SPANS)}")
+        return span
+
+    @property
+    def where(self) -> dict[str, list[str]]:
+        """What rows of the group's queues are found by."""
+        return {"consumer_group": [self.consumer_group], **({"topic": [self.topic]} if self.topic else {})}
+
+    def ends(self, newest: Interval | None, facts_of: datetime | None, now: datetime) -> datetime:
+        """Return the end of the last interval that is shown: the newest one's, or of the one that is missed now."""
+        trust, _, _ = self.shown(facts_of, now)
+        return newest.end if newest is not None and trust is Trust.FRESH else Interval.containing(now).start
+
+
+class AskedPicture(AskedQueues):
+    """The heat map alone."""
+
+    until: AwareDatetime
+
+
+class QueueRows(Record):
+    """What was published of the group's queues, as rows of tables: of the span, and of the newest interval."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, frozen=True)
+
+    facts_of: datetime | None
+    until: datetime
+    steps: pa.Table  # of `FactReader.greatest`: effective_lag of QUEUE_NAME
+    pairs: pa.Table  # PAIRS of the group
+    brokers: pa.Table  # BROKERS of all
+    topics: Sequence[dict[str, Any]] = ()
+    queues: Sequence[dict[str, Any]] = ()
+    unseen_broker_names: tuple[str, ...] = ()
+
+
+class HeatLine(Record):
+    """What waited in one queue; in CSV a line for each step: the queue, `at` and `effective_lag`."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    greatest: tuple[int | None, ...]  # effective lag of each step, oldest first; None: not known
+
+
+class HeatPoint(Record):
+    """One step of one queue."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    at: datetime  # its start
+    effective_lag: int | None
+
+
+class QueuesView(Record):
+    """The whole view."""
+
+    at: datetime
+    asked: AskedQueues
+    trust: Trust
+    facts_of: datetime | None
+    since: datetime
+    until: datetime
+    step_ms: int  # of the heat map
+    queue_count: int | None  # in the newest facts; None: they do not have the group
+    suspect_queue_count: int | None  # of these, those that are not provably healthy
+    unseen_broker_names: tuple[str, ...]  # in the newest facts
+    worst: tuple[QueueLine, ...]  # now; the worst first
+    interval_count: int  # of the span, those that have facts of the group
+    heat: tuple[HeatLine, ...]  # the worst first
+    greatest: int | None  # of the heat map
+
+    def points(self) -> Iterator[HeatPoint]:
+        """Yield the heat map step by step."""
+        step = self.step_ms * _MS
+        for line in self.heat:
+            name = {one: getattr(line, one) for one in QUEUE_NAME}
+            for place, lag in enumerate(line.greatest):
+                yield HeatPoint(**name, at=self.since + place * step, effective_lag=lag)
+
+    def table(self) -> tuple[list[datetime], list[list[int | None]]]:
+        """Return the heat map in COLUMNS at most: when each begins, and the greatest of each line."""
+        count = len(self.heat[0].greatest) if self.heat else 0
+        wide = max(1, -(-count // COLUMNS))
+        firsts = range(0, count, wide)
+        lines = [[_greatest(line.greatest[first : first + wide]) for first in firsts] for line in self.heat]
+        return [self.since + first * self.step_ms * _MS for first in firsts], lines
+
+
+def step_of(asked: AskedQueues) -> timedelta:
+    """Return how long a step is: whole intervals, so that each has as many as any other."""
+    return INTERVAL_LENGTH * -(-asked.span.length // (INTERVAL_LENGTH * POINTS))
+
+
+def queues_view(asked: AskedQueues, rows: QueueRows, now: datetime) -> QueuesView:
+    """Return the view."""
+    step, since = step_of(asked), rows.until - asked.span.length
+    heat = heat_lines(rows, since, step, asked.span.length // step)
+    return QueuesView(
+        at=now,
+        asked=asked,
+        trust=asked.shown(rows.facts_of, now)[0],
+        facts_of=rows.facts_of,
+        since=since,
+        until=rows.until,
+        step_ms=step // _MS,
+        queue_count=_sum(row["queue_count"] for row in rows.topics),
+        suspect_queue_count=_sum(row["suspect_queue_count"] for row in rows.topics),
+        unseen_broker_names=rows.unseen_broker_names,
+        worst=queue_lines(rows.queues),
+        interval_count=len(set(rows.pairs["interval_start"].to_pylist())),
+        heat=heat,
+        greatest=_greatest(lag for line in heat for lag in line.greatest),
+    )
+
+
+def heat_lines(rows: QueueRows, since: datetime, step: timedelta, count: int) -> tuple[HeatLine, ...]:
+    """Return what waited in each queue that has rows, in so many steps; the worst first."""
+    found: dict[tuple[str, str, int], dict[int, tuple[int | None, int]]] = {}
+    for row in rows.steps.to_pylist():
+        name = (row["topic"], row["broker_name"], row["queue_id"])
+        found.setdefault(name, {})[row["place"]] = row["greatest"], row["row_count"]
+    seen = _seen(rows, {name[:2] for name in found}, since, step)
+
+    def lag(name: tuple[str, str, int], place: int) -> int | None:
+        greatest, row_count = found[name].get(place, (None, 0))
+        was_healthy = seen[(*name[:2], place)] > row_count
+        return _greatest((greatest, 0 if was_healthy else None))
+
+    lines = [
+        HeatLine(
+            topic=name[0], broker_name=name[1], queue_id=name[2], greatest=tuple(lag(name, n) for n in range(count))
+        )
+        for name in found
+    ]
+    return tuple(
+        sorted(lines, key=lambda one: (-(_greatest(one.greatest) or 0), one.topic, one.broker_name, one.queue_id))
+    )
+
+
+def _seen(
+    rows: QueueRows, places: Iterable[tuple[str, str]], since: datetime, step: timedelta
+) -> Counter[tuple[str, str, int]]:
+    """Count by topic, broker and step the intervals in which a queue without a row was healthy."""
+    pairs = rows.pairs.to_pylist()
+    ever: dict[str, int] = {}
+    for row in pairs:
+        ever[row["topic"]] = max(ever.get(row["topic"], 1), row["broker_count"] or 0)
+    of_topics = {(row["topic"], row["interval_start"]) for row in pairs if row["broker_count"] == ever[row["topic"]]}
+    of_brokers = {
+        (row["broker_name"], row["interval_start"]) for row in rows.brokers.to_pylist() if row["consumed_queue_count"]
+    }
+    return Counter(
+        (topic, broker, (start - since) // step)
+        for topic, broker in places
+        for name, start in of_topics
+        if name == topic and (broker, start) in of_brokers
+    )
+
+
+def _greatest(known: Iterable[int | None]) -> int | None:
+    return max((one for one in known if one is not None), default=None)
+
+
+def _sum(known: Iterable[int | None]) -> int | None:
+    numbers = [one for one in known if one is not None]
+    return sum(numbers) if numbers else None
