@@ -110,8 +110,11 @@ def _server() -> Server[Any]:
 def input_schema(asked: type[BaseModel]) -> dict[str, Any]:
     """Return the JSON schema of a question; what its fields mean are the comments behind them."""
     schema = asked.model_json_schema() | {"additionalProperties": False}
-    for name, meaning in meanings(asked).items():
-        schema["properties"][name]["description"] = meaning
+    said = meanings(asked)
+    for name, field in schema["properties"].items():
+        field.pop("pattern", None)  # checked all the same; not every model's provider takes one
+        if name in said:
+            field["description"] = said[name]
     return schema
 
 
