@@ -101,6 +101,7 @@ def test_a_dag_of_somebody_else_is_told_so(airflow: AirflowStandalone) -> None:
     told = get(airflow, "of-run", dag_id="<b>nightly\u202e")
     assert (told.status_code, "<b>" in told.text, "\u202e" in told.text) == (200, False, False)
     assert "The DAG &lt;b&gt;nightly" in told.text
+    assert get(airflow, "of-run", dag_id=DAG, run_id="a\0").status_code == 422
     assert "不属于" in get(airflow, "of-run", dag_id="nightly", lang="zh").text
 
 

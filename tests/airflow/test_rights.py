@@ -72,6 +72,15 @@ def test_who_sees_the_dag_looks_and_who_may_start_it_acts(
     check(airflow.base_url, token_of(airflow.base_url, name, passwords[name]) if name else None, may)
 
 
+def test_whoever_is_refused_reads_which_right_is_missing(airflow: AirflowStandalone) -> None:
+    passwords = json.loads((airflow.folder / "passwords.json").read_text())
+    token = token_of(airflow.base_url, "visitor", passwords["visitor"])
+    headers = {"Authorization": f"Bearer {token}", "Accept": "text/html", "Sec-Fetch-Site": "same-origin"}
+    refused = httpx.post(f"{airflow.base_url}/offsetguard/incidents/0123", headers=headers, timeout=60)
+    assert refused.status_code == 403
+    assert f"the right to run the DAG {DAG_THAT_MAKES_THEM}, or can_create on {RESOURCE}" in refused.text
+
+
 def test_a_token_of_another_installation_is_none(airflow: AirflowStandalone) -> None:
     head, body, seal = airflow.api.token.split(".")
     check(airflow.base_url, f"{head}.{body}.{seal[::-1]}", set())

@@ -39,7 +39,7 @@ PAGE_OF = {  # each of our DAGs -> where it is seen what it does
 _cluster = TaskInstance.__table__.c.rendered_map_index  # what the operators' `map_index_template` says
 _TASK_GROUP = "one_cluster"
 _JUDGE = "judge_interval"
-_Id = Annotated[str, Field(max_length=250)]  # Airflow's own limit
+_Id = Annotated[str, Field(max_length=250, pattern=r"^[^\x00]*$")]  # Airflow's own limit
 
 
 class AskedLog(BaseModel):

@@ -17,11 +17,15 @@ from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessE
 from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
 from airflow.utils.session import create_session
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, HTTPException, Request
 from starlette.concurrency import run_in_threadpool
 
 RESOURCE = "OffsetGuard"
 DAG_THAT_MAKES_THEM = "collect_and_judge"
+_MISSING = {  # what to ask an administrator for
+    "GET": f"you may not look: this takes the right to see the DAG {DAG_THAT_MAKES_THEM}, or can_read on {RESOURCE}",
+    "POST": f"you may only look: it takes the right to run the DAG {DAG_THAT_MAKES_THEM}, or can_create on {RESOURCE}",
+}
 
 
 def needs(method: Literal["GET", "POST"], entity: DagAccessEntity | None = None) -> Callable[..., None]:
@@ -35,7 +39,10 @@ def needs(method: Literal["GET", "POST"], entity: DagAccessEntity | None = None)
             method=method, resource_name=RESOURCE, user=user
         )
         if not by_ours:
-            by_the_dag(request, user)
+            try:
+                by_the_dag(request, user)
+            except HTTPException as refusal:
+                raise HTTPException(refusal.status_code, _MISSING[method]) from refusal
 
     return check
 
