@@ -56,7 +56,7 @@ def get(airflow: AirflowStandalone, address: str, **query: str) -> httpx.Respons
     )
 
 
-@pytest.mark.parametrize("page", ["", "group?consumer_group=g&", "topic?topic=t&"])
+@pytest.mark.parametrize("page", ["", "group?consumer_group=g&", "queues?consumer_group=g&", "topic?topic=t&"])
 def test_each_page_leads_to_the_log_of_its_minute_and_to_its_data_docs(
     airflow: AirflowStandalone, run_id: str, page: str
 ) -> None:
