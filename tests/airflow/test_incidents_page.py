@@ -1,5 +1,7 @@
 """The pages about incidents, on a real API server: who may see them, who may change something, which forms count."""
 
+import csv
+import io
 import json
 import re
 import shlex
@@ -13,14 +15,20 @@ import httpx
 import pytest
 from sqlalchemy import Engine
 
+from offsetguard.catalogue import Sentence
+from offsetguard.config.workspace import Workspace
 from offsetguard.model.incident import EventKind, Evidence, Incident, IncidentEvent, Subject
+from offsetguard.model.intervals import Interval
 from offsetguard.model.notification import Channel, GroupKey, NotificationKey, Notified, NotifiedIncident
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity
 from offsetguard.store import incidents, notifications, silences
 from offsetguard.store.database import open_database, reading, writing
+from offsetguard.tables import GROUP_FACTS
 from offsetguard_peers.airflow.api import AirflowApi
 from offsetguard_peers.airflow.standalone import AirflowStandalone
+from offsetguard_peers.collecting import manifest_of
+from offsetguard_peers.lake.warehouse import Warehouse
 from offsetguard_peers.pictures.chromium import log_in, open_page
 
 LIST = "/offsetguard/incidents/"
@@ -99,7 +107,7 @@ def test_the_login_sees_what_is_open_and_nobody_else_does(airflow: AirflowStanda
     with client(airflow) as browser:
         listed = browser.get(LIST)
         assert (listed.status_code, incident.evidence.summary in listed.text) == (200, True)
-        assert f'href="{incident.incident_id}"' in listed.text
+        assert f'href="{incident.incident_id}?lang=en"' in listed.text
         shown = browser.get(LIST + incident.incident_id)
         for text in (
             incident.evidence.cause,
@@ -128,7 +136,8 @@ def test_names_from_brokers_are_text_and_nothing_else(airflow: AirflowStandalone
         for path in (LIST, LIST + incident.incident_id):
             page = browser.get(path).text
             assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
-            assert "<script" not in page, "what cannot be shown as it is gives no command"
+            assert "<script>" not in page
+            assert "copy.js" not in page, "what cannot be shown as it is gives no command"
             assert "<img" not in page
             assert "{{ 7*7 }}" in page
             assert r"\u202e" in page
@@ -202,6 +211,118 @@ def test_a_database_that_somebody_else_locks_is_asked_for_another_try(
             assert (refused.status_code, "try again" in refused.text) == (503, True)
         assert browser.post(path, data=form).status_code == 303
     assert acknowledged(engine, incident)
+
+
+def test_the_address_says_which_incidents_are_listed_and_gives_them_as_data(
+    airflow: AirflowStandalone, engine: Engine
+) -> None:
+    open_one = stored(engine, "listed-open", group="listed-one")
+    past = stored(engine, "listed-past", group="listed-two", resolved_at=NOW + timedelta(hours=1), resolution="over")
+    other = replace(open_one.evidence, severity=Severity.WARNING)
+    stored(engine, "listed-warning", group="listed-three", evidence=other)
+    with client(airflow) as browser:
+
+        def ids(query: str) -> list[str]:
+            view = browser.get(f"{LIST}?search=listed-&{query}", headers={"Accept": "application/json"}).json()
+            return [one["incident_id"] for one in view["incidents"]]
+
+        assert ids("")[0] == open_one.incident_id
+        assert (len(ids("")), ids("")[-1]) == (3, past.incident_id), "what is over comes last"
+        assert ids("state=past&team=&severity=") == [past.incident_id]
+        assert ids("state=open&severity=critical&cluster=demo&rule=consumer_offline") == [open_one.incident_id]
+        assert ids("cluster=elsewhere") == ids("rule=another") == ids("team=nobody") == []
+        page = browser.get(f"{LIST}?search=listed-&state=past").text
+        for text in ('<option value="past" selected>', '<option value="consumer_offline">', 'value="listed-"'):
+            assert text in page
+        assert "2 open" not in page
+        assert "0 open, 1 past; page 1 of 1" in page
+        row = next(csv.DictReader(io.StringIO(browser.get(f"{LIST}?search=listed-&format=csv").text)))
+        assert (row["incident_id"], row["consumer_group"], row["team"]) == (open_one.incident_id, "listed-one", "")
+        for query in ("state=lost", "severity=bad", "page=0", f"search={'x' * 256}", "team=%00"):
+            assert browser.get(f"{LIST}?{query}").status_code == 422
+        hostile = browser.get(LIST, params={"search": '"><script>x</script>', "team": "<b>"}).text
+        assert "<script>x" not in hostile
+        assert "<b>" not in hostile
+        assert "No incident is as you asked." in hostile
+
+
+def test_a_hundred_incidents_stand_on_a_page(airflow: AirflowStandalone, engine: Engine) -> None:
+    many = [
+        replace(one, incident_id=f"{number:032}", subject=replace(one.subject, consumer_group=f"paged-{number:03}"))
+        for one in [stored(engine, "paged", resolved_at=NOW, resolution="over")]
+        for number in range(101)
+    ]
+    with writing(engine) as session:
+        incidents.save(session, many)
+    with client(airflow) as browser:
+        first = browser.get(f"{LIST}?search=paged-&state=past").text
+        assert "0 open, 101 past; page 1 of 2" in first
+        following = re.search(r'rel="next" href="([^"]+)"', first)
+        assert following is not None
+        second = browser.get(LIST + unescape(following[1])).text
+        assert second.count('class="badge over"') == 1
+
+
+def test_chinese_readers_follow_an_incident_in_chinese_by_their_own_clock(
+    airflow: AirflowStandalone, engine: Engine
+) -> None:
+    incident = stored(engine, "chinese")
+    with writing(engine) as session:
+        silences.acknowledge(session, incident, author="li", comment="重启消费者", now=NOW)
+        unmuted = IncidentEvent(incident.incident_id, NOW, EventKind.UNMUTED, Sentence("event_unmuted"))
+        incidents.record_events(session, [unmuted])
+    with client(airflow, Cookie="offsetguard_zone=Asia%2FShanghai") as browser:
+        listed = browser.get(f"{LIST}?lang=zh&search=chinese").text
+        for text in ('<html lang="zh">', "未恢复 1 个", "级别", "li 已确认"):
+            assert text in listed
+        shown = browser.get(f"{LIST}{incident.incident_id}?lang=zh").text
+        for text in (
+            "时间线",
+            "已确认",
+            "静默结束",
+            "不再有静默",
+            "重启消费者",
+            "原因（他人会问起）",
+            "2026-11-21 18:39:00 UTC+8",
+        ):
+            assert text in shown
+        assert 'title="2026-11-21 10:39:00 UTC"' in shown
+        token = unescape(form_token(browser.get(f"{LIST}{incident.incident_id}?lang=zh")))
+        again = browser.post(f"{LIST}{incident.incident_id}?lang=zh", data={"do": "acknowledge", "token": token})
+        assert again.headers["Location"] == f"{incident.incident_id}?lang=zh"
+
+
+def test_one_incident_is_given_as_data_with_its_timeline(airflow: AirflowStandalone, engine: Engine) -> None:
+    incident = stored(engine, "as data")
+    with client(airflow, Accept="application/json") as browser:
+        view = browser.get(LIST + incident.incident_id).json()
+        assert (view["summary"], view["lost"], view["courses"]) == (incident.evidence.summary, None, [])
+        assert [(one["kind"], one["at"]) for one in view["timeline"]] == [("opened", "2026-11-21T10:39:00Z")]
+        (event,) = csv.DictReader(io.StringIO(browser.get(f"{LIST}{incident.incident_id}?format=csv").text))
+        assert event["text"] == f"critical: {incident.evidence.summary}"
+        assert browser.get(LIST + "nobody").status_code == 404
+
+
+def test_an_incident_has_its_course_what_was_lost_and_ways_to_all_about_it(
+    airflow: AirflowStandalone, engine: Engine, workspace_folder: Path
+) -> None:
+    url = airflow.environment["OFFSETGUARD_DATABASE_URL"]
+    warehouse = Warehouse(Workspace(workspace_folder, workspace_folder / "none.yml", url), (GROUP_FACTS,))
+    opened = Interval.containing(datetime.now(UTC) - timedelta(minutes=10))
+    for number, lost in enumerate((0, 30)):
+        interval = Interval(opened.start + timedelta(minutes=number))
+        facts = {"consumer_group": "plotted", "topic": "orders", "effective_lag": 700, "lost": lost}
+        warehouse.publish("demo", interval, {GROUP_FACTS: [facts]}, manifest_json=manifest_of(interval).to_json())
+    warehouse.engine.dispose()
+    incident = stored(engine, "plotted", opened_at=opened.start)
+    with client(airflow) as browser:
+        page = browser.get(LIST + incident.incident_id).text
+        for text in ("<svg ", 'class="band critical"', "hatch", "at most 700", "at least 30"):
+            assert text in page
+        for address in ("../fleet/group?", "../fleet/topic?", "../data-docs/demo/index.html"):
+            found = re.search(rf'href="({re.escape(address)}[^"]*)"', page)
+            assert found is not None, address
+            assert browser.get(LIST + unescape(found[1])).status_code == 200, address
 
 
 def test_an_incident_that_is_over_has_no_forms(airflow: AirflowStandalone, engine: Engine) -> None:

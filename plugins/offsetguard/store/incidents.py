@@ -130,11 +130,16 @@ def count(session: Session, which: Which, *, over: bool) -> int:
     return session.scalar(select(func.count()).where(*_asked(session, which), _is_over(over))) or 0
 
 
-def subjects(session: Session) -> list[tuple[str, str, str | None]]:
-    """Return every cluster, rule and consumer group that incidents are about together."""
-    row = IncidentRow
-    query = select(row.cluster, row.rule_id, row.consumer_group).where(row.is_pending.is_(False)).distinct()
-    return [(cluster, rule_id, group) for cluster, rule_id, group in session.execute(query)]
+def rules(session: Session) -> list[tuple[str, str]]:
+    """Return every cluster and rule that incidents are of together."""
+    query = select(IncidentRow.cluster, IncidentRow.rule_id).where(IncidentRow.is_pending.is_(False)).distinct()
+    return [(cluster, rule_id) for cluster, rule_id in session.execute(query)]
+
+
+def groups(session: Session) -> list[tuple[str, str | None]]:
+    """Return every cluster and consumer group that incidents are about together; None: about no group."""
+    query = select(IncidentRow.cluster, IncidentRow.consumer_group).where(IncidentRow.is_pending.is_(False)).distinct()
+    return [(cluster, group) for cluster, group in session.execute(query)]
 
 
 def resolved_since(session: Session, cluster: str, moment: datetime) -> list[Incident]:

@@ -106,12 +106,12 @@ class AboutIncidents:
         return [one for one in self.silences if not incident.is_over and one.matches(incident)]
 
 
-def which(wanted: WantedIncidents, subjects: Iterable[tuple[str, str, str | None]], config: Config | None) -> Which:
-    """Return what is asked of the database; `subjects`: all that incidents are about, of which a team owns some."""
+def which(wanted: WantedIncidents, known: Iterable[tuple[str, str | None]], config: Config | None) -> Which:
+    """Return what is asked of the database; `known`: by cluster the groups of incidents, of which a team owns some."""
     groups: dict[str, set[str | None]] | None = None
     if wanted.team:
         groups = {}
-        for cluster, group in {(cluster, group) for cluster, _, group in subjects}:
+        for cluster, group in known:
             if config is not None and config.team_of(cluster, group) == wanted.team:
                 groups.setdefault(cluster, set()).add(group)
     return Which(wanted.cluster, wanted.rule, wanted.severity or "", wanted.search, groups)
@@ -124,9 +124,9 @@ def incident_list(
     acknowledged: Mapping[str, Acknowledgement],
     *,
     counts: tuple[int, int],
-    subjects: Collection[tuple[str, str, str | None]],
+    rules: Collection[tuple[str, str]],
 ) -> IncidentList:
-    """Return the list; `found`: one page; `counts`: open ones and past ones on all pages."""
+    """Return the list; `found`: one page; `counts`: open ones and past ones on all pages; `rules`: of each cluster."""
     config = about.config
     return IncidentList(
         at=about.now,
@@ -138,8 +138,8 @@ def incident_list(
         silences=silence_lines(about.silences),
         teams=_names(wanted.team, {*config.teams, config.default_team} if config else ()),
         severities=tuple(sorted(Severity, key=lambda one: -one.rank)),
-        rules=_names(wanted.rule, (rule_id for _, rule_id, _ in subjects)),
-        clusters=_names(wanted.cluster, (cluster for cluster, _, _ in subjects)),
+        rules=_names(wanted.rule, (rule_id for _, rule_id in rules)),
+        clusters=_names(wanted.cluster, (cluster for cluster, _ in rules)),
     )
 
 

@@ -108,8 +108,7 @@ class WorkspaceViews:
         config = configuration(self._workspace)
         with reading(self._engine) as session:
             now = current_time(session)
-            subjects = incidents.subjects(session)
-            asked = which(wanted, subjects, config)
+            asked = which(wanted, incidents.groups(session) if wanted.team else (), config)
             open_count, past_count = (
                 incidents.count(session, asked, over=over) if wanted.state in {None, state} else 0
                 for over, state in ((False, State.OPEN), (True, State.PAST))
@@ -123,8 +122,8 @@ class WorkspaceViews:
                 found += incidents.listed(session, asked, over=True, limit=ROWS - shown, offset=offset)
             acknowledged = silences.acknowledgements_of(session, [one.incident_id for one in found if not one.is_over])
             about = AboutIncidents(now, words, config, silences.active(session, now))
-        counts = (open_count, past_count)
-        return incident_list(wanted, found, about, acknowledged, counts=counts, subjects=subjects)
+            rules = incidents.rules(session)
+        return incident_list(wanted, found, about, acknowledged, counts=(open_count, past_count), rules=rules)
 
     def incident(self, asked: AskedIncident, words: Catalogue) -> IncidentPage | None:
         """Return one incident; None: nobody knows it, or it is of nobody's concern yet."""

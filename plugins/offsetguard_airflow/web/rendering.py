@@ -44,8 +44,8 @@ def words_for(request: Request) -> Catalogue:
     asked = request.query_params.get("lang") or request.headers.get("accept-language", "").partition(",")[0]
     language = Language.ZH if asked.casefold().startswith("zh") else Language.EN
     try:
-        return catalogue(Locale.of(language, unquote(request.cookies.get("offsetguard_zone", "UTC"))))
-    except ConfigError:  # a zone that this machine does not know
+        return catalogue(Locale.of(language, unquote(request.cookies["offsetguard_zone"])))
+    except (KeyError, ConfigError):  # untold, or a zone that this machine does not know
         return catalogue(Locale(language))
 
 

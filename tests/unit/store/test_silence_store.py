@@ -175,7 +175,9 @@ def test_incidents_are_found_by_what_is_asked_for_on_every_database(each_engine:
         for which, found in asked:
             assert set(listed(session, which)) == found, which
             assert incidents.count(session, which, over=False) == len(found)
-        assert ("other", "consumer_offline", "billing") in incidents.subjects(session)
+        assert ("other", "consumer_offline") in incidents.rules(session)
+        assert ("main", None) in incidents.groups(session)
+        assert ("main", "x") not in incidents.groups(session), "nobody was told of it"
 
 
 def listed(session: Session, which: Which, *, over: bool = False, limit: int = 9, offset: int = 0) -> list[str]:

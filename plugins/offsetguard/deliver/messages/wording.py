@@ -38,6 +38,7 @@ _SHOWN_AS_ESCAPE = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})  # Unicode ge
 _ESCAPE = re.compile(r"\\(?:[nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U00[01][0-9a-f]{5})")
 _LIMITS = {"summary": 250, "cause": 1_500, "do_next": 1_500, "resolution": 200, "label": 60, "value": 120, "title": 150}
 _LIMITS |= {"changes": 300, "explains": 400, "cannot_tell": 400, "muted_when_resolved": 300, "acknowledgement": 500}
+_LIMITS |= {"text": 1_500, "comment": 500, "unreadable": 500}
 _COMMAND_LIMIT = 1_500
 _NAME_LIMIT = 255  # RocketMQ's own limit for group and topic names
 
