@@ -62,7 +62,7 @@ class ClusterLine(Record):
     gap_count: int = 0
     group_count: int | None = None
     lag: int | None = None  # effective, messages
-    unknown_queue_count: int | None = None
+    unknown_queue_count: int | None = None  # queues of which nothing is known
     put_tps: float | None = None  # messages per second, in
     get_tps: float | None = None  # out
     open_incident_count: int = 0

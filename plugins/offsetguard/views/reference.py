@@ -14,12 +14,20 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from offsetguard.model.meanings import meanings
-from offsetguard.views.fleet import Fleet, Wanted
-from offsetguard.views.group import AskedGroup, GroupView
+from offsetguard.tables import (
+    CLIENT_SNAPSHOTS,
+    CLUSTER_FACTS,
+    GROUP_FACTS,
+    QUEUE_FACTS,
+    TOPIC_FACTS,
+    TOPIC_QUEUE_SNAPSHOTS,
+)
+from offsetguard.views.fleet import ClusterLine, Fleet, GroupLine, Wanted
+from offsetguard.views.group import AskedGroup, GroupView, MemberLine, QueueLine, TopicLine
 from offsetguard.views.incident import AskedIncident, IncidentPage
 from offsetguard.views.incidents import IncidentList, WantedIncidents
 from offsetguard.views.queues import AskedQueues, QueuesView
-from offsetguard.views.topic import AskedTopic, TopicView
+from offsetguard.views.topic import AskedTopic, ReaderLine, TopicQueueLine, TopicView
 
 _INTRODUCTION = """\
 # Pages as data
@@ -32,6 +40,26 @@ release series fields are only ever added. `null` is unknown, never 0. Moments a
 milliseconds, `_tps` messages per second, lags and counts messages unless the name says otherwise. What a query asks
 that is not listed or beyond its limits is answered with 422.
 """
+_OF_ALL = {  # what fields of these names mean in every view
+    "at": "when this was asked, by the database's clock",
+    "asked": "what the address says",
+    "wanted": "what the address says",
+    "trust": "whether the facts are of now: late after two missed minutes, old after five",
+    "facts_of": "when the brokers had been asked of which the newest facts tell",
+    "since": "from here on courses go",
+    "until": "up to here",
+    "console_url": "the group in the console of `delivery.console_url`",
+}
+_COLUMNS_OF = {  # records whose fields are columns of a table
+    ClusterLine: CLUSTER_FACTS,
+    GroupLine: GROUP_FACTS,
+    TopicLine: GROUP_FACTS,
+    QueueLine: QUEUE_FACTS,
+    MemberLine: CLIENT_SNAPSHOTS,
+    TopicView: TOPIC_FACTS,
+    ReaderLine: GROUP_FACTS,
+    TopicQueueLine: TOPIC_QUEUE_SNAPSHOTS,
+}
 _WORDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
 
 
@@ -72,7 +100,9 @@ def _page(page: PageOfData) -> Iterator[str]:
 
 def _table(record: type[BaseModel], *, says_default: bool = False) -> Iterator[str]:
     schema = record.model_json_schema(mode="validation" if says_default else "serialization")
-    meaning, required = meanings(record), schema.get("required", ())
+    columns = _COLUMNS_OF[record].columns if record in _COLUMNS_OF else ()
+    meaning = _OF_ALL | {one.name: one.meaning.replace("NULL", "null") for one in columns} | meanings(record)
+    required = schema.get("required", ())
     yield f"### {record.__name__}\n"
     yield f"{inspect.getdoc(record)}\n"
     yield f"| field | type | {'default' if says_default else 'null'} | meaning |"
