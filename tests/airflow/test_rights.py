@@ -16,7 +16,7 @@ from offsetguard_airflow.web.rights import DAG_THAT_MAKES_THEM, RESOURCE
 from offsetguard_peers.airflow.api import AirflowApi
 from offsetguard_peers.airflow.standalone import AirflowStandalone
 
-STANDS_FOR = {"incident_id": "0123", "path": "index.html"}  # what an address has of its page
+STANDS_FOR = {"incident_id": "0123", "path": "index.html", "name": "zone.js"}  # what an address has of its page
 ADDRESSES = [
     (method, f"/offsetguard{route.path.replace(':path', '').format(**STANDS_FOR)}")
     for route in create_app().routes

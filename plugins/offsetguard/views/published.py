@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from sqlalchemy import Engine
@@ -37,6 +37,13 @@ from offsetguard.views.topic import AskedTopic, TopicRows
 _CLUSTERS_KEPT = 32  # of 5,000 groups each: 10 MiB a cluster
 
 
+class Run(NamedTuple):
+    """A published run, and when its facts were collected."""
+
+    run_id: str
+    facts_of: datetime
+
+
 class PublishedFacts:
     """Reads of one workspace, from any number of threads. Raises PublishError as FactReader does."""
 
@@ -50,6 +57,11 @@ class PublishedFacts:
         clusters = sorted({*configured, *published_intervals.clusters(self._engine)})
         found = {cluster: published_intervals.newest(self._engine, cluster) for cluster in clusters}
         return {cluster: self._read(cluster, one.run_id) if one else None for cluster, one in found.items()}
+
+    def newest_run(self, cluster: str) -> Run | None:
+        """Return the run of a cluster that was published last."""
+        found = published_intervals.newest(self._engine, cluster)
+        return None if found is None else Run(found.run_id, Manifest.from_json(found.manifest_json).finished_at)
 
     def of_group(self, asked: AskedGroup, now: datetime) -> GroupRows:
         """Return what was published of a group: newest, and within the span that ends now."""

@@ -5,7 +5,7 @@ Pages and assistants ask here; how they say a view is their own.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 import pyarrow as pa
 from sqlalchemy import Engine
@@ -16,7 +16,8 @@ from offsetguard.config.file import config_in_use
 from offsetguard.config.workspace import Workspace
 from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.model.errors import ConfigError, PublishError
-from offsetguard.store import incidents, notifications, silences
+from offsetguard.model.intervals import INTERVAL_LENGTH
+from offsetguard.store import incidents, newest, notifications, published_intervals, silences
 from offsetguard.store.database import current_time, database_time, reading
 from offsetguard.views.fleet import Fleet, NewestFacts, Wanted, fleet
 from offsetguard.views.group import (
@@ -43,6 +44,8 @@ from offsetguard.views.published import PublishedFacts
 from offsetguard.views.queues import AskedQueues, QueuesView, queues_view
 from offsetguard.views.topic import AskedTopic, TopicView, topic_view
 
+_EPOCH = datetime.fromtimestamp(0, UTC)
+
 
 class WorkspaceViews:
     """Views of one workspace, from any number of threads; `words`: of who reads. Raises PublishError."""
@@ -51,6 +54,20 @@ class WorkspaceViews:
         self._workspace = workspace
         self._engine = engine
         self._facts = PublishedFacts(workspace, engine)
+
+    def stamp(self, cluster: str = "") -> str:
+        """Return what changes when anything that a view shows does; `cluster`: of that one only, "": of all.
+
+        It has the age of the facts in whole minutes, as pages say it: nothing is taken for unchanged for longer.
+        """
+        clusters = [cluster] if cluster else published_intervals.clusters(self._engine)
+        with reading(self._engine) as session:
+            now, marks = current_time(session), newest.marks(session, clusters)
+        runs = [self._facts.newest_run(one) for one in clusters]
+        ages = [(now - (run.facts_of if run else _EPOCH)) // INTERVAL_LENGTH for run in runs]
+        files = (self._workspace.config_file, self._workspace.last_good_config_file)
+        written = [(one.stat().st_mtime_ns, one.stat().st_size) if one.exists() else None for one in files]
+        return repr((clusters, [run and run.run_id for run in runs], ages, marks, written))
 
     def group_names(self) -> dict[str, frozenset[str]]:
         """Return the groups of the newest facts of each cluster that is configured or was ever published."""

@@ -20,6 +20,7 @@ from offsetguard.deliver.messages.wording import harmless
 from offsetguard_airflow import page
 from offsetguard_airflow.web.forms import PAGE_HEADERS
 from offsetguard_airflow.web.rights import READ, WRITE, offered
+from offsetguard_airflow.web.static_files import give_static
 
 _log = logging.getLogger(__name__)
 
@@ -35,6 +36,7 @@ def create_app() -> FastAPI:
         openapi_url=None,
         exception_handlers={StarletteHTTPException: answer_refusal, OperationalError: answer_busy},
     )
+    app.get("/static/{name}")(give_static)
     for name in page.names():
         found = importlib.import_module(f"{page.__name__}.{name}")
         app.include_router(found.routes([Depends(WRITE)]), prefix=page.path_of(name))
@@ -44,6 +46,8 @@ def create_app() -> FastAPI:
 async def answer_refusal(request: Request, refusal: Exception) -> Response:
     """Send a browser that is not logged in to Airflow's login and back again; tell everybody else why."""
     assert isinstance(refusal, StarletteHTTPException)  # noqa: S101 - registered for this class only
+    if refusal.status_code == status.HTTP_304_NOT_MODIFIED:
+        return Response(status_code=refusal.status_code, headers=refusal.headers)
     if "text/html" not in request.headers.get("accept", ""):
         return JSONResponse({"detail": refusal.detail}, refusal.status_code, headers=refusal.headers)
     if refusal.status_code == status.HTTP_401_UNAUTHORIZED:

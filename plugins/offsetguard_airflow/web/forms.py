@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 _POLICY = (
     "default-src 'none'; script-src {own}; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
-    "font-src 'self' data:; form-action {own}; base-uri 'none'; frame-ancestors 'self'"
+    "font-src 'self' data:; connect-src {own}; form-action {own}; base-uri 'none'; frame-ancestors 'self'"
 )
 _OF_ALL = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin"}
 

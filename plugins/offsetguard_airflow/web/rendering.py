@@ -22,6 +22,7 @@ from offsetguard.model.errors import ConfigError, StoreError
 from offsetguard.model.views import Record
 from offsetguard.store.database import open_migrated
 from offsetguard_airflow.web.forms import FORM_HEADERS
+from offsetguard_airflow.web.static_files import tag_of
 
 TEMPLATES = Path(__file__).parents[1] / "page" / "templates"
 _ENVIRONMENT = Environment(
@@ -31,6 +32,7 @@ _ENVIRONMENT = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+_ENVIRONMENT.globals["load"] = tag_of
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would run
 
 
@@ -55,13 +57,23 @@ def given_as(request: Request, template: str, view: Record, lines: Iterable[Reco
     `lines`: those of its table, which CSV has; names that a spreadsheet would run begin with an apostrophe there.
     `harmless`: what the page needs besides, and holds no text of a broker.
     """
+    match format_of(request):
+        case "json":
+            given: Response = JSONResponse(view.model_dump(mode="json"), headers=FORM_HEADERS)
+        case "csv":
+            given = Response(_csv(lines), headers=FORM_HEADERS, media_type="text/csv; charset=utf-8")
+        case _:
+            words = words_for(request)
+            said = {"words": words, "say": words.say, "figure": words.figure}
+            given = html(template, view=harmless_view(view), **said, **harmless)
+    given.headers.update(getattr(request.state, "headers", {}))  # of `unless_unchanged`
+    return given
+
+
+def format_of(request: Request) -> str:
+    """Return json, csv or html: what the address or else `Accept` asks for."""
     accepted = request.query_params.get("format") or request.headers.get("accept", "")
-    if "html" not in accepted and "json" in accepted:
-        return JSONResponse(view.model_dump(mode="json"), headers=FORM_HEADERS)
-    if "html" not in accepted and "csv" in accepted:
-        return Response(_csv(lines), headers=FORM_HEADERS, media_type="text/csv; charset=utf-8")
-    words = words_for(request)
-    return html(template, view=harmless_view(view), words=words, say=words.say, figure=words.figure, **harmless)
+    return "html" if "html" in accepted else next((one for one in ("json", "csv") if one in accepted), "html")
 
 
 def lead_to_folder(request: Request) -> Response:
