@@ -62,7 +62,7 @@ def test_each_page_leads_to_the_log_of_its_minute_and_to_its_data_docs(
 ) -> None:
     shown = get(airflow, f"{page or '?'}cluster={CLUSTER}").text
     assert f'href="../data-docs/{CLUSTER}/index.html"' in shown
-    link = re.search(r'href="(log\?[^"]+)" target="_top"', shown)
+    link = re.search(r'href="../fleet/(log\?[^"]+)" target="_top"', shown)
     assert link is not None
     led = get(airflow, unescape(link[1]))
     assert led.status_code == 303

@@ -1,8 +1,10 @@
-"""What changed before an incident: what somebody did is the first question of whoever is woken up by it.
+"""What changed: what somebody did is the first question of whoever is woken up.
 
-Goal: the newest few changes of the hour before, about the group, its topic and its brokers, from published facts.
+Goal: each change of groups, topics and brokers within a span, from published facts; of an incident the newest few of
+the hour before, about its group, its topic and its brokers. `cluster_changes.py` finds them of a whole cluster.
 Plan: rows of one key are gone through in order of time; a column that is not what it was when it was last known is a
-change, at the interval that first shows it, or at the moment that a column tells (a start, a switch of master).
+change, at the interval that first shows it, or at the moment that a column tells (a start, a switch of master). Rows
+that repeat the one before change nothing and are left out while they are read.
 Not here: why. That a change came before a trouble does not make it the cause. What is not known changes nothing.
 """
 
@@ -16,7 +18,7 @@ from itertools import pairwise
 from typing import Any
 
 from offsetguard.catalogue import Sentence
-from offsetguard.lake.reading import FactReader
+from offsetguard.lake.reading import FactReader, Source
 from offsetguard.model.errors import PublishError
 from offsetguard.model.incident import Change
 from offsetguard.tables import BROKER_FACTS, CLIENT_SNAPSHOTS, GROUP_FACTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, Table
@@ -24,7 +26,7 @@ from offsetguard.tables import BROKER_FACTS, CLIENT_SNAPSHOTS, GROUP_FACTS, OFFS
 BEFORE = timedelta(hours=1)
 MOST_CHANGES = 5
 _NAMES_SHOWN = 2
-_ORDERED = ("reset", "snapshot")  # origins of offsets that somebody has set; others are a broker's corrections
+ORDERED = ("reset", "snapshot")  # origins of offsets that somebody has set; others are a broker's corrections
 # Columns and how their change reads; what has a name in RocketMQ is a setting, and keeps it.
 _OF_GROUP = {
     "retry_max_times": "retryMaxTimes",
@@ -33,7 +35,7 @@ _OF_GROUP = {
     "message_model": "messageModel",
     "max_reconsume_times": "maxReconsumeTimes",
 }
-_OF_TOPIC = {"read_queue_count": "readQueueNums", "write_queue_count": "writeQueueNums", "perm": "perm"}
+OF_TOPIC = {"read_queue_count": "readQueueNums", "write_queue_count": "writeQueueNums", "perm": "perm"}
 _OF_BROKER = {
     "version": "brokerVersion",
     "role": "brokerRole",
@@ -43,7 +45,18 @@ _OF_BROKER = {
     "delete_when": "deleteWhen",
     "disk_max_used_space_ratio": "diskMaxUsedSpaceRatio",
 }
+LISTS = ("client_versions", "subscription_expressions")
 Row = Mapping[str, Any]
+
+
+COMPARED = {
+    GROUP_FACTS: ("client_versions", "subscription_expressions", *_OF_GROUP),
+    OFFSET_MOVE_FACTS: ("origin", "first_moved_at"),
+    TOPIC_FACTS: ("broker_count", *OF_TOPIC),
+    BROKER_FACTS: ("boot_at", "master_changed_at", "address", *_OF_BROKER),
+}
+MEMBERS = ("consumer_group", "client_id", "broker_name", "broker_id", "interval_start", "consumer_start_at")
+_COUNTS = ("consumer_group", "topic", "interval_start", "online_client_count")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,76 +75,104 @@ def changes_before(
 
     What cannot be read is one entry that says so.
     """
+    groups = sorted({one.consumer_group for one in asked if one.consumer_group is not None})
+    topics = sorted(frozenset().union(*(one.topics for one in asked)))
+    brokers = sorted(frozenset().union(*(one.broker_names for one in asked)))
     try:
-        rows = _Rows(reader, cluster, asked, until)
+        rows = ChangedRows(reader, cluster, until - BEFORE, until, groups=groups, topics=topics, brokers=brokers)
     except PublishError as error:
-        return ((Change(until, Sentence("changes_not_read", because=str(error))),),) * len(asked)
+        return ((Change(until, not_read(error)),),) * len(asked)
     return tuple(tuple(_newest(rows.changes_of(one))) for one in asked)
 
 
-class _Rows:
-    """The rows of an hour that any of those who are asked for is in, each table read once."""
+def not_read(error: PublishError) -> Sentence:
+    """Return what is said instead of changes that cannot be read."""
+    return Sentence("changes_not_read", because=str(error))
 
-    def __init__(self, reader: FactReader, cluster: str, asked: Sequence[About], until: datetime) -> None:
-        groups = sorted({one.consumer_group for one in asked if one.consumer_group is not None})
-        topics = sorted(frozenset().union(*(one.topics for one in asked)))
-        brokers = sorted(frozenset().union(*(one.broker_names for one in asked)))
-        self._since = until - BEFORE
 
-        def of(table: Table, key: str, names: list[str], columns: Iterable[str]) -> dict[Any, list[Row]]:
-            found: defaultdict[Any, list[Row]] = defaultdict(list)
-            if names:
-                wanted = ("interval_start", *table.key, *columns)
-                history = reader.history(table, cluster, self._since, until, columns=wanted, where={key: names})
-                for row in history.to_pylist():
-                    found[row[key]].append(row)
-            return found
+class ChangedRows:
+    """The rows of a span that any of those who are asked for is in; `brokers` None: of all."""
 
-        compared = ("online_client_count", "client_versions", "subscription_expressions", *_OF_GROUP)
-        self._groups = of(GROUP_FACTS, "consumer_group", groups, compared)
-        self._clients = of(CLIENT_SNAPSHOTS, "consumer_group", groups, ())
-        self._moves = of(OFFSET_MOVE_FACTS, "consumer_group", groups, ("origin", "first_moved_at"))
-        self._topics = of(TOPIC_FACTS, "topic", topics, ("broker_count", *_OF_TOPIC))
-        self._brokers = of(
-            BROKER_FACTS, "broker_name", brokers, ("boot_at", "master_changed_at", "address", *_OF_BROKER)
-        )
+    def __init__(
+        self,
+        reader: FactReader,
+        cluster: str,
+        since: datetime,
+        until: datetime,
+        *,
+        groups: Sequence[str],
+        topics: Sequence[str],
+        brokers: Sequence[str] | None,
+    ) -> None:
+        self._since = since
+
+        def asked(sql: str, **sources: Source) -> list[Row]:
+            return list(reader.query(sql, cluster, since, until, **sources).to_pylist())
+
+        def of(table: Table, key: str, names: Sequence[str] | None) -> dict[Any, list[Row]]:
+            if names is not None and not names:
+                return defaultdict(list)
+            columns = dict.fromkeys((*(name for name in table.key if name != "cluster"), *COMPARED[table]))
+            rows = Source(table, tuple(columns), {} if names is None else {key: names})
+            return _by(asked(_without_repeats(table), rows=rows), key)
+
+        self._groups = of(GROUP_FACTS, "consumer_group", groups)
+        self._moves = of(OFFSET_MOVE_FACTS, "consumer_group", groups)
+        self._topics = of(TOPIC_FACTS, "topic", topics)
+        self._brokers = of(BROKER_FACTS, "broker_name", brokers)
+        counts = Source(GROUP_FACTS, _COUNTS, {"consumer_group": groups})
+        clients = Source(CLIENT_SNAPSHOTS, MEMBERS, {"consumer_group": groups})
+        self._members = _by(asked(_MEMBERS_SQL, counts=counts, clients=clients) if groups else (), "consumer_group")
+        self._starts = _by(asked(_STARTS_SQL, clients=clients) if groups else (), "consumer_group")
+
+    @property
+    def broker_names(self) -> list[str]:
+        """Those that are known."""
+        return sorted(self._brokers)
 
     def changes_of(self, asked: About) -> Iterator[Change]:
         """Give them in any order."""
-        group = asked.consumer_group
-        if group is not None:
-            yield from _of_members(self._groups[group], self._clients[group])
-            yield from self._of_group(group, asked.topics)
-            yield from self._of_offsets(self._moves[group], asked.topics)
+        if asked.consumer_group is not None:
+            yield from self.of_group(asked.consumer_group, asked.topics)
         for topic in asked.topics:
-            # of a broker that was not seen the topic's queues are missing in the sum
-            yield from _of_columns(self._topics[topic], topic, _OF_TOPIC, together="broker_count")
+            yield from self.of_topic(topic)
         for broker in asked.broker_names:
-            yield from self._of_broker(broker)
+            yield from self.of_broker(broker)
 
-    def _of_group(self, group: str, topics: Collection[str]) -> Iterator[Change]:
+    def of_group(self, group: str, topics: Collection[str] | None = None) -> Iterator[Change]:
+        """Give a group's; what is of a topic only of these, None: of all."""
+        yield from _of_members(self._members[group])
+        for row in self._starts[group]:
+            yield Change(row["interval_start"], Sentence("changed_restarted", clients=_shortened(row["client_ids"])))
         of_topics = _by(self._groups[group], "topic")
-        for row_topic, rows in of_topics.items():
-            if row_topic in topics:
+        for topic, rows in of_topics.items():
+            if topics is None or topic in topics:
                 for at, before, after in _differences(rows, "subscription_expressions"):
-                    said = {"topic": row_topic, "before": _list(before), "after": _list(after)}
+                    said = {"topic": topic, "before": _list(before), "after": _list(after)}
                     yield Change(at, Sentence("changed_subscription", **said))
         of_one = next(iter(of_topics.values()), [])  # what is the group's stands on each of its rows
         for at, before, after in _differences(of_one, "client_versions"):
             yield Change(at, Sentence("changed_versions", before=_list(before), after=_list(after)))
         yield from _of_columns(of_one, group, _OF_GROUP)
+        yield from self._of_offsets(self._moves[group], topics)
 
-    def _of_offsets(self, rows: Iterable[Row], topics: Collection[str]) -> Iterator[Change]:
+    def of_topic(self, topic: str) -> Iterator[Change]:
+        """Give a topic's; of a broker that was not seen its queues are missing in the sum."""
+        return _of_columns(self._topics[topic], topic, OF_TOPIC, together="broker_count")
+
+    def _of_offsets(self, rows: Iterable[Row], topics: Collection[str] | None) -> Iterator[Change]:
         """Queues whose offset was set at about one time are one change."""
         queues: defaultdict[tuple[str, datetime], set[tuple[str, int]]] = defaultdict(set)
         for row in rows:
             at = row["first_moved_at"]
-            if row["topic"] in topics and row["origin"] in _ORDERED and at is not None and at >= self._since:
+            is_asked = topics is None or row["topic"] in topics
+            if is_asked and row["origin"] in ORDERED and at is not None and at >= self._since:
                 queues[row["topic"], at.replace(second=0, microsecond=0)].add((row["broker_name"], row["queue_id"]))
         for (topic, at), moved in queues.items():
             yield Change(at, Sentence("changed_offsets", topic=topic, count=len(moved)))
 
-    def _of_broker(self, broker_name: str) -> Iterator[Change]:
+    def of_broker(self, broker_name: str) -> Iterator[Change]:
+        """Give a broker's, with all its replicas'."""
         for rows in _by(self._brokers[broker_name], "broker_id").values():
             name = f"{broker_name}-{rows[0]['broker_id']}"
             for _, _, boot_at in _differences(rows, "boot_at"):
@@ -143,24 +184,53 @@ class _Rows:
             yield from _of_columns(rows, name, _OF_BROKER)
 
 
-def _of_members(groups: Iterable[Row], clients: Iterable[Row]) -> Iterator[Change]:
+def _without_repeats(table: Table) -> str:
+    """Return SQL that leaves out rows equal to the one before of the same key: they change nothing."""
+    key = ", ".join(name for name in table.key if name not in {"cluster", "interval_start"})
+    row = f"row({', '.join(COMPARED[table])})"
+    return f"""SELECT * FROM rows WINDOW w AS (PARTITION BY {key} ORDER BY interval_start)
+    QUALIFY lag(interval_start) OVER w IS NULL OR {row} IS DISTINCT FROM lag({row}) OVER w
+    ORDER BY interval_start, {key}"""
+
+
+# by group and interval how many are online and who is named; one that repeats the one before is left out
+_MEMBERS_SQL = """
+SELECT consumer_group, interval_start, online, client_ids
+FROM (
+    SELECT consumer_group, interval_start, max(online_client_count) AS online FROM counts GROUP BY ALL
+) FULL JOIN (
+    SELECT consumer_group, interval_start, list_sort(list(DISTINCT client_id)) AS client_ids FROM clients GROUP BY ALL
+) USING (consumer_group, interval_start)
+WINDOW w AS (PARTITION BY consumer_group ORDER BY interval_start)
+QUALIFY lag(interval_start) OVER w IS NULL
+OR online IS DISTINCT FROM lag(online) OVER w OR client_ids IS DISTINCT FROM lag(client_ids) OVER w
+ORDER BY interval_start
+"""
+# clients of one id that tell another start than before
+_STARTS_SQL = """
+SELECT consumer_group, interval_start, list_sort(list(client_id)) AS client_ids FROM (
+    SELECT *, lag(started_at) OVER (PARTITION BY consumer_group, client_id ORDER BY interval_start) AS before FROM (
+        SELECT consumer_group, client_id, interval_start, max(consumer_start_at) AS started_at FROM clients
+        WHERE consumer_start_at IS NOT NULL GROUP BY ALL
+    )
+) WHERE started_at <> before GROUP BY ALL ORDER BY interval_start
+"""
+
+
+def _of_members(rows: Iterable[Row]) -> Iterator[Change]:
     """Who joined and who left, by name where both sides were seen by name, else by count."""
-    counts = {row["interval_start"]: row["online_client_count"] for row in groups}
-    names: defaultdict[datetime, set[str]] = defaultdict(set)
-    for row in clients:
-        names[row["interval_start"]].add(row["client_id"])
-    known = {at: frozenset(names[at]) for at in names} | {at: frozenset() for at, count in counts.items() if count == 0}
     last: frozenset[str] | None = None
     last_count: int | None = None
-    for at in sorted({*counts, *known}):
-        members, count = known.get(at), counts.get(at)
-        count = len(members) if members is not None else count
+    for row in rows:
+        at, count, named = row["interval_start"], row["online"], row["client_ids"]
+        members = frozenset() if count == 0 else None if named is None else frozenset(named)
+        count = count if members is None else len(members)
         if members is not None and last is not None and members != last:
             yield Change(at, _exchanged(sorted(members - last), sorted(last - members), len(members)))
         elif members is None and None not in (count, last_count) and count != last_count:
             yield Change(at, Sentence("changed_count", before=last_count, after=count))
             last = None  # who they are is not known: the next names are compared with nothing
-        last, last_count = members if members is not None else last, last_count if count is None else count
+        last, last_count = last if members is None else members, last_count if count is None else count
 
 
 def _exchanged(came: Sequence[str], left: Sequence[str], count: int) -> Sentence:

@@ -11,8 +11,9 @@ whatever release wrote the files: they are found by Iceberg's numbers, and one t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache, cached_property
 from pathlib import Path
@@ -63,6 +64,15 @@ _COMPARISONS: dict[str, Callable[..., BooleanExpression]] = {
     "in": In,
 }
 Condition = tuple[str, str, Any]  # a column, one of _COMPARISONS, a value
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Rows of a table that a query is about; `where`: by column, the values that are wanted."""
+
+    table: Table
+    columns: Sequence[str]
+    where: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 class FactReader:
@@ -165,6 +175,39 @@ class FactReader:
         rows = _queried(table, *newest, _within(cluster, since, until, where), query, published, *in_us)
         return empty.empty_table() if rows is None else rows.cast(empty)
 
+    def query(
+        self,
+        sql: str,
+        cluster: str,
+        since: datetime,
+        until: datetime,
+        given: Mapping[str, Any] = MappingProxyType({}),
+        /,
+        **sources: Source,
+    ) -> pa.Table:
+        """Return what SQL gives of the rows that `history` would return, so that few of millions come into memory.
+
+        `sources`: what it has after FROM. `given`: its other parameters; `$since` is always there.
+        """
+        published = published_intervals.starts(self._engine, cluster, since, until)
+        params: dict[str, Any] = {"cluster": cluster, "since": since, "until": until, "published": published, **given}
+        named = []
+        for name, source in sources.items():
+            newest, wanted = self._newest(source.table, cluster), _within(cluster, since, until, source.where)
+            files = _named_files(source.table, *newest, wanted) if newest else []
+            params |= {f"{name}_files": files, **_named_values(name, source)}
+            named.append(
+                f"{name} AS NOT MATERIALIZED ({_source(name, source, newest[0] if newest and files else None)})"
+            )
+        statement = f"WITH {', '.join(named)} {sql}"
+        used = {name: value for name, value in params.items() if re.search(rf"\${name}\b", statement)}
+        try:
+            with _database().cursor() as connection:
+                return connection.sql(statement, params=used).to_arrow_table()
+        except duckdb.Error as error:
+            names = ", ".join(source.table.name for source in sources.values())
+            raise PublishError(f"{names}: data files cannot be read: {error}") from error
+
     def _newest(self, table: Table, cluster: str) -> tuple[IcebergTable, int] | None:
         """Return a table with its newest published snapshot; None: no interval of it was published."""
         ids = published_intervals.recent_snapshot_ids(self._engine, cluster, table.name)
@@ -183,6 +226,32 @@ def _within(
 ) -> list[Condition]:
     span = [(_INTERVAL_START, ">=", since), (_INTERVAL_START, "<", until)]
     return [("cluster", "=", cluster), *span, *((column, "in", list(values)) for column, values in where.items())]
+
+
+def _named_values(name: str, source: Source) -> dict[str, str]:
+    """Return the parameters of a source's conditions; single ones, because a list of them would skip no row group."""
+    return {
+        f"{name}_{column}_{number}": value
+        for column, values in source.where.items()
+        for number, value in enumerate(values)
+    }
+
+
+def _source(name: str, source: Source, state: IcebergTable | None) -> str:
+    """Return the SELECT of a query's source; `state` None: it has no file."""
+    types = {column.name: _TYPES[column.type] for column in source.table.columns}
+    if state is None:
+        return f"SELECT {', '.join(f'NULL::{types[column]} AS {column}' for column in source.columns)} WHERE false"
+    named = "".join(
+        f" AND {column} IN ({', '.join(f'${name}_{column}_{number}' for number in range(len(values)))})"
+        for column, values in source.where.items()
+    )
+    return (
+        f"SELECT {', '.join(source.columns)}"
+        f" FROM read_parquet(${name}_files, schema = {_columns_by_id(source.table, state)}, hive_partitioning = false)"
+        " WHERE cluster = $cluster AND interval_start >= $since AND interval_start < $until"
+        f" AND interval_start IN (SELECT unnest($published)){named}"
+    )
 
 
 def read_interval(
@@ -244,8 +313,7 @@ def _queried(
     `params`: its own.
     """
     try:
-        with damage_named(f"{table.name}: snapshot {snapshot_id}", lambda: f"manifests in {_metadata_folder(state)}"):
-            files = _planned_files(table, state, snapshot_id, wanted)
+        files = _named_files(table, state, snapshot_id, wanted)
         if not files:
             return None
         found = query.format(columns=_columns_by_id(table, state), conditions=" AND ".join(map(_compared, wanted)))
@@ -263,6 +331,12 @@ def _metadata_folder(state: IcebergTable) -> Path:
 def _compared(condition: Condition) -> str:
     column, comparison, _ = condition
     return f"list_contains(?, {column})" if comparison == "in" else f"{column} {comparison} ?"
+
+
+def _named_files(table: Table, state: IcebergTable, snapshot_id: int, wanted: Sequence[Condition]) -> list[str]:
+    """Return the planned files; raises PublishError that names what is damaged."""
+    with damage_named(f"{table.name}: snapshot {snapshot_id}", lambda: f"manifests in {_metadata_folder(state)}"):
+        return _planned_files(table, state, snapshot_id, wanted)
 
 
 def _planned_files(table: Table, state: IcebergTable, snapshot_id: int, wanted: Sequence[Condition]) -> list[str]:

@@ -41,13 +41,16 @@ class Matchers:
 
     def matches(self, incident: Incident) -> bool:
         """Whether every matcher that is set matches; a group or topic that an incident has not matches no glob."""
-        subject = incident.subject
+        return self.fit(incident.subject, incident.evidence.severity)
+
+    def fit(self, subject: Subject, severity: Severity) -> bool:
+        """Whether they match an incident about a subject."""
         return (
             _fits(self.cluster, subject.cluster)
             and _fits(self.consumer_group, subject.consumer_group)
             and _fits(self.topic, subject.topic)
             and _fits(self.rule, subject.rule_id)
-            and (self.severity is None or incident.evidence.severity.rank <= self.severity.rank)
+            and (self.severity is None or severity.rank <= self.severity.rank)
         )
 
     @property

@@ -142,6 +142,28 @@ def groups(session: Session) -> list[tuple[str, str | None]]:
     return [(cluster, group) for cluster, group in session.execute(query)]
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What incidents were about, without their evidence: of thousands it is read at once."""
+
+    subject: Subject
+    severity: Severity  # the newest of each
+    open_count: int
+    ended_at: datetime | None  # when the last one ended; None: none did since the moment that was asked for
+
+
+def seen_since(session: Session, moment: datetime) -> list[Seen]:
+    """Return what the incidents were about that are open, or ended at a moment or later."""
+    row = IncidentRow
+    subject = (row.cluster, row.rule_id, row.consumer_group, row.topic)
+    open_count = func.sum(case((row.resolved_at.is_(None), 1), else_=0))
+    query = select(*subject, row.severity, open_count, func.max(row.resolved_at)).where(
+        row.is_pending.is_(False), or_(row.resolved_at.is_(None), row.resolved_at >= moment)
+    )
+    found = session.execute(query.group_by(*subject, row.severity))
+    return [Seen(Subject(*about), Severity(severity), count, ended) for *about, severity, count, ended in found]
+
+
 def resolved_since(session: Session, cluster: str, moment: datetime) -> list[Incident]:
     """Return a cluster's incidents that ended at a moment or later, oldest first."""
     query = select(IncidentRow).where(IncidentRow.cluster == cluster, IncidentRow.resolved_at >= moment)

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy import select, update
+from sqlalchemy import and_, or_, select, update
 from sqlalchemy.orm import Session
 
 from offsetguard.model.errors import SilenceError
@@ -47,6 +47,14 @@ def not_over(session: Session, now: datetime) -> list[Silence]:
 def newest(session: Session, *, limit: int) -> list[Silence]:
     """Return silences, newest first, those that are over too."""
     return [_from_row(row) for row in session.scalars(select(SilenceRow).order_by(SilenceRow.id.desc()).limit(limit))]
+
+
+def over_since(session: Session, moment: datetime, now: datetime, *, limit: int) -> list[Silence]:
+    """Return the silences that ended, or were ended, at a moment or later, the newest first."""
+    row = SilenceRow
+    ran_out = and_(row.expired_at.is_(None), row.ends_at >= moment, row.ends_at <= now)
+    query = select(row).where(or_(ran_out, row.expired_at >= moment)).order_by(row.id.desc()).limit(limit)
+    return [_from_row(one) for one in session.scalars(query)]
 
 
 def by_id(session: Session, silence_id: int) -> Silence | None:

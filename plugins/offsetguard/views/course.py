@@ -14,7 +14,7 @@ from typing import Annotated
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.views import Record
@@ -45,6 +45,9 @@ class Span(StrEnum):
 
 # RocketMQ's own limit; PostgreSQL refuses NUL, and what is collected has none
 Name = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00]+$")]
+
+Asked = Annotated[str, Field(max_length=255, pattern=r"^[^\x00]*$")]  # empty: whatever
+EMPTY_IS_NONE = BeforeValidator(lambda given: given or None)  # as forms say it
 
 
 class AskedSpan(BaseModel):

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from offsetguard.catalogue import Catalogue
 from offsetguard.config import Config
@@ -18,10 +18,9 @@ from offsetguard.model.silence import Acknowledgement, Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import Record
 from offsetguard.store.incidents import Which
+from offsetguard.views.course import EMPTY_IS_NONE, Asked
 
 ROWS = 100  # incidents on one page
-_Asked = Annotated[str, Field(max_length=255, pattern=r"^[^\x00]*$")]  # empty: whatever
-_EMPTY_IS_NONE = BeforeValidator(lambda given: given or None)  # as forms say it
 
 
 class State(StrEnum):
@@ -36,12 +35,12 @@ class WantedIncidents(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    state: Annotated[State | None, _EMPTY_IS_NONE] = None  # without it both, open ones first
-    team: _Asked = ""  # that owns the group, as the configuration says now
-    severity: Annotated[Severity | None, _EMPTY_IS_NONE] = None
-    rule: _Asked = ""  # its id
-    cluster: _Asked = ""  # as the configuration calls it
-    search: _Asked = ""  # part of a group's or topic's name in any case, or the beginning of an id
+    state: Annotated[State | None, EMPTY_IS_NONE] = None  # without it both, open ones first
+    team: Asked = ""  # that owns the group, as the configuration says now
+    severity: Annotated[Severity | None, EMPTY_IS_NONE] = None
+    rule: Asked = ""  # its id
+    cluster: Asked = ""  # as the configuration calls it
+    search: Asked = ""  # part of a group's or topic's name in any case, or the beginning of an id
     page: Annotated[int, Field(ge=1, le=1_000_000)] = 1  # of a hundred incidents each
 
 

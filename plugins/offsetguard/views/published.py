@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
+from threading import Lock
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -13,7 +14,9 @@ from sqlalchemy import Engine
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config.workspace import Workspace
 from offsetguard.facts.changes import About, changes_before
+from offsetguard.facts.cluster_changes import changes_within
 from offsetguard.lake.reading import FactReader
+from offsetguard.model.errors import PublishError
 from offsetguard.model.incident import Change, Subject
 from offsetguard.store import cycles, published_intervals
 from offsetguard.store.published_intervals import PublishedInterval
@@ -27,6 +30,7 @@ from offsetguard.tables import (
     TOPIC_QUEUE_SNAPSHOTS,
     Table,
 )
+from offsetguard.views.changes import AskedChanges, ReadChanges
 from offsetguard.views.course import AskedSpan
 from offsetguard.views.fleet import GROUP_COLUMNS, NewestFacts, group_lines
 from offsetguard.views.group import COURSES, AskedGroup, GroupRows
@@ -35,6 +39,7 @@ from offsetguard.views.topic import COURSES as TOPIC_COURSES
 from offsetguard.views.topic import AskedTopic, TopicRows
 
 _CLUSTERS_KEPT = 32  # of 5,000 groups each: 10 MiB a cluster
+_CHANGES_KEPT = 16  # spans that were asked for, of some thousand changes each at most
 
 
 class Run(NamedTuple):
@@ -51,17 +56,34 @@ class PublishedFacts:
         self._engine = engine
         self._reader = FactReader(workspace, engine)
         self._read = lru_cache(_CLUSTERS_KEPT)(self._read_run)
+        self._changes = lru_cache(_CHANGES_KEPT)(lambda _run_id, within: changes_within(self._reader, within))
+        self._one_at_a_time = Lock()
 
     def newest(self, configured: Iterable[str]) -> dict[str, NewestFacts | None]:
         """Return the newest facts of each cluster that is configured or was ever published; None: nothing yet."""
-        clusters = sorted({*configured, *published_intervals.clusters(self._engine)})
-        found = {cluster: published_intervals.newest(self._engine, cluster) for cluster in clusters}
+        found = {cluster: published_intervals.newest(self._engine, cluster) for cluster in self.clusters(configured)}
         return {cluster: self._read(cluster, one.run_id) if one else None for cluster, one in found.items()}
 
     def newest_run(self, cluster: str) -> Run | None:
         """Return the run of a cluster that was published last."""
         found = published_intervals.newest(self._engine, cluster)
         return None if found is None else Run(found.run_id, Manifest.from_json(found.manifest_json).finished_at)
+
+    def clusters(self, configured: Iterable[str]) -> list[str]:
+        """Return the clusters that are configured or were ever published."""
+        return sorted({*configured, *published_intervals.clusters(self._engine)})
+
+    def changes(self, asked: AskedChanges) -> ReadChanges:
+        """Return what changed, read once of each newest interval; what cannot be read says so."""
+        newest = published_intervals.newest(self._engine, asked.cluster)
+        if newest is None:
+            return ReadChanges()
+        facts_of, within = _collected_at(newest), asked.within(newest.interval.end)
+        try:
+            with self._one_at_a_time:
+                return ReadChanges(facts_of=facts_of, within=within, found=self._changes(newest.run_id, within))
+        except PublishError as error:
+            return ReadChanges(facts_of=facts_of, within=within, unreadable=str(error))
 
     def of_group(self, asked: AskedGroup, now: datetime) -> GroupRows:
         """Return what was published of a group: newest, and within the span that ends now."""

@@ -22,6 +22,7 @@ from offsetguard.tables import (
     TOPIC_FACTS,
     TOPIC_QUEUE_SNAPSHOTS,
 )
+from offsetguard.views.changes import AskedChanges, ChangesView
 from offsetguard.views.fleet import ClusterLine, Fleet, GroupLine, Wanted
 from offsetguard.views.group import AskedGroup, GroupView, MemberLine, QueueLine, TopicLine
 from offsetguard.views.incident import AskedIncident, IncidentPage
@@ -78,6 +79,7 @@ PAGES = (
     PageOfData("fleet/group", AskedGroup, GroupView, "topics"),
     PageOfData("fleet/queues", AskedQueues, QueuesView, "heat"),
     PageOfData("fleet/topic", AskedTopic, TopicView, "readers"),
+    PageOfData("changes/", AskedChanges, ChangesView, "changes"),
     PageOfData("incidents/", WantedIncidents, IncidentList, "incidents"),
     PageOfData("incidents/{incident_id}", AskedIncident, IncidentPage, "timeline"),
 )

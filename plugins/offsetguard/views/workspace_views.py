@@ -19,6 +19,7 @@ from offsetguard.model.errors import ConfigError, PublishError
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.store import incidents, newest, notifications, published_intervals, silences
 from offsetguard.store.database import current_time, database_time, reading
+from offsetguard.views.changes import AskedChanges, ChangesView, changes_view
 from offsetguard.views.fleet import Fleet, NewestFacts, Wanted, fleet
 from offsetguard.views.group import (
     INCIDENTS,
@@ -42,6 +43,7 @@ from offsetguard.views.incidents import (
 )
 from offsetguard.views.published import PublishedFacts
 from offsetguard.views.queues import AskedQueues, QueuesView, queues_view
+from offsetguard.views.silences import LATELY, SILENCES, watched_silences
 from offsetguard.views.topic import AskedTopic, TopicView, topic_view
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
@@ -161,6 +163,22 @@ class WorkspaceViews:
             history, unreadable = pa.table({}), str(error)
         return incident_page(
             IncidentRecords(found, given, recipients, events, history, since, until, unreadable), about
+        )
+
+    def changes(self, asked: AskedChanges, words: Catalogue) -> ChangesView:
+        """Return what changed in a cluster, and what is silenced, whether facts can be read or not."""
+        config = configuration(self._workspace)
+        clusters = self._facts.clusters(config.clusters if config else ())
+        if not asked.cluster and clusters:
+            asked = asked.model_copy(update={"cluster": clusters[0]})
+        read = self._facts.changes(asked)
+        with reading(self._engine) as session:
+            now = current_time(session)
+            given = silences.not_over(session, now)
+            over = silences.over_since(session, now - LATELY, now, limit=SILENCES)
+            watched = watched_silences([*given, *over], incidents.seen_since(session, now - LATELY), now)
+        return changes_view(
+            asked, read, watched[:SILENCES], now, silence_count=len(watched), clusters=clusters, words=words
         )
 
     def _newest(self) -> dict[str, NewestFacts | None]:

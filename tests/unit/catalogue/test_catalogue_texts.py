@@ -16,6 +16,7 @@ import offsetguard
 from offsetguard.catalogue.catalogue import FIGURES, entries
 from offsetguard.catalogue.text import FIGURE_WORDS, Language, named_figures
 from offsetguard.collect.manifest import Outcome
+from offsetguard.facts.cluster_changes import Kind
 from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import Rule
 from offsetguard.model.incident import EventKind
@@ -25,6 +26,7 @@ from offsetguard.model.views import NotificationReason
 from offsetguard.views.fleet import Order, Trust
 from offsetguard.views.group import COURSES as GROUP_COURSES
 from offsetguard.views.incidents import State
+from offsetguard.views.silences import SilenceState
 from offsetguard.views.topic import COURSES as TOPIC_COURSES
 from offsetguard_peers.cases.running import for_each
 from offsetguard_peers.cases.texts import english_words
@@ -96,6 +98,7 @@ def test_words_that_a_program_puts_together_have_their_texts() -> None:
     made |= {f"page_trust_{trust.value}" for trust in Trust} | {f"page_order_{order.value}" for order in Order}
     made |= {f"page_event_{kind.value}" for kind in EventKind} | {f"page_mute_{reason.value}" for reason in MuteReason}
     made |= {f"page_state_{state.value}" for state in State}
+    made |= {f"page_kind_{kind.value}" for kind in Kind} | {f"page_silence_{state.value}" for state in SilenceState}
     made |= {f"page_course_{name}" for name in (*GROUP_COURSES, *TOPIC_COURSES)}
     assert made <= set(KEYS)
 
@@ -105,7 +108,7 @@ def test_what_the_code_says_stands_in_the_catalogue_and_what_stands_there_is_sai
     assert {key for key, function in literals if function} <= set(KEYS)
     texts = {text for text, _ in literals} | set(_said_by_templates())
     prefixes = ("outcome_", "severity_", "channel_", "why_", "more_", "page_trust_", "page_order_", "page_course_")
-    prefixes += ("page_event_", "page_mute_", "page_state_")
+    prefixes += ("page_event_", "page_mute_", "page_state_", "page_kind_", "page_silence_")
     unsaid = {key for key in KEYS if key not in texts and not key.startswith(prefixes)}
     assert not unsaid
 

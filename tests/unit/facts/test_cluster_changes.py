@@ -1,0 +1,148 @@
+"""What changed in a whole cluster, of one group or one topic, over a span: each once, with whose it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from offsetguard.facts import cluster_changes
+from offsetguard.facts.changes import About, changes_before
+from offsetguard.facts.cluster_changes import Changes, Kind, Within, changes_within
+from offsetguard.model.intervals import Interval
+from offsetguard.tables import BROKER_FACTS, CLIENT_SNAPSHOTS, GROUP_FACTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, Table
+from offsetguard_peers.lake.warehouse import Warehouse, minute
+
+WHOLE = Within("demo", minute(0), minute(50))
+Line = tuple[str, int, str | None, str | None, str | None]
+# (what, kind, minute, group, topic, broker), newest first
+EXPECTED = [
+    ("10.0.0.2:10911 became the master of broker-a", Kind.MASTERS, 48, None, None, "broker-a"),
+    ("broker-a-0: brokerVersion V4_9_7 became V5_3_3", Kind.VERSIONS, 46, None, None, "broker-a"),
+    ("broker-a-0 was started", Kind.RESTARTS, 45, None, None, "broker-a"),
+    ("billing: retryMaxTimes 16 became 3", Kind.SETTINGS, 40, "billing", None, None),
+    ("b@1 restarted", Kind.RESTARTS, 38, "billing", None, None),
+    ("orders: writeQueueNums 8 became 4", Kind.QUEUES, 32, None, "orders", None),
+    ("orders: perm 6 became 4", Kind.SETTINGS, 30, None, "orders", None),
+    ("offsets of payments were set, on 2 queues", Kind.OFFSETS, 25, "audit", "payments", None),
+    ("subscription to payments: * became TagA", Kind.SUBSCRIPTIONS, 20, "audit", "payments", None),
+    ("client versions: JAVA V4_9_7 became JAVA V5_3_3", Kind.VERSIONS, 15, "audit", None, None),
+    ("c@2 joined and a@1 left: 2 clients online", Kind.MEMBERS, 10, "billing", None, None),
+]
+
+
+def rows_of(number: int) -> dict[Table, list[dict[str, Any]]]:
+    """Return a minute in which what is expected has happened up to then; in minute 28 no broker was seen."""
+
+    def since(first: int, after: Any, before: Any) -> Any:
+        return after if number >= first else before
+
+    client = {"broker_name": "broker-a", "broker_id": 0, "consumer_start_at": since(37, minute(36), minute(-90))}
+    clients = [("billing", "b@1"), ("billing", since(10, "c@2", "a@1")), ("audit", "x@1"), ("calm", "y@1")]
+    clients += [("CID_SYSTEM", f"s@{number}")]
+    moved = {"consumer_group": "audit", "topic": "payments", "broker_name": "broker-a", "origin": "reset"}
+    groups = [
+        ("billing", "orders", {"online_client_count": 2, "retry_max_times": since(40, 3, 16)}),
+        ("billing", "payments", {"online_client_count": 2, "retry_max_times": since(40, 3, 16)}),
+        ("calm", "orders", {"online_client_count": 1, "retry_max_times": None if number == 28 else 16}),
+        ("CID_SYSTEM", "orders", {"system_group": True, "retry_max_times": number}),
+    ]
+    audit = {"client_versions": since(15, ["JAVA V5_3_3"], ["JAVA V4_9_7"])}
+    groups += [("audit", "payments", {**audit, "subscription_expressions": since(20, ["TagA"], ["*"])})]
+    topic = {"broker_count": 1, "write_queue_count": since(32, 4, 8), "perm": since(30, 4, 6)}
+    broker = {"broker_name": "broker-a", "broker_id": 0, "version": since(46, "V5_3_3", "V4_9_7")}
+    broker |= {"boot_at": since(45, minute(45), minute(-500)), "address": since(48, "10.0.0.2:10911", "10.0.0.1:10911")}
+    return {
+        GROUP_FACTS: [{"consumer_group": group, "topic": name, **said} for group, name, said in groups],
+        CLIENT_SNAPSHOTS: [
+            {
+                "consumer_group": group,
+                "client_id": one,
+                **client,
+                **({} if one == "b@1" else {"consumer_start_at": None}),
+            }
+            for group, one in clients
+            if number != 28
+        ],
+        TOPIC_FACTS: [
+            {
+                "topic": "orders",
+                **(topic if number != 28 else {"broker_count": 0, "write_queue_count": 0, "perm": None}),
+            },
+            {"topic": "payments", "broker_count": 1, "write_queue_count": 8, "perm": 6},
+        ],
+        BROKER_FACTS: [{**broker, "master_changed_at": since(48, minute(48), None)}] if number != 28 else [],
+        OFFSET_MOVE_FACTS: [
+            {**moved, "queue_id": queue, "first_moved_at": minute(25)} for queue in (0, 1) if number >= 25
+        ],
+    }
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    """Publish every other minute, and what lies between two of them in none; the last one was killed before its end."""
+    tables = (GROUP_FACTS, CLIENT_SNAPSHOTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, BROKER_FACTS)
+    found = Warehouse.in_folder(tmp_path_factory.mktemp("changes"), *tables)
+    minutes = (0, 8, 10, 15, 20, 25, 28, 30, 32, 38, 40, 45, 46, 48)
+    for number in minutes:
+        found.publish("demo", Interval(minute(number)), rows_of(number))
+    unseen = [{"consumer_group": "billing", "topic": "orders", "retry_max_times": 99}]
+    found.publish("demo", Interval(minute(49)), {GROUP_FACTS: unseen}, show=False)
+    return found
+
+
+def lines(found: Changes) -> list[tuple[Any, ...]]:
+    return [
+        (str(one.what), one.kind, round((one.at - minute(0)).total_seconds() / 60), *names)
+        for one in found.changes
+        for names in [(one.consumer_group, one.topic, one.broker_name)]
+    ]
+
+
+def test_each_change_of_a_cluster_is_told_once_with_whose_it_is(warehouse: Warehouse) -> None:
+    found = changes_within(warehouse.reader(), WHOLE)
+    assert lines(found) == EXPECTED
+    assert (found.since, found.is_whole) == (minute(0), True)
+
+
+def test_a_change_is_the_same_for_an_incident_for_a_group_and_for_the_cluster(warehouse: Warehouse) -> None:
+    reader = warehouse.reader()
+    about = About("billing", frozenset({"orders"}), frozenset({"broker-a"}))
+    (before,) = changes_before(reader, "demo", [about], minute(50))
+    assert [str(one.what) for one in before] == [what for what, *_ in EXPECTED[:5]]
+    of_group = lines(changes_within(reader, replace(WHOLE, consumer_group="billing")))
+    assert of_group == [line for line in EXPECTED if line[3] == "billing"]
+
+
+def test_a_topics_changes_are_its_own_and_those_of_its_readers(warehouse: Warehouse) -> None:
+    reader = warehouse.reader()
+    for topic in ("orders", "payments", "nobody"):
+        found = lines(changes_within(reader, replace(WHOLE, topic=topic)))
+        assert found == [line for line in EXPECTED if line[4] == topic]
+
+
+def test_part_of_a_name_finds_groups_topics_and_brokers_in_any_case(warehouse: Warehouse) -> None:
+    reader = warehouse.reader()
+    for search in ("BILL", "pay", "broker", "%"):
+        found = lines(changes_within(reader, replace(WHOLE, search=search)))
+        assert found == [line for line in EXPECTED if any(search.lower() in (name or "") for name in line[3:])], search
+
+
+def test_only_the_span_counts_and_nothing_published_is_nothing_changed(warehouse: Warehouse) -> None:
+    reader = warehouse.reader()
+    assert lines(changes_within(reader, replace(WHOLE, since=minute(30)))) == EXPECTED[:6]
+    assert changes_within(reader, replace(WHOLE, cluster="another")).changes == ()
+
+
+def test_of_more_names_than_are_gone_through_the_newest_changes_are_shown(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_changes, "MOST_NAMES", 1)
+    found = changes_within(warehouse.reader(), WHOLE)
+    assert (found.since, found.is_whole) == (minute(20), False), "audit and billing changed in the last half hour"
+    assert {one.consumer_group for one in found.changes} == {"audit", None}
+    monkeypatch.setattr(cluster_changes, "_PARTS", (minute(50) - minute(39), minute(50) - minute(30)))
+    found = changes_within(warehouse.reader(), WHOLE)
+    assert (found.since, found.is_whole) == (minute(30), True)
+    assert lines(found) == [line for line in EXPECTED if line[2] > 30]

@@ -1,0 +1,133 @@
+"""Changes and silences as a view, from published facts and a real database."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from offsetguard.catalogue import catalogue
+from offsetguard.catalogue.text import Language, Locale
+from offsetguard.facts.cluster_changes import Changes, Kind, NamedChange
+from offsetguard.model.intervals import Interval
+from offsetguard.model.silence import Matchers, Silence
+from offsetguard.model.verdicts import Severity
+from offsetguard.store import incidents, silences
+from offsetguard.store.database import reading, writing
+from offsetguard.tables import BROKER_FACTS, CLIENT_SNAPSHOTS, GROUP_FACTS, OFFSET_MOVE_FACTS, TOPIC_FACTS
+from offsetguard.views.changes import ROWS, AskedChanges, ChangesView, ReadChanges, changes_view
+from offsetguard.views.course import Span
+from offsetguard.views.silences import LATELY, SilenceState, watched_silences
+from offsetguard.views.workspace_views import WorkspaceViews
+from offsetguard_peers.collecting import manifest_of
+from offsetguard_peers.judging.records import an_incident
+from offsetguard_peers.lake.warehouse import Warehouse, minute
+
+NOW = minute(120)
+TABLES = (GROUP_FACTS, CLIENT_SNAPSHOTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, BROKER_FACTS)
+DAY = timedelta(days=1)
+
+
+def view_of(asked: AskedChanges, *changes: NamedChange, since: datetime | None = None) -> ChangesView:
+    within = asked.within(NOW)
+    read = ReadChanges(facts_of=NOW, within=within, found=Changes(changes, since or within.since))
+    return changes_view(asked, read, (), NOW, silence_count=0, clusters=["main"], words=catalogue())
+
+
+def test_spans_are_bounded_wider_for_one_group_and_that_is_told() -> None:
+    for span, group, told, length in (
+        ("2h", "", None, Span.TWO_HOURS),
+        ("6h", "", None, Span.SIX_HOURS),
+        ("30d", "", "6h", Span.SIX_HOURS),
+        ("7d", "billing", None, Span.WEEK),
+        ("30d", "billing", "7d", Span.WEEK),
+    ):
+        asked = AskedChanges(cluster="main", span=Span(span), consumer_group=group)
+        view = view_of(asked)
+        assert (view.longest_span, view.since) == (told, NOW - length.length)
+    assert view_of(AskedChanges(), since=NOW).is_cut
+    assert AskedChanges.model_validate({"kind": ""}).kind is None, "as a form says it"
+    for wrong in ({"kind": "weather"}, {"search": "x" * 256}, {"topic": "\0"}, {"page": 0}):
+        with pytest.raises(ValidationError):
+            AskedChanges.model_validate(wrong)
+
+
+def test_changes_of_one_kind_stand_on_pages_newest_first() -> None:
+    many = [NamedChange(NOW - timedelta(minutes=n), str(n), Kind.MEMBERS, f"g{n}") for n in range(ROWS + 1)]
+    other = NamedChange(NOW, "other", Kind.QUEUES, topic="orders")
+    view = view_of(AskedChanges(cluster="main", kind=Kind.MEMBERS, page=99), other, *many)
+    assert (view.change_count, view.page_count, view.asked.page) == (ROWS + 1, 2, 2)
+    assert [(one.cluster, one.consumer_group, one.what) for one in view.changes] == [("main", f"g{ROWS}", str(ROWS))]
+
+
+def test_of_each_silence_is_told_what_it_is_about(tmp_path: Path) -> None:
+    warehouse = Warehouse.in_folder(tmp_path)
+    old = NOW - 10 * DAY
+
+    def silence(group: str, *, start: datetime = old, end: datetime = NOW + DAY, **more: Severity) -> Silence:
+        return Silence(Matchers(consumer_group=group, **more), "li", group, start, end, old)
+
+    given = [
+        *(silence(group) for group in ("many-*", "ended", "long-ago", "nobody")),
+        silence("many-*", start=NOW - DAY, severity=Severity.WARNING),
+        silence("later", start=NOW + DAY, end=NOW + 2 * DAY),
+        silence("young", start=NOW - DAY),
+        silence("over", end=NOW - DAY),
+        silence("over-long-ago", end=NOW - 8 * DAY),
+        silence("stopped"),
+    ]
+    severities = (Severity.CRITICAL, Severity.WARNING, Severity.INFO)
+    found = [
+        an_incident(incident_id=f"m{n}", consumer_group=f"many-{n}", severity=one) for n, one in enumerate(severities)
+    ]
+    for name, ago in (("ended", 2 * DAY), ("long-ago", 8 * DAY), ("young", 2 * DAY), ("later", None)):
+        resolved_at = None if ago is None else NOW - ago
+        found.append(an_incident(incident_id=name[:4], consumer_group=name, resolved_at=resolved_at))
+    found.append(an_incident(incident_id="p", consumer_group="nobody", is_pending=True))
+    with writing(warehouse.engine) as session:
+        numbers = {one.comment: silences.add(session, one).id for one in given}
+        incidents.save(session, found)
+        silences.expire(session, numbers["stopped"] or 0, now=NOW - DAY)
+    with reading(warehouse.engine) as session:
+        seen = incidents.seen_since(session, NOW - LATELY)
+        shown = [*silences.not_over(session, NOW), *silences.over_since(session, NOW - LATELY, NOW, limit=9)]
+    told = [
+        (one.comment, one.state.value, one.open_count, one.last_matched_at, one.is_idle, one.ended_early)
+        for one in watched_silences(shown, seen, NOW)
+    ]
+    assert told[:6] == [
+        ("many-*", "active", 3, None, False, False),
+        ("ended", "active", 0, NOW - 2 * DAY, False, False),
+        ("long-ago", "active", 0, None, True, False),
+        ("nobody", "active", 0, None, True, False),
+        ("many-*", "active", 2, None, False, False),
+        ("young", "active", 0, None, False, False),
+    ]
+    assert told[6] == ("later", "scheduled", 1, None, False, False)
+    assert sorted(told[7:]) == [
+        ("over", "over", None, None, False, False),
+        ("stopped", "over", None, None, False, True),
+    ]
+    assert list(SilenceState) == ["active", "scheduled", "over"]
+
+
+def test_a_workspace_shows_its_first_cluster_and_reads_it_once_an_interval(tmp_path: Path) -> None:
+    warehouse = Warehouse.in_folder(tmp_path, *TABLES)
+    views = WorkspaceViews(warehouse.workspace, warehouse.engine)
+    chinese = catalogue(Locale.of(Language.ZH, "Asia/Shanghai"))
+    assert views.changes(AskedChanges(), chinese).since is None, "nothing was published"
+    for number, retries in ((0, 16), (1, 3)):
+        interval = Interval(minute(number))
+        rows = {GROUP_FACTS: [{"consumer_group": "billing", "topic": "orders", "retry_max_times": retries}]}
+        warehouse.publish("main", interval, rows, manifest_json=manifest_of(interval).to_json())
+    view = views.changes(AskedChanges(span=Span.HALF_HOUR), chinese)
+    assert (view.asked.cluster, view.clusters, view.unreadable) == ("main", ("main",), None)
+    assert [one.what for one in view.changes] == ["billing：retryMaxTimes 由 16 变为 3"]
+    assert (view.since, view.until) == (minute(2) - timedelta(minutes=30), minute(2))
+    (warehouse.workspace.home / "catalog.db").unlink()
+    assert views.changes(AskedChanges(span=Span.HALF_HOUR), catalogue()).changes, "it was read already"
+    unreadable = WorkspaceViews(warehouse.workspace, warehouse.engine).changes(AskedChanges(), catalogue())
+    assert "there is no catalog" in (unreadable.unreadable or "")
+    assert unreadable.changes == ()
