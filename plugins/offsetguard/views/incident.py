@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import groupby
 from typing import Annotated
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
 from offsetguard.catalogue import Catalogue
@@ -165,17 +165,19 @@ def lost_within(history: pa.Table, start: datetime, end: datetime) -> tuple[int 
     """
     if "lost" not in history.column_names:
         return None, False
-    rows = zip(*(history[name].to_pylist() for name in ("topic", "interval_start", "lost")), strict=True)
-    known = sorted((topic, at, figure) for topic, at, figure in rows if figure is not None and at < end)
-    total, is_least, found = 0, False, False
-    for _, of_topic in groupby(known, key=lambda row: row[0]):
-        before, count = 0, 0
-        for _, at, figure in of_topic:
-            if at >= start:
-                total, count = total + max(0, figure - before), count + 1
-            before = figure
-        found, is_least = found or count > 0, is_least or count < (end - start) // INTERVAL_LENGTH
-    return (total if found else None), is_least
+    known = history.filter(pc.and_(pc.is_valid(history["lost"]), pc.less(history["interval_start"], end)))
+    if not known.num_rows:
+        return None, False
+    known = known.sort_by([("topic", "ascending"), ("interval_start", "ascending")]).combine_chunks()
+    topics, lost = (known[name].combine_chunks() for name in ("topic", "lost"))
+    goes_on = pa.concat_arrays([pa.array([False]), pc.equal(topics[1:], topics[:-1])])
+    rises = pc.max_element_wise(pc.if_else(goes_on, pc.pairwise_diff(lost), lost), 0)
+    within = known.append_column("rise", rises).filter(pc.greater_equal(known["interval_start"], start))
+    of_topics = within.group_by("topic").aggregate([("rise", "sum"), ("rise", "count")]).to_pylist()
+    is_least = len(of_topics) < pc.count_distinct(topics).as_py() or any(
+        one["rise_count"] < (end - start) // INTERVAL_LENGTH for one in of_topics
+    )
+    return (sum(one["rise_sum"] for one in of_topics) if of_topics else None), is_least
 
 
 def _courses(subject: Subject, history: pa.Table, since: datetime, until: datetime) -> tuple[Course, ...]:

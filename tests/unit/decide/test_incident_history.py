@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine
 
+from offsetguard.catalogue import catalogue
+from offsetguard.catalogue.text import Language, Locale
 from offsetguard.model.incident import EventKind
 from offsetguard.store import incidents
 from offsetguard.store.database import reading
 from offsetguard.tables.broker_facts import BrokerFacts
+from offsetguard_peers.cases.texts import english_words
 from offsetguard_peers.databases import newest_incidents
 from offsetguard_peers.judging.records import MINUTE, START, facts, group, judge
 
@@ -53,6 +56,25 @@ def test_what_happens_is_kept_with_the_minute_that_showed_it(engine: Engine) -> 
         (3, "visible"),
         (5, "resolved"),
     ]
+
+
+def test_what_happened_reads_in_the_language_of_whoever_asks_with_the_figures_of_then(engine: Engine) -> None:
+    judge(engine, facts(0, group("a", 20_000)))
+    judge(engine, facts(1, group("a", 30_000, old=True)))
+    judge(engine, facts(2, cluster_unseen=True))
+    for minute in (3, 4):
+        judge(engine, facts(minute, group("a", 0)))
+    known = newest_incidents(engine)
+    (offline,) = (one for one in known if one.subject.rule_id == "consumer_offline")
+    with reading(engine) as session:
+        events = incidents.events_of(session, offline.incident_id)
+        others = [event for one in known for event in incidents.events_of(session, one.incident_id)]
+    chinese = catalogue(Locale(Language.ZH))
+    for event, lag in zip(events, ("20,000", "30,000"), strict=False):
+        assert lag in event.text
+        assert lag in chinese.read(event.text)
+    for event in others:
+        assert not english_words(chinese.read(event.text), frozenset({"a", "orders", "demo"})), event
 
 
 def test_one_look_at_a_clock_tells_nobody_and_leaves_nothing(engine: Engine) -> None:

@@ -33,7 +33,7 @@ def history_of(before: Iterable[Incident], changes: Changes, interval: Interval)
 
 
 def _opened(incident: Incident) -> Sentence:
-    figures = {"severity": _severity(incident), "summary": _summary(incident)}
+    figures = {"severity": _severity(incident), "summary": summary_of(incident)}
     if incident.seen_count > 1:
         return Sentence("event_opened_after", **figures, count=incident.seen_count)
     return Sentence("event_opened", **figures)
@@ -43,7 +43,7 @@ def _differences(before: Incident, after: Incident) -> Iterator[tuple[EventKind,
     was, now = before.evidence.severity, after.evidence.severity
     if was is not now:
         kind = EventKind.WORSE if now.rank > was.rank else EventKind.BETTER
-        yield kind, Sentence("event_changed", was=_severity(before), now=_severity(after), summary=_summary(after))
+        yield kind, Sentence("event_changed", was=_severity(before), now=_severity(after), summary=summary_of(after))
     if after.evidence.audited and not before.evidence.audited:
         yield EventKind.CONFIRMED, Sentence("event_confirmed")
     if after.is_over:
@@ -58,12 +58,12 @@ def _severity(incident: Incident) -> Sentence:
     return Sentence(f"severity_{incident.evidence.severity.value}")
 
 
-def _summary(incident: Incident) -> Translated:
+def summary_of(incident: Incident) -> Translated:
+    """Return its few words in every language, with the figures of this moment: the next one replaces them."""
     return _in_every_language(incident, lambda said: said.summary)
 
 
 def _in_every_language(incident: Incident, said: Callable[[IncidentWords], str]) -> Translated:
-    """Return a text with the figures of this moment: the next one replaces them."""
     return Translated({language: said(IncidentWords(incident, Locale(language))) for language in Language})
 
 

@@ -25,6 +25,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 from offsetguard.catalogue import Sentence
 from offsetguard.config.routes import Maintenance, QuietHours
+from offsetguard.decide.incidents.history import summary_of
 from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import Mutes, Scope
 from offsetguard.model.incident import Incident
@@ -46,6 +47,7 @@ class Inhibitors:
     def __init__(self, open_incidents: Iterable[Incident]) -> None:
         """Find them once: thousands of incidents may ask."""
         found: list[tuple[_Level, Mutes, Incident]] = []
+        self._mutes: dict[str, Mute] = {}  # by the incident that mutes: it says the same to thousands
         self._of_topics: dict[tuple[str, str | None, str | None], tuple[_Level, Mutes, Incident]] = {}
         for incident in open_incidents:
             rule, level = RULES.get(incident.subject.rule_id), _level(incident.subject.rule_id)
@@ -68,7 +70,10 @@ class Inhibitors:
             if own_level is not None and own_level <= level:
                 return None
             if _is_below(incident, source, mutes):
-                return Mute(MuteReason.INHIBITION, source.incident_id, source.evidence.summary)
+                muting = source.incident_id
+                if muting not in self._mutes:
+                    self._mutes[muting] = Mute(MuteReason.INHIBITION, muting, summary_of(source))
+                return self._mutes[muting]
         return None
 
 
