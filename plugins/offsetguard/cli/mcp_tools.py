@@ -28,6 +28,7 @@ from offsetguard.judge.registry import RULES
 from offsetguard.model.errors import BundleError
 from offsetguard.sources.bundle.layout import INDEX
 from offsetguard.store.database import open_migrated
+from offsetguard.views.changes import AskedChanges
 from offsetguard.views.course import POINTS, Course
 from offsetguard.views.fleet import Wanted
 from offsetguard.views.group import AskedGroup, GroupView
@@ -109,6 +110,15 @@ def incident(asked: AskedIncident) -> Mapping[str, Any]:
             f"there is no incident {asked.incident_id!r} (any more); `incidents` has those there are"
         )
     return view.model_dump(mode="json", exclude={"courses", "band"}) | _brief(view.courses, STEPS)
+
+
+@_tool(AskedChanges)
+def changes(asked: AskedChanges) -> Mapping[str, Any]:
+    """List what changed in a cluster, newest first: settings, versions, members, resets, restarts; and all silences.
+
+    Of a silence: whether it still matches anything. `is_cut`, `is_whole` say where more changed than was gone through.
+    """
+    return _views().changes(asked, catalogue()).model_dump(mode="json", exclude={"clusters"})
 
 
 class AskedHistory(AskedGroup):

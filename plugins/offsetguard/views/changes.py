@@ -43,7 +43,7 @@ class AskedChanges(BaseModel):
         return Within(self.cluster, since, until, self.consumer_group, self.topic, self.search)
 
 
-class ChangeLine(Record):
+class ClusterChange(Record):
     """One thing that was other than before."""
 
     at: datetime  # the moment that was told, or the start of the first interval that shows it
@@ -68,7 +68,7 @@ class ChangesView(Record):
     is_cut: bool  # so many names changed that what was before `since` was not gone through
     is_whole: bool  # false: even since then only the first names are gone through
     unreadable: str | None  # why changes could not be read
-    changes: tuple[ChangeLine, ...]  # one page of them, newest first
+    changes: tuple[ClusterChange, ...]  # one page of them, newest first
     change_count: int  # on all pages
     page_count: int
     clusters: tuple[str, ...]  # that there are
@@ -114,7 +114,7 @@ def changes_view(
         is_whole=found is None or found.is_whole,
         unreadable=read.unreadable,
         changes=tuple(
-            ChangeLine(
+            ClusterChange(
                 at=one.at,
                 kind=one.kind,
                 cluster=asked.cluster,

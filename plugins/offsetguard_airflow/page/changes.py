@@ -14,7 +14,7 @@ from fastapi.responses import RedirectResponse, Response
 from offsetguard.facts.cluster_changes import Kind
 from offsetguard.store import silences
 from offsetguard.store.database import current_time, writing
-from offsetguard.views.changes import AskedChanges, ChangeLine
+from offsetguard.views.changes import AskedChanges, ClusterChange
 from offsetguard.views.course import Span
 from offsetguard_airflow.web.forms import FORM_HEADERS
 from offsetguard_airflow.web.posted_forms import Form, check_token, not_ours, silence_number, token_for
@@ -63,7 +63,7 @@ def end_silence(request: Request, form: Form, user: GetUserDep) -> Response:
     return RedirectResponse(f"./?{request.url.query}#silences", status.HTTP_303_SEE_OTHER, headers=FORM_HEADERS)
 
 
-def _owner_address(change: ChangeLine, language: str) -> str | None:
+def _owner_address(change: ClusterChange, language: str) -> str | None:
     if change.consumer_group is None:
         return None
     return address_of("../fleet/group", cluster=change.cluster, consumer_group=change.consumer_group, lang=language)

@@ -54,6 +54,7 @@ ASKED: dict[str, Question] = {
     "incidents": ("incidents", {}),
     "past incidents": ("incidents", {"state": "past", "team": "ops", "rule": "consumer_offline", "cluster": "main"}),
     "incident": ("incident", {"incident_id": "b111"}),
+    "changes": ("changes", {"cluster": "main", "consumer_group": "billing"}),
     "short history": ("history", {**GROUP, "span": "30m", "steps": 10}),
     "history": ("history", GROUP),
     "topic": ("topic", {"cluster": "main", "topic": "orders"}),
@@ -201,6 +202,8 @@ def test_it_lists_incidents_open_and_past_and_shows_one_whole(asked: Asked) -> N
     assert (one["cause"], one["do_next"], one["timeline"]) == ("nobody knows why", "look", [])
     assert one["courses"][0]["figure"] == "effective_lag"
     assert 1_234 in one["courses"][0]["last"]
+    changes = asked.answers["changes"].document
+    assert (changes["trust"], changes["changes"], changes["silences"]) == ("fresh", [], [])
 
 
 def test_a_history_has_few_steps_and_no_peak_is_lost(asked: Asked) -> None:

@@ -22,3 +22,8 @@ def test_every_view_of_a_workspace_stands_on_it_with_what_csv_has_of_it() -> Non
     views = {one for one in returned if isinstance(one, type) and issubclass(one, Record)}
     assert views == {page.view for page in PAGES}
     assert all(page.csv in page.view.model_fields for page in PAGES)
+
+
+def test_no_two_records_have_one_name() -> None:
+    headings = [line for line in views_page().splitlines() if line.startswith("### ")]
+    assert sorted(headings) == sorted(set(headings))
