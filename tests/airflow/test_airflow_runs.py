@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from html import unescape
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import unquote, urlencode
 
 import httpx
 import pytest
@@ -49,10 +49,10 @@ def run_id(airflow: AirflowStandalone, workspace_folder: Path) -> Iterator[str]:
     warehouse.engine.dispose()
 
 
-def get(airflow: AirflowStandalone, address: str, **query: str) -> httpx.Response:
+def get(airflow: AirflowStandalone, address: str, *, below: str = "fleet/", **query: str) -> httpx.Response:
     headers = {"Authorization": f"Bearer {airflow.api.token}", "Accept": "text/html"}
     return httpx.get(
-        f"{airflow.base_url}/offsetguard/fleet/{address}", headers=headers, params=query or None, timeout=60
+        f"{airflow.base_url}/offsetguard/{below}{address}", headers=headers, params=query or None, timeout=60
     )
 
 
@@ -86,15 +86,21 @@ def test_every_dag_run_and_task_of_ours_leads_to_a_page(airflow: AirflowStandalo
     for dag_id, page in PAGE_OF.items():
         assert get(airflow, "of-run", dag_id=dag_id).headers["location"] == f"..{page}/?"
     run = {"dag_id": DAG, "run_id": run_id}
-    assert get(airflow, "of-run", **run).headers["location"] == "../fleet/?", "of all clusters"
+    run_after = datetime.fromisoformat(airflow.api.get(f"/dags/{DAG}/dagRuns/{run_id}")["run_after"])
+    open_at = urlencode({"open_at": Interval.containing(run_after).start.isoformat()})
+    assert get(airflow, "of-run", **run).headers["location"] == f"../incidents/?{open_at}", "of all clusters"
     task = {"task_id": PUBLISH, "map_index": "3"}
     assert get(airflow, "of-run", **run, **task).headers["location"] == f"../fleet/?cluster={CLUSTER}"
     task = {"task_id": JUDGE, "map_index": "3"}
-    assert get(airflow, "of-run", **run, **task).headers["location"] == f"../incidents/?cluster={CLUSTER}"
+    assert get(airflow, "of-run", **run, **task).headers["location"] == f"../incidents/?cluster={CLUSTER}&{open_at}"
     task = {"task_id": "choose_clusters", "map_index": "{MAP_INDEX}"}
     assert get(airflow, "of-run", **run, **task).headers["location"] == "../fleet/?"
     of_one = airflow.api.trigger(DAG, cluster="main")
-    assert get(airflow, "of-run", dag_id=DAG, run_id=of_one).headers["location"] == "../fleet/?cluster=main"
+    assert (
+        get(airflow, "of-run", dag_id=DAG, run_id=of_one).headers["location"].startswith("../incidents/?cluster=main&")
+    )
+    shown = get(airflow, f"incidents/?{open_at}", below="")
+    assert f'name="open_at" value="{Interval.containing(run_after).start.isoformat()}"' in shown.text
 
 
 def test_a_dag_of_somebody_else_is_told_so(airflow: AirflowStandalone) -> None:
@@ -115,7 +121,7 @@ def test_airflow_shows_the_way_on_dags_runs_and_tasks() -> None:
 @pytest.mark.browser
 def test_a_framed_page_leads_out_of_its_frame(airflow: AirflowStandalone, run_id: str) -> None:
     with open_page() as page:
-        page.goto(f"{airflow.base_url}/dags/{DAG}/runs/{run_id}/plugin/offsetguard-of-dag-run")
+        page.goto(f"{airflow.base_url}/dags/{DAG}/plugin/offsetguard-of-dag")
         log_in(page, airflow.username, airflow.password)
         framed = page.frame_locator("iframe")
         framed.get_by_role("heading", name="Fleet").wait_for()

@@ -5,6 +5,7 @@ import io
 import json
 import re
 import shlex
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -25,6 +26,7 @@ from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity
 from offsetguard.store import incidents, notifications, silences
 from offsetguard.store.database import open_database, reading, writing
 from offsetguard.tables import GROUP_FACTS
+from offsetguard_airflow.web import forms
 from offsetguard_peers.airflow.api import AirflowApi
 from offsetguard_peers.airflow.standalone import AirflowStandalone
 from offsetguard_peers.collecting import manifest_of
@@ -153,7 +155,9 @@ def test_who_may_only_look_another_site_and_another_users_form_change_nothing(
     with client(airflow, visitor_token(airflow)) as browser:
         page = browser.get(path)
         assert page.status_code == 200
-        of_another = form_token(page)
+        assert "<form" not in page.text
+        assert "You may look only" in page.text
+        of_another = forms.new_token(airflow.environment["AIRFLOW__API__SECRET_KEY"], "visitor", now_s=time.time())
         assert browser.post(path, data=form | {"token": of_another}).status_code == 403
     with client(airflow) as browser:
         own = form_token(browser.get(path))

@@ -107,6 +107,7 @@ class Which:
     severity: str = ""
     search: str = ""  # part of a group's or topic's name in any case, or the beginning of an id
     groups: Mapping[str, Collection[str | None]] | None = None  # by cluster; None: what is about no group
+    open_at: datetime | None = None
 
 
 def listed(session: Session, which: Which, *, over: bool, limit: int, offset: int = 0) -> list[Incident]:
@@ -241,6 +242,8 @@ def _asked(session: Session, which: Which) -> list[ColumnElement[bool]]:
     if which.groups is not None:
         owned = (and_(row.cluster == one, _of_groups(session, groups)) for one, groups in which.groups.items())
         conditions.append(or_(false(), *owned))
+    if which.open_at is not None:
+        conditions += [row.opened_at <= which.open_at, or_(row.resolved_at.is_(None), row.resolved_at >= which.open_at)]
     return conditions
 
 

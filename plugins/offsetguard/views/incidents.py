@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from offsetguard.catalogue import Catalogue
 from offsetguard.config import Config
@@ -41,6 +41,7 @@ class WantedIncidents(BaseModel):
     rule: Asked = ""  # its id
     cluster: Asked = ""  # as the configuration calls it
     search: Asked = ""  # part of a group's or topic's name in any case, or the beginning of an id
+    open_at: Annotated[AwareDatetime | None, EMPTY_IS_NONE] = None  # only what was open at this moment
     page: Annotated[int, Field(ge=1, le=1_000_000)] = 1  # of a hundred incidents each
 
 
@@ -113,7 +114,7 @@ def which(wanted: WantedIncidents, known: Iterable[tuple[str, str | None]], conf
         for cluster, group in known:
             if config is not None and config.team_of(cluster, group) == wanted.team:
                 groups.setdefault(cluster, set()).add(group)
-    return Which(wanted.cluster, wanted.rule, wanted.severity or "", wanted.search, groups)
+    return Which(wanted.cluster, wanted.rule, wanted.severity or "", wanted.search, groups, wanted.open_at)
 
 
 def incident_list(

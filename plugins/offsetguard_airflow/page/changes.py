@@ -20,6 +20,7 @@ from offsetguard_airflow.web.forms import FORM_HEADERS
 from offsetguard_airflow.web.posted_forms import Form, check_token, not_ours, silence_number, token_for
 from offsetguard_airflow.web.published_views import views_of_workspace
 from offsetguard_airflow.web.rendering import address_of, given_as, lead_to_folder, our_engine, words_for
+from offsetguard_airflow.web.rights import MayAct
 
 
 def routes(may_write: list[object]) -> APIRouter:
@@ -31,7 +32,9 @@ def routes(may_write: list[object]) -> APIRouter:
     return router
 
 
-def show_changes(request: Request, asked: Annotated[AskedChanges, Query()], user: GetUserDep) -> Response:
+def show_changes(
+    request: Request, asked: Annotated[AskedChanges, Query()], user: GetUserDep, may_act: MayAct
+) -> Response:
     """Show what the address asks for."""
     words = words_for(request)
     with views_of_workspace() as views:
@@ -50,6 +53,7 @@ def show_changes(request: Request, asked: Annotated[AskedChanges, Query()], user
         kinds=list(Kind),
         spans=[span for span in Span if span.length <= Span.WEEK.length],
         token=token_for(user),
+        may_act=may_act,
     )
 
 

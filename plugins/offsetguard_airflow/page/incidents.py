@@ -26,6 +26,7 @@ from offsetguard_airflow.web.forms import FORM_HEADERS
 from offsetguard_airflow.web.posted_forms import Form, check_token, not_ours, silence_number, token_for
 from offsetguard_airflow.web.published_views import views_of_workspace
 from offsetguard_airflow.web.rendering import address_of, given_as, lead_to_folder, our_engine, words_for
+from offsetguard_airflow.web.rights import DAG_THAT_MAKES_THEM, RESOURCE, MayAct
 
 SPANS = {"30 min": 30, "1 h": 60, "2 h": 120, "8 h": 480, "24 h": 1440, "3 d": 4320, "7 d": 10_080}  # minutes
 SCOPES = ("incident", "group", "rule")
@@ -49,8 +50,8 @@ def show_list(request: Request, wanted: Annotated[WantedIncidents, Query()]) -> 
     return given_as(request, "incidents.html.j2", view, view.incidents)
 
 
-def show_incident(request: Request, incident_id: str, user: GetUserDep) -> Response:
-    """Show all that is known of one incident, with the forms."""
+def show_incident(request: Request, incident_id: str, user: GetUserDep, may_act: MayAct) -> Response:
+    """Show all that is known of one incident, with the forms for who may use them."""
     words = words_for(request)
     with views_of_workspace() as views:
         view = views.incident(AskedIncident(incident_id=_known(incident_id)), words)
@@ -63,6 +64,8 @@ def show_incident(request: Request, incident_id: str, user: GetUserDep) -> Respo
         view,
         view.timeline,
         forms={"acknowledge": ACKNOWLEDGE, "silence": SILENCE, "token": token_for(user), "spans": SPANS},
+        may_act=may_act,
+        missing={"dag_id": DAG_THAT_MAKES_THEM, "resource": RESOURCE},
         group="../fleet/" + address_of("group", consumer_group=view.consumer_group or "", **about),
         topic="../fleet/" + address_of("topic", topic=view.topic or "", **about),
         plots=[plot_of(one) for one in view.courses],

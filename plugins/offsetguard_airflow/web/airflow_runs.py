@@ -79,11 +79,16 @@ def lead_to_log(request: Request, asked: Annotated[AskedLog, Query()], session: 
 
 
 def lead_to_page(request: Request, asked: Annotated[AskedRun, Query()], session: SessionDep) -> Response:
-    """Lead from a DAG, a run or a task to our page about it, of its cluster where it has one."""
+    """Lead from a DAG or task to our page about it and its cluster; from a run that judged to what was open then."""
     if asked.dag_id not in PAGE_OF:
         return html("not_ours.html.j2", words=words_for(request), dag_id=harmless(asked.dag_id, 250))
-    page = INCIDENTS_PATH if asked.task_id.endswith(_JUDGE) else PAGE_OF[asked.dag_id]
-    return RedirectResponse(f"..{page}/?{urlencode(_cluster_of(session, asked))}", status.HTTP_303_SEE_OTHER)
+    page = PAGE_OF[asked.dag_id]
+    run = session.scalar(select(DagRun).where(DagRun.dag_id == asked.dag_id, DagRun.run_id == asked.run_id))
+    about = {} if run is None else _cluster_of(session, run, asked)
+    if run is not None and asked.dag_id == DAG_THAT_MAKES_THEM and asked.task_id in ("", f"{_TASK_GROUP}.{_JUDGE}"):
+        page = INCIDENTS_PATH
+        about["open_at"] = Interval.containing(run.data_interval_start or run.run_after).start.isoformat()
+    return RedirectResponse(f"..{page}/?{urlencode(about)}", status.HTTP_303_SEE_OTHER)
 
 
 def _minute(asked: AskedLog) -> Interval:
@@ -99,10 +104,9 @@ def _minute(asked: AskedLog) -> Interval:
     return found.interval
 
 
-def _cluster_of(session: Session, asked: AskedRun) -> dict[str, str]:
+def _cluster_of(session: Session, run: DagRun, asked: AskedRun) -> dict[str, str]:
     """Return the cluster, as it stands in an address, of a mapped task, or that a run was started for."""
-    of_run = select(DagRun.conf).where(DagRun.dag_id == asked.dag_id, DagRun.run_id == asked.run_id)
-    named = (session.scalar(of_run) or {}).get("cluster", ALL_CLUSTERS)
+    named = (run.conf or {}).get("cluster", ALL_CLUSTERS)
     if asked.map_index.isascii() and asked.map_index.isdecimal():
         this = (TaskInstance.dag_id == asked.dag_id, TaskInstance.run_id == asked.run_id)
         task = (TaskInstance.task_id == asked.task_id, TaskInstance.map_index == int(asked.map_index[:9]))

@@ -10,14 +10,14 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Literal
+from typing import Annotated, Literal
 
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
 from airflow.utils.session import create_session
-from fastapi import FastAPI, HTTPException, Request
+from fastapi import Depends, FastAPI, HTTPException, Request
 from starlette.concurrency import run_in_threadpool
 
 RESOURCE = "OffsetGuard"
@@ -49,6 +49,18 @@ def needs(method: Literal["GET", "POST"], entity: DagAccessEntity | None = None)
 
 READ = needs("GET")
 WRITE = needs("POST", DagAccessEntity.RUN)
+
+
+def _may_act(request: Request, user: GetUserDep) -> bool:
+    """Whether the reader may acknowledge and silence: nobody else is shown a form."""
+    try:
+        WRITE(request, user)
+    except HTTPException:
+        return False
+    return True
+
+
+MayAct = Annotated[bool, Depends(_may_act)]
 
 
 @asynccontextmanager

@@ -142,6 +142,8 @@ def test_open_incidents_come_worst_first_and_ended_ones_newest_first(engine: Eng
         assert listed(session, Which(cluster="main"), limit=2) == ["old", "new"]
         assert listed(session, Which(cluster="main"), limit=2, offset=2) == ["info"]
         assert listed(session, Which(), over=True) == ["over later", "over"]
+        for seconds, then in ((60, ["over"]), (61, [])):
+            assert listed(session, Which(open_at=NOW + timedelta(seconds=seconds)), over=True) == then
         assert ids(incidents.beginning_with(session, "o", limit=9)) == ["over later", "old", "other", "over"]
         assert incidents.beginning_with(session, "%", limit=9) == []
         assert (incidents.count(session, Which(), over=False), incidents.count(session, Which(), over=True)) == (4, 2)
@@ -165,6 +167,8 @@ def test_incidents_are_found_by_what_is_asked_for_on_every_database(each_engine:
         (Which(search="d4"), {"d4"}),
         (Which(severity="critical"), {"b2"}),
         (Which(rule_id="consumer_offline"), {"c3"}),
+        (Which(open_at=known[0].opened_at), {"a1", "b2", "c3", "d4"}),
+        (Which(open_at=known[0].opened_at - timedelta(seconds=1)), set()),
         (Which(groups={}), set()),
         (Which(groups=owned), {"a1", "d4"}),
         (Which(groups={"other": [f"g{n}" for n in range(40_000)] + ["billing"]}), {"c3"}),
