@@ -95,7 +95,11 @@ def test_what_changed_stands_newest_first_and_leads_to_its_group_and_topic(airfl
     address = re.search(r'href="(\.\./fleet/topic\?[^"]+)">orders', page.text)
     assert address is not None
     with client(airflow) as browser:
-        assert "<h1>orders</h1>" in browser.get(f"{CHANGES}{unescape(address[1])}").text
+        topic = browser.get(f"{CHANGES}{unescape(address[1])}").text
+        assert "<h1>orders</h1>" in topic
+        back = re.search(r'href="(\.\./changes/\?[^"]+)"', topic)
+        assert back is not None
+        assert "orders: readQueueNums 9 became 10" in browser.get(f"{CHANGES}{unescape(back[1])}").text
         group = re.search(r'href="(\.\./fleet/group\?[^"]+)">=cmd', get(airflow, "&search=CMD").text)
         assert group is not None
         assert "&lt;script&gt;alert(1)" in browser.get(f"{CHANGES}{unescape(group[1])}").text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from threading import Lock
@@ -14,7 +15,7 @@ from sqlalchemy import Engine
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config.workspace import Workspace
 from offsetguard.facts.changes import About, changes_before
-from offsetguard.facts.cluster_changes import changes_within
+from offsetguard.facts.cluster_changes import changes_within, fitting
 from offsetguard.lake.reading import FactReader
 from offsetguard.model.errors import PublishError
 from offsetguard.model.incident import Change, Subject
@@ -81,7 +82,12 @@ class PublishedFacts:
         facts_of, within = _collected_at(newest), asked.within(newest.interval.end)
         try:
             with self._one_at_a_time:
-                return ReadChanges(facts_of=facts_of, within=within, found=self._changes(newest.run_id, within))
+                found = self._changes(newest.run_id, replace(within, topic="", search=""))
+                if found.is_whole and found.since == within.since:  # all of them are known: none is read again
+                    found = replace(found, changes=fitting(found.changes, within))
+                else:
+                    found = self._changes(newest.run_id, within)
+                return ReadChanges(facts_of=facts_of, within=within, found=found)
         except PublishError as error:
             return ReadChanges(facts_of=facts_of, within=within, unreadable=str(error))
 
