@@ -26,6 +26,7 @@ from offsetguard.config.workspace import Workspace
 from offsetguard.judge.reference import section_of
 from offsetguard.judge.registry import RULES
 from offsetguard.model.errors import BundleError
+from offsetguard.model.views import Record
 from offsetguard.sources.bundle.layout import INDEX
 from offsetguard.store.database import open_migrated
 from offsetguard.views.changes import AskedChanges
@@ -39,10 +40,6 @@ from offsetguard.views.workspace_views import WorkspaceViews
 
 MAX_BUNDLE_INDEX_BYTES = 64 * 1024 * 1024  # it is held in memory; `offsetguard diagnose` takes larger ones
 STEPS = 60  # of a course that was not asked for in more
-_OF_PICTURES: dict[str, Any] = {
-    "courses": True,
-    **{lines: {"__all__": {"band"}} for lines in ("open", "over", "changes")},
-}
 _INVARIANT = re.compile(r"OG-[A-Z]{1,3}\d{1,3}")
 
 
@@ -73,7 +70,7 @@ def fleet(asked: Wanted) -> Mapping[str, Any]:
 
     Per cluster: how old the facts are (trust), what was not seen, totals. A good first question.
     """
-    return _views().fleet(asked, catalogue()).model_dump(mode="json")
+    return _said(_views().fleet(asked, catalogue()))
 
 
 @_tool(AskedGroup)
@@ -84,7 +81,7 @@ def group(asked: AskedGroup) -> Mapping[str, Any]:
     hour, team, and the thresholds that hold with the entry of the configuration that sets each. `over`: incidents that
     ended within the span.
     """
-    return _known_group(asked).model_dump(mode="json", exclude=_OF_PICTURES)
+    return _said(_known_group(asked), exclude={"courses"})
 
 
 @_tool(WantedIncidents)
@@ -93,8 +90,7 @@ def incidents(asked: WantedIncidents) -> Mapping[str, Any]:
 
     Of each: what it says, since when, how long, who looks after it, whether it is silenced, how it ended.
     """
-    choices = {"teams", "severities", "rules", "clusters"}  # of a form
-    return _views().incidents(asked, catalogue()).model_dump(mode="json", exclude=choices)
+    return _said(_views().incidents(asked, catalogue()), exclude={"teams", "severities", "rules", "clusters"})
 
 
 @_tool(AskedIncident)
@@ -109,7 +105,7 @@ def incident(asked: AskedIncident) -> Mapping[str, Any]:
         raise click.UsageError(
             f"there is no incident {asked.incident_id!r} (any more); `incidents` has those there are"
         )
-    return view.model_dump(mode="json", exclude={"courses", "band"}) | _brief(view.courses, STEPS)
+    return _said(view, exclude={"courses"}) | _brief(view.courses, STEPS)
 
 
 @_tool(AskedChanges)
@@ -118,7 +114,7 @@ def changes(asked: AskedChanges) -> Mapping[str, Any]:
 
     Of a silence: whether it still matches anything. `is_cut`, `is_whole` say where more changed than was gone through.
     """
-    return _views().changes(asked, catalogue()).model_dump(mode="json", exclude={"clusters"})
+    return _said(_views().changes(asked, catalogue()), exclude={"clusters"})
 
 
 class AskedHistory(AskedGroup):
@@ -136,10 +132,10 @@ def history(asked: AskedHistory) -> Mapping[str, Any]:
     nothing is known of it); incidents and changes of the span.
     """
     view = _known_group(asked)
-    told = {"incident_id", "rule_id", "severity", "summary", "opened_at", "resolved_at", "resolution"}
-    lines = {name: {"__all__": told} for name in ("open", "over")} | {"changes": {"__all__": {"at", "what"}}}
-    shown: dict[str, Any] = dict.fromkeys(("at", "asked", "trust", "facts_of", "since", "until"), True)
-    return view.model_dump(mode="json", include=shown | lines) | _brief(view.courses, asked.steps)
+    one = {"__all__": {"incident_id", "rule_id", "severity", "summary", "opened_at", "resolved_at"}}
+    whole = ("at", "asked", "trust", "facts_of", "since", "until", "changes", "starts", "outlooks", "kept_since")
+    told = dict.fromkeys(whole, True) | {"open": one, "over": one}
+    return _said(view, include=told) | _brief(view.courses, asked.steps)
 
 
 @_tool(AskedTopic)
@@ -152,7 +148,7 @@ def topic(asked: AskedTopic) -> Mapping[str, Any]:
     view = _views().topic(asked)
     if not (view.readers or view.queues or any(one.greatest is not None for one in view.courses)):
         raise click.UsageError(f"nothing was published of topic {asked.topic!r} in cluster {asked.cluster!r}")
-    return view.model_dump(mode="json", exclude={"courses"}) | _brief(view.courses, STEPS)
+    return _said(view, exclude={"courses"}) | _brief(view.courses, STEPS)
 
 
 class AskedMeaning(BaseModel):
@@ -227,6 +223,18 @@ def _known_group(asked: AskedGroup) -> GroupView:
         check_is_known("cluster", asked.cluster, names)
         check_is_known("consumer_group", asked.consumer_group, names[asked.cluster])
     return view
+
+
+def _said(view: Record, **chosen: Any) -> dict[str, Any]:
+    """Return a view as JSON has it, without where things lie in pictures; `chosen`: as model_dump takes it."""
+
+    def unpictured(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: unpictured(one) for name, one in value.items() if name != "band"}
+        return [unpictured(one) for one in value] if isinstance(value, list) else value
+
+    document: dict[str, Any] = unpictured(view.model_dump(mode="json", **chosen))
+    return document
 
 
 def _brief(courses: tuple[Course, ...], steps: int) -> dict[str, Any]:

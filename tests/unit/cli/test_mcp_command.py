@@ -222,7 +222,8 @@ def test_it_explains_rules_and_invariants_and_judges_a_bundle(asked: Asked) -> N
 
 
 def test_what_a_broker_calls_a_group_stays_data_and_can_be_asked_for_as_it_is_shown(asked: Asked) -> None:
-    for label in ("fleet", "hostile search", "hostile group"):
+    for label in ASKED.keys() - {"rule", "invariant"}:
+        assert '"band"' not in asked.answers[label].text
         assert "\u202e" not in asked.answers[label].text
         assert "\n" not in asked.answers[label].text
     assert SHOWN in {one["consumer_group"] for one in asked.answers["fleet"].document["groups"]}
