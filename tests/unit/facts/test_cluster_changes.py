@@ -142,7 +142,7 @@ def test_of_more_names_than_are_gone_through_the_newest_changes_are_shown(
     found = changes_within(warehouse.reader(), WHOLE)
     assert (found.since, found.is_whole) == (minute(20), False), "audit and billing changed in the last half hour"
     assert {one.consumer_group for one in found.changes} == {"audit", None}
-    monkeypatch.setattr(cluster_changes, "_PARTS", (minute(50) - minute(39), minute(50) - minute(30)))
+    monkeypatch.setattr(cluster_changes, "_PARTS", (minute(50) - minute(30), minute(50) - minute(39)))
     found = changes_within(warehouse.reader(), WHOLE)
     assert (found.since, found.is_whole) == (minute(30), True)
     assert lines(found) == [line for line in EXPECTED if line[2] > 30]
