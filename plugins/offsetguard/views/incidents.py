@@ -85,7 +85,8 @@ class IncidentList(Record):
     open_count: int  # on all pages
     past_count: int
     page_count: int
-    silences: tuple[SilenceLine, ...]  # that hold now
+    silences: tuple[SilenceLine, ...]  # that hold now, the oldest hundred
+    silence_count: int  # all of them
     teams: tuple[str, ...]  # that there are, as the next three
     severities: tuple[Severity, ...]
     rules: tuple[str, ...]
@@ -135,7 +136,8 @@ def incident_list(
         open_count=counts[0],
         past_count=counts[1],
         page_count=page_count(counts),
-        silences=silence_lines(about.silences),
+        silences=silence_lines(about.silences[:ROWS]),
+        silence_count=len(about.silences),
         teams=_names(wanted.team, {*config.teams, config.default_team} if config else ()),
         severities=tuple(sorted(Severity, key=lambda one: -one.rank)),
         rules=_names(wanted.rule, (rule_id for _, rule_id in rules)),

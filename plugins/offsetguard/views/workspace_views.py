@@ -66,7 +66,7 @@ class WorkspaceViews:
         with reading(self._engine) as session:
             now, marks = current_time(session), newest.marks(session, clusters)
         runs = [self._facts.newest_run(one) for one in clusters]
-        ages = [(now - (run.facts_of if run else _EPOCH)) // INTERVAL_LENGTH for run in runs]
+        ages = [(now - (run.facts_of if run else _EPOCH)) // INTERVAL_LENGTH for run in runs or [None]]
         files = (self._workspace.config_file, self._workspace.last_good_config_file)
         written = [(one.stat().st_mtime_ns, one.stat().st_size) if one.exists() else None for one in files]
         return repr((clusters, [run and run.run_id for run in runs], ages, marks, written))

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Annotated
 
 from airflow.api_fastapi.core_api.security import GetUserDep
-from fastapi import APIRouter, HTTPException, Query, Request, status
+from fastapi import APIRouter, Depends, HTTPException, Query, Request, status
 from fastapi.responses import RedirectResponse, Response
 from sqlalchemy.orm import Session
 
@@ -27,6 +27,7 @@ from offsetguard_airflow.web.posted_forms import Form, check_token, not_ours, si
 from offsetguard_airflow.web.published_views import views_of_workspace
 from offsetguard_airflow.web.rendering import address_of, given_as, lead_to_folder, our_engine, words_for
 from offsetguard_airflow.web.rights import DAG_THAT_MAKES_THEM, RESOURCE, MayAct
+from offsetguard_airflow.web.unchanged import unless_unchanged
 
 SPANS = {"30 min": 30, "1 h": 60, "2 h": 120, "8 h": 480, "24 h": 1440, "3 d": 4320, "7 d": 10_080}  # minutes
 SCOPES = ("incident", "group", "rule")
@@ -37,7 +38,7 @@ def routes(may_write: list[object]) -> APIRouter:
     """Return the routes; `may_write`: what those that change something depend on beside the login."""
     router = APIRouter()
     router.get("")(lead_to_folder)
-    router.get("/")(show_list)
+    router.get("/", dependencies=[Depends(unless_unchanged)])(show_list)
     router.get("/{incident_id}")(show_incident)
     router.post("/{incident_id}", dependencies=may_write)(take_form)  # type: ignore[arg-type]
     return router
