@@ -100,7 +100,7 @@ PARTS = (
     ),
     Part("postgres", "the store and deliverers on PostgreSQL", "1", (tests("tests/unit", "-m", "postgres"),)),
     Part("airflow", "DAGs, connections and pages in Airflow", "1", (tests("tests/airflow", "-m", "not browser"),)),
-    Part("browser", "Airflow's pages opened in Chromium", "1", (tests("tests/airflow", "-m", "browser"),)),
+    Part("browser", "Airflow's pages opened in Chromium", "3", (tests("tests/airflow", "-m", "browser"),)),
     Part("end-to-end", "brokers, Airflow, Spark, mail and Slack", "3", (tests("tests/live/test_end_to_end.py"),)),
     Part(
         "readme",

@@ -1,0 +1,199 @@
+"""Every view in a real browser: in both languages and themes, narrow, without JavaScript, and in Airflow's frame.
+
+One group with a hostile name is in trouble on all of them: a script that it smuggles in would open a dialogue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from offsetguard.config.workspace import Workspace
+from offsetguard.model.intervals import Interval
+from offsetguard.model.verdicts import Severity
+from offsetguard.store import incidents
+from offsetguard.store.database import open_database, writing
+from offsetguard.tables import CLIENT_SNAPSHOTS, CLUSTER_FACTS, GROUP_FACTS, QUEUE_FACTS, TOPIC_FACTS
+from offsetguard_peers.airflow.standalone import AirflowStandalone
+from offsetguard_peers.collecting import manifest_of
+from offsetguard_peers.judging.records import an_incident
+from offsetguard_peers.lake.warehouse import Warehouse
+from offsetguard_peers.pictures.chromium import FLAGS, chromium_path, log_in
+from offsetguard_peers.pictures.mail import ORDER_GROUP, Stage
+from offsetguard_peers.smtp.inbox import InboxPage
+from offsetguard_peers.smtp.server import SmtpServer
+
+pytestmark = pytest.mark.browser
+
+CLUSTER, MINUTES, NARROW = "chromium", 12, 360
+HOSTILE = "</title></script><script>alert(1)</script><img src=x onerror=alert(2)>'\"{{ 7*7 }}"
+INCIDENT = "c4r0m1um"
+_GROUP = {"cluster": CLUSTER, "consumer_group": HOSTILE, "span": "30m"}
+VIEWS = {
+    "fleet": "fleet/?" + urlencode({"cluster": CLUSTER}),
+    "group": "fleet/group?" + urlencode(_GROUP),
+    "topic": "fleet/topic?" + urlencode({"cluster": CLUSTER, "topic": "orders", "span": "30m"}),
+    "queues": "fleet/queues?" + urlencode(_GROUP),
+    "incidents": "incidents/?" + urlencode({"cluster": CLUSTER}),
+    "incident": f"incidents/{INCIDENT}",
+    "changes": "changes/?" + urlencode({"cluster": CLUSTER}),
+    "data docs": "data-docs/",
+}
+THEMES, LANGUAGES = ("light", "dark"), ("en", "zh")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def published(airflow: AirflowStandalone, workspace_folder: Path) -> Iterator[None]:
+    """Publish minutes, with a hole in them, of a group that falls behind."""
+    tables = (GROUP_FACTS, QUEUE_FACTS, TOPIC_FACTS, CLUSTER_FACTS, CLIENT_SNAPSHOTS)
+    url = airflow.environment["OFFSETGUARD_DATABASE_URL"]
+    warehouse = Warehouse(Workspace(workspace_folder, workspace_folder / "offsetguard.yml", url), tables)
+    newest = Interval.containing(datetime.now(UTC) - timedelta(minutes=1))
+    for ago in reversed(range(MINUTES)):
+        if ago in {5, 6}:
+            continue
+        interval = Interval(newest.start - timedelta(minutes=ago))
+        lag = 1_000 * (MINUTES - ago)
+        one = {"consumer_group": HOSTILE, "topic": "orders", "effective_lag": lag, "lag_ms": 60 * lag}
+        clients = ("10.0.0.1@1", f"10.0.0.2@{HOSTILE}") if ago < 3 else ("10.0.0.1@1",)  # one has joined
+        rows: dict[Any, list[dict[str, Any]]] = {
+            GROUP_FACTS: [{**one, "produce_tps": 17.0, "unknown_queue_count": 1}],
+            QUEUE_FACTS: [{**one, "broker_name": HOSTILE, "queue_id": queue} for queue in range(3)],
+            TOPIC_FACTS: [{"topic": "orders"}],
+            CLUSTER_FACTS: [{"effective_lag": lag}],
+            CLIENT_SNAPSHOTS: [{"consumer_group": HOSTILE, "client_id": client} for client in clients],
+        }
+        manifest = manifest_of(interval, unseen_broker_names=("broker-b",), gap_count=1).to_json()
+        warehouse.publish(CLUSTER, interval, rows, manifest_json=manifest)
+    opened_at = newest.start - timedelta(minutes=8)
+    trouble = an_incident(
+        incident_id=INCIDENT,
+        cluster=CLUSTER,
+        consumer_group=HOSTILE,
+        severity=Severity.CRITICAL,
+        opened_at=opened_at,
+        last_seen_at=newest.start,
+    )
+    named = replace(trouble, evidence=replace(trouble.evidence, summary=f"{HOSTILE}: something is wrong"))
+    with writing(warehouse.engine) as session:
+        incidents.save(session, [named])
+    yield
+    warehouse.engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Start one Chromium for all of it."""
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=chromium_path(), args=list(FLAGS), timeout=180_000)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def logged_in(browser: Browser, airflow: AirflowStandalone) -> Any:
+    """Log in once; returns the cookies."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(f"{airflow.base_url}/offsetguard/{VIEWS['fleet']}")
+    log_in(page, airflow.username, airflow.password)
+    page.wait_for_url("**/offsetguard/fleet/**")
+    state = context.storage_state()
+    context.close()
+    return state
+
+
+@pytest.fixture
+def open_view(browser: Browser, logged_in: Any, airflow: AirflowStandalone) -> Iterator[Any]:
+    """Give what opens a view in a context of its own; what a browser complains of fails the test."""
+    contexts: list[BrowserContext] = []
+    complaints: list[str] = []
+
+    def open_it(view: str, *, lang: str = "en", **options: Any) -> Page:
+        context = browser.new_context(storage_state=logged_in, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
+        address = VIEWS[view]
+        answer = page.goto(f"{airflow.base_url}/offsetguard/{address}{'&' if '?' in address else '?'}lang={lang}")
+        assert answer is not None
+        assert answer.status == 200
+        return page
+
+    yield open_it
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_can_be_read_by_everybody(view: str, theme: str, lang: str, open_view: Any) -> None:
+    page = open_view(view, lang=lang, color_scheme=theme)
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
+    assert page.title()
+    assert page.locator("html").get_attribute("lang") == lang
+    dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+    rgb = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")
+    assert (sum(rgb) < 200) == dark == (theme == "dark")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_is_whole_without_javascript_and_fits_a_phone(view: str, open_view: Any) -> None:
+    plain = open_view(view, java_script_enabled=False)
+    texts = [line for line in plain.locator("main").inner_text().splitlines() if line.strip()]
+    scripted = open_view(view).locator("main").inner_text()
+    assert len(texts) > 2
+    assert [line for line in texts if line not in scripted and not any(mark.isdigit() for mark in line)] == []
+    narrow = open_view(view, viewport={"width": NARROW, "height": 740})
+    assert narrow.evaluate("document.documentElement.scrollWidth") <= NARROW, "nobody scrolls sideways"
+
+
+def test_what_a_name_smuggles_in_is_text_on_every_view(open_view: Any) -> None:
+    for view in VIEWS:
+        page = open_view(view)
+        page.wait_for_load_state("networkidle")
+        assert page.locator("img[src=x]").count() == 0
+        if view != "data docs":
+            assert "<script>alert(1)</script>" in page.locator("body").inner_text(), view
+
+
+def test_from_the_fleet_to_the_cause_in_the_frame_of_airflow(open_view: Any, airflow: AirflowStandalone) -> None:
+    page = open_view("fleet", viewport={"width": 1400, "height": 1000})
+    page.goto(airflow.base_url)
+    page.get_by_role("button", name="Browse").click()
+    page.get_by_role("menuitem", name="Fleet").click()
+    frame = page.frame_locator("iframe")
+    frame.get_by_role("heading", name="Fleet").wait_for()
+    frame.get_by_role("link", name="alert(1)").first.click()
+    frame.get_by_text("something is wrong").first.wait_for()
+    frame.get_by_role("link", name="something is wrong").first.click()
+    frame.get_by_text("nobody knows why").wait_for()
+
+
+def test_from_a_mail_to_the_cause_and_to_the_group_in_two_clicks(
+    open_view: Any, airflow: AirflowStandalone, workspace_folder: Path
+) -> None:
+    engine = open_database(airflow.environment["OFFSETGUARD_DATABASE_URL"])
+    with SmtpServer() as smtp, InboxPage(smtp) as inbox:
+        Stage(engine, smtp, (ORDER_GROUP,), page_url=airflow.base_url).play(12)
+        engine.dispose()
+        page = open_view("fleet")
+        page.goto(f"{inbox.url}1.html")
+        page.get_by_role("link", name="Details").click()
+        page.get_by_role("heading", name="order-group").wait_for()
+        assert "Start the consumers of order-group" in page.locator(".next").inner_text()
+        page.get_by_role("link", name="order-group").first.click()
+        page.get_by_text("Messages waiting").wait_for()
