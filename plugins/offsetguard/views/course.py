@@ -7,7 +7,7 @@ figure are kept, so that a peak of one minute shows in a month; a step of which 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import groupby
 from typing import Annotated
@@ -22,7 +22,7 @@ from offsetguard.views.fleet import Trust, trust_in
 
 POINTS = 240
 WIDTH, HEIGHT = 720, 120  # of a picture, in its own units
-_MS = timedelta(milliseconds=1)
+_EPOCH, _US, _MS = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1), timedelta(milliseconds=1)
 
 
 class Span(StrEnum):
@@ -90,9 +90,10 @@ def course_of(rows: pa.Table, figure: str, since: datetime, until: datetime) -> 
     """Return a figure's course in [since, until); `rows`: `interval_start` and the figure, one row an interval."""
     step = max(INTERVAL_LENGTH, (until - since) / POINTS)
     count = -(-(until - since) // step)
-    known = rows.filter(pc.is_valid(rows[figure])).sort_by("interval_start")
-    starts = known["interval_start"].to_pylist()
-    places = pa.array([(start - since) // step for start in starts], pa.int64())
+    wanted = pc.and_(pc.is_valid(rows[figure]), pc.greater_equal(rows["interval_start"], since))
+    known = rows.filter(wanted).sort_by("interval_start")
+    after_us = pc.subtract(known["interval_start"].cast(pa.int64()), (since - _EPOCH) // _US)  # a month: 43,200 of them
+    places = pc.divide(after_us, step // _US)
     table = pa.table({"place": places, "figure": known[figure]})
     steps = table.group_by("place", use_threads=False).aggregate(
         [("figure", "min"), ("figure", "max"), ("figure", "last")]
