@@ -321,7 +321,7 @@ def test_an_incident_has_its_course_what_was_lost_and_ways_to_all_about_it(
     incident = stored(engine, "plotted", opened_at=opened.start)
     with client(airflow) as browser:
         page = browser.get(LIST + incident.incident_id).text
-        for text in ("<svg ", 'class="band critical"', "hatch", "at most 700", "at least 30"):
+        for text in ("<svg ", 'class="band critical"', "hatch", "greatest 700", "at least 30"):
             assert text in page
         for address in ("../fleet/group?", "../fleet/topic?", "../data-docs/demo/index.html"):
             found = re.search(rf'href="({re.escape(address)}[^"]*)"', page)

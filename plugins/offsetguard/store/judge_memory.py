@@ -111,10 +111,12 @@ def _mark(broker: BrokerFacts) -> BrokerMark | None:
     return BrokerMark(broker.broker_name, at, low, high, broker.earliest_message_at, broker.commit_log_disk_ratio)
 
 
-def open_forecasts(session: Session, cluster: str) -> dict[int, Stated]:
-    """Return the forecasts of a cluster whose outcome is not known, by row, oldest first."""
+def open_forecasts(session: Session, cluster: str, consumer_group: str | None = None) -> dict[int, Stated]:
+    """Return the forecasts of a cluster, or of a group, whose outcome is not known, by row, oldest first."""
     row = ForecastRow
     query = select(row).where(row.cluster == cluster, row.outcome.is_(None)).order_by(row.made_at, row.id)
+    if consumer_group is not None:
+        query = query.where(row.consumer_group == consumer_group)
     return {one.id: record_of(Stated, one, forecast=record_of(Forecast, one)) for one in session.scalars(query)}
 
 

@@ -84,6 +84,10 @@ class Course(Record):
     step_ms: int
     points: tuple[CoursePoint, ...]  # oldest first, one for each step
     greatest: float | None  # of the whole span
+    least: float | None = None  # likewise
+    newest: float | None = None  # of its last step
+    gap_count: int = 0  # how often nothing was known for a while
+    unknown_ms: int = 0  # how long that was together
 
 
 def course_of(rows: pa.Table, figure: str, since: datetime, until: datetime) -> Course:
@@ -105,8 +109,17 @@ def course_of(rows: pa.Table, figure: str, since: datetime, until: datetime) -> 
         else CoursePoint(at=at)
         for place, at in enumerate(since + place * step for place in range(count))
     )
-    greatest = max((one.greatest for one in points if one.greatest is not None), default=None)
-    return Course(figure=figure, step_ms=step // _MS, points=points, greatest=greatest)
+    gaps = [len(list(run)) for known, run in groupby(points, key=lambda one: one.last is not None) if not known]
+    return Course(
+        figure=figure,
+        step_ms=step // _MS,
+        points=points,
+        greatest=max((one.greatest for one in points if one.greatest is not None), default=None),
+        least=min((one.least for one in points if one.least is not None), default=None),
+        newest=points[-1].last,
+        gap_count=len(gaps),
+        unknown_ms=sum(gaps) * step // _MS,
+    )
 
 
 class Band(Record):
@@ -119,14 +132,15 @@ class Band(Record):
 class Plot(Record):
     """A course as the picture needs it; an SVG of WIDTH by HEIGHT, the greatest figure at its top."""
 
+    top: float  # the figure at y = 0
     lines: tuple[str, ...]  # `points` of polylines: the last figures
     bands: tuple[str, ...]  # `points` of polygons: least to greatest
     gaps: tuple[Band, ...]  # nothing is known
 
 
-def plot_of(course: Course) -> Plot:
-    """Return the picture of a course."""
-    step, top = WIDTH / len(course.points), course.greatest or 1
+def plot_of(course: Course, top: float = 0) -> Plot:
+    """Return the picture of a course; `top`: a figure that is to be on it, too."""
+    step, top = WIDTH / len(course.points), max(course.greatest or 0, top) or 1
     numbered = enumerate(course.points)
     runs = [(known, list(run)) for known, run in groupby(numbered, key=lambda one: one[1].last is not None)]
 
@@ -135,6 +149,7 @@ def plot_of(course: Course) -> Plot:
 
     seen = [run for known, run in runs if known]
     return Plot(
+        top=top,
         lines=tuple(drawn((n, one.last) for n, one in _at_least_a_dash(run)) for run in seen),
         bands=tuple(
             drawn([*((n, one.greatest) for n, one in run), *((n, one.least) for n, one in reversed(run))])
@@ -146,8 +161,13 @@ def plot_of(course: Course) -> Plot:
 
 def band_of(start: datetime, end: datetime, since: datetime, until: datetime) -> Band:
     """Return where something that lasted from `start` to `end` lies in the picture; at least a hair wide."""
-    left, right = (WIDTH * ((min(max(moment, since), until) - since) / (until - since)) for moment in (start, end))
+    left, right = (place_of(min(max(moment, since), until), since, until) for moment in (start, end))
     return Band(x=left, width=max(right - left, 1.0))
+
+
+def place_of(moment: datetime, since: datetime, until: datetime) -> float:
+    """Return where a moment lies in the picture of a span, or beyond it."""
+    return WIDTH * ((moment - since) / (until - since))
 
 
 def _at_least_a_dash(run: Sequence[tuple[int, CoursePoint]]) -> Iterator[tuple[float, CoursePoint]]:

@@ -13,15 +13,19 @@ from offsetguard.catalogue import Catalogue
 from offsetguard.config import Config
 from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.deliver.messages.wording import pasteable
+from offsetguard.facts.cluster_changes import Kind, NamedChange
+from offsetguard.model.forecast import Stated
 from offsetguard.model.incident import Change, Incident
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import Record
 from offsetguard.views.course import AskedSpan, Band, Course, Name, band_of, course_of
 from offsetguard.views.fleet import Trust
+from offsetguard.views.outlook import Outlook, is_behind, kept_since, outlooks
 
 COURSES = ("effective_lag", "lag_ms", "produce_tps", "consume_tps")
 QUEUES = 20  # the worst
 INCIDENTS = 50  # the newest
+MARKS = 100  # likewise
 LIMITS = ("max_lag_messages", "max_lag_ms", "allowed_lag", "lag_floor", "lag_floor_ms", "window_ms", "loss_horizon_ms")
 
 
@@ -102,11 +106,17 @@ class LimitLine(Record):
 
 
 class ChangeLine(Record):
-    """What changed in the hour before the newest facts."""
+    """Something that changed."""
 
     at: datetime
     what: str
     band: Band
+
+
+class Mark(ChangeLine):
+    """A change of a kind that has its own mark in the pictures."""
+
+    kind: Kind
 
 
 class GroupView(Record):
@@ -125,7 +135,11 @@ class GroupView(Record):
     queues: tuple[QueueLine, ...]  # the worst first
     queue_count: int  # of all that are not provably healthy
     members: tuple[MemberLine, ...]
-    changes: tuple[ChangeLine, ...]  # newest first
+    changes: tuple[ChangeLine, ...]  # in the hour before the newest facts, newest first
+    marks: tuple[Mark, ...]  # what changed within the span, of its last day at most, newest first
+    outlooks: tuple[Outlook, ...]  # that of its backlog, and that of the first loss; missing: unknown, or none in sight
+    is_behind: bool  # messages wait that are older than a minute
+    kept_since: datetime | None  # every broker of the cluster keeps messages since then
     team: str | None  # None: the configuration cannot be read
     limits: tuple[LimitLine, ...]
     console_url: str | None = None
@@ -141,6 +155,7 @@ class GroupRows(Record):
     topics: Sequence[dict[str, Any]]
     queues: Sequence[dict[str, Any]]
     clients: Sequence[dict[str, Any]]
+    brokers: Sequence[dict[str, Any]] = ()  # all of the cluster
 
 
 def group_courses(history: pa.Table, since: datetime, until: datetime) -> tuple[Course, ...]:
@@ -207,7 +222,21 @@ def change_lines(
 ) -> tuple[ChangeLine, ...]:
     """Return changes in the reader's words, and where they lie in the pictures."""
     return tuple(
-        ChangeLine(at=one.at, what=words.read(one.what), band=band_of(one.at, one.at, since, until)) for one in changes
+        ChangeLine(
+            at=one.at,
+            what=words.read(one.what),
+            band=band_of(one.at, one.at, since, until),
+        )
+        for one in changes
+    )
+
+
+def marks_of(changes: Sequence[NamedChange], words: Catalogue, since: datetime, until: datetime) -> tuple[Mark, ...]:
+    """Return the newest changes of the span in the reader's words, and where they lie in the pictures."""
+    within = [one for one in changes if since <= one.at < until][:MARKS]
+    return tuple(
+        Mark(at=one.at, what=words.read(one.what), band=band_of(one.at, one.at, since, until), kind=one.kind)
+        for one in within
     )
 
 
@@ -217,9 +246,12 @@ def group_view(
     incidents: Sequence[IncidentLine],
     changes: Sequence[ChangeLine],
     now: datetime,
+    *,
+    marks: Sequence[Mark] = (),
+    stated: Sequence[Stated] = (),
     **of_configuration: Any,
 ) -> GroupView:
-    """Return the view; `of_configuration`: `team`, `limits` and `console_url`."""
+    """Return the view; `stated`: open forecasts; `of_configuration`: `team`, `limits` and `console_url`."""
     trust, since, until = asked.shown(rows.facts_of, now)
     ended = [one for one in incidents if one.resolved_at is not None]
     return GroupView(
@@ -237,5 +269,9 @@ def group_view(
         queue_count=len(rows.queues),
         members=member_lines(rows.clients),
         changes=tuple(changes),
+        marks=tuple(marks),
+        outlooks=outlooks(stated, rows.topics, since, until),
+        is_behind=any(map(is_behind, rows.topics)),
+        kept_since=kept_since(rows.brokers),
         **of_configuration,
     )

@@ -15,7 +15,7 @@ from sqlalchemy import Engine
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config.workspace import Workspace
 from offsetguard.facts.changes import About, changes_before
-from offsetguard.facts.cluster_changes import changes_within, fitting
+from offsetguard.facts.cluster_changes import NamedChange, Within, changes_within, fitting
 from offsetguard.lake.reading import FactReader
 from offsetguard.model.errors import PublishError
 from offsetguard.model.incident import Change, Subject
@@ -32,7 +32,7 @@ from offsetguard.tables import (
     Table,
 )
 from offsetguard.views.changes import AskedChanges, ReadChanges
-from offsetguard.views.course import AskedSpan
+from offsetguard.views.course import AskedSpan, Span
 from offsetguard.views.fleet import GROUP_COLUMNS, NewestFacts, group_lines
 from offsetguard.views.group import COURSES, AskedGroup, GroupRows
 from offsetguard.views.queues import BROKERS, HEAT_QUEUES, PAIRS, QUEUE_NAME, AskedQueues, QueueRows, step_of
@@ -57,6 +57,7 @@ class PublishedFacts:
         self._engine = engine
         self._reader = FactReader(workspace, engine)
         self._read = lru_cache(_CLUSTERS_KEPT)(self._read_run)
+        self._brokers = lru_cache(_CLUSTERS_KEPT)(self._read_brokers)
         self._changes = lru_cache(_CHANGES_KEPT)(lambda _run_id, within: changes_within(self._reader, within))
         self._one_at_a_time = Lock()
 
@@ -103,6 +104,7 @@ class PublishedFacts:
             topics=rows(GROUP_FACTS),
             queues=rows(QUEUE_FACTS),
             clients=rows(CLIENT_SNAPSHOTS),
+            brokers=self._brokers(cluster, run.run_id) if (run := self.newest_run(cluster)) else (),
         )
 
     def of_topic(self, asked: AskedTopic, now: datetime) -> TopicRows:
@@ -181,12 +183,26 @@ class PublishedFacts:
 
         return _collected_at(newest), rows
 
+    def marks_of(self, asked: AskedGroup) -> tuple[NamedChange, ...]:
+        """Return what changed of a group within the span, of its last day at most, newest first."""
+        newest = published_intervals.newest(self._engine, asked.cluster)
+        if newest is None:
+            return ()
+        since = newest.interval.end - min(asked.span, Span.DAY, key=lambda span: span.length).length
+        within = Within(asked.cluster, since, newest.interval.end, asked.consumer_group)
+        return changes_within(self._reader, within).changes
+
     def changes_before(self, asked: AskedGroup, rows: GroupRows) -> tuple[Change, ...]:
         """Return what changed of a group and its topics in the hour before its newest facts, newest first."""
         if rows.facts_of is None:
             return ()
         about = About(asked.consumer_group, frozenset(row["topic"] for row in rows.topics), frozenset())
         return changes_before(self._reader, asked.cluster, [about], rows.facts_of)[0]
+
+    def _read_brokers(self, cluster: str, run_id: str) -> list[dict[str, Any]]:
+        published = published_intervals.newest(self._engine, cluster)
+        columns = ("broker_name", "broker_id", "earliest_message_at")
+        return self._reader.published(BROKER_FACTS, published, columns=columns).to_pylist() if published else []
 
     def _read_run(self, cluster: str, run_id: str) -> NewestFacts | None:
         published = published_intervals.newest(self._engine, cluster)

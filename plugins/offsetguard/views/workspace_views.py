@@ -17,7 +17,7 @@ from offsetguard.config.workspace import Workspace
 from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.model.errors import ConfigError, PublishError
 from offsetguard.model.intervals import INTERVAL_LENGTH
-from offsetguard.store import incidents, newest, notifications, published_intervals, silences
+from offsetguard.store import incidents, judge_memory, newest, notifications, published_intervals, silences
 from offsetguard.store.database import current_time, database_time, reading
 from offsetguard.views.changes import AskedChanges, ChangesView, changes_view
 from offsetguard.views.fleet import Fleet, NewestFacts, Wanted, fleet
@@ -29,6 +29,7 @@ from offsetguard.views.group import (
     group_view,
     incident_line,
     limit_lines,
+    marks_of,
 )
 from offsetguard.views.incident import EVENTS, AskedIncident, IncidentPage, IncidentRecords, incident_page, span_around
 from offsetguard.views.incidents import (
@@ -98,15 +99,19 @@ class WorkspaceViews:
             now = current_time(session)
             since = now - asked.span.length
             found = incidents.of_group(session, asked.cluster, asked.consumer_group, since, limit=INCIDENTS)
+            stated = judge_memory.open_forecasts(session, asked.cluster, asked.consumer_group)
         rows = self._facts.of_group(asked, now)
+        _, since, until = asked.shown(rows.facts_of, now)
         changes = self._facts.changes_before(asked, rows)
         config = configuration(self._workspace)
         return group_view(
             asked,
             rows,
-            [incident_line(one, words, since, now) for one in found],
-            change_lines(changes, words, since, now),
+            [incident_line(one, words, since, until) for one in found],
+            change_lines(changes, words, since, until),
             now,
+            marks=marks_of(self._facts.marks_of(asked), words, since, until),
+            stated=tuple(stated.values()),
             team=config.policy(asked.cluster, asked.consumer_group).team if config else None,
             limits=limit_lines(config, asked.cluster, asked.consumer_group) if config else (),
             console_url=config.delivery.console_address(asked.cluster, asked.consumer_group, None) if config else None,

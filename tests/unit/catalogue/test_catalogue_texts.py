@@ -19,6 +19,7 @@ from offsetguard.collect.manifest import Outcome
 from offsetguard.facts.cluster_changes import Kind
 from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import Rule
+from offsetguard.model.forecast import Kind as Forecast
 from offsetguard.model.incident import EventKind
 from offsetguard.model.notification import Channel, MuteReason
 from offsetguard.model.verdicts import Severity
@@ -99,6 +100,7 @@ def test_words_that_a_program_puts_together_have_their_texts() -> None:
     made |= {f"page_event_{kind.value}" for kind in EventKind} | {f"page_mute_{reason.value}" for reason in MuteReason}
     made |= {f"page_state_{state.value}" for state in State}
     made |= {f"page_kind_{kind.value}" for kind in Kind} | {f"page_silence_{state.value}" for state in SilenceState}
+    made |= {f"page_outlook_{kind.value}{end}" for kind in Forecast for end in ("", "_later")}
     made |= {f"page_course_{name}" for name in (*GROUP_COURSES, *TOPIC_COURSES)}
     assert made <= set(KEYS)
 
@@ -108,7 +110,7 @@ def test_what_the_code_says_stands_in_the_catalogue_and_what_stands_there_is_sai
     assert {key for key, function in literals if function} <= set(KEYS)
     texts = {text for text, _ in literals} | set(_said_by_templates())
     prefixes = ("outcome_", "severity_", "channel_", "why_", "more_", "page_trust_", "page_order_", "page_course_")
-    prefixes += ("page_event_", "page_mute_", "page_state_", "page_kind_", "page_silence_")
+    prefixes += ("page_event_", "page_mute_", "page_state_", "page_kind_", "page_silence_", "page_outlook_")
     unsaid = {key for key in KEYS if key not in texts and not key.startswith(prefixes)}
     assert not unsaid
 

@@ -35,7 +35,10 @@ def test_no_peak_and_no_sample_is_lost_and_nothing_is_made_up(given_: tuple[int,
     made = course(samples, minutes)
     known = {number: figure for number, figure in samples.items() if figure is not None}
     assert len(made.points) <= POINTS
-    assert made.greatest == max(known.values(), default=None)
+    assert (made.least, made.greatest) == (min(known.values(), default=None), max(known.values(), default=None))
+    assert made.newest == made.points[-1].last
+    assert made.unknown_ms == made.step_ms * sum(point.last is None for point in made.points)
+    assert bool(made.gap_count) == bool(made.unknown_ms)
     step = timedelta(milliseconds=made.step_ms)
     for point in made.points:
         until = point.at + step

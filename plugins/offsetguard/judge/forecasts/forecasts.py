@@ -218,7 +218,16 @@ def says_something_new(newest: Stated | None, forecast: Forecast, now: datetime)
     since_ms = (now - newest.made_at) // _MS
     low_ms, high_ms = newest.forecast.low_ms - since_ms, newest.forecast.high_ms - since_ms
     apart = forecast.high_ms < low_ms or forecast.low_ms > high_ms
-    return apart or since_ms >= max(_SAME_MS, newest.forecast.high_ms // 10)
+    return apart or since_ms >= _same_for_ms(newest.forecast)
+
+
+def stands(newest: Stated, now: datetime) -> bool:
+    """Whether the newest forecast still holds: else the same would have been kept again, were it still forecast."""
+    return (now - newest.made_at) // _MS < _same_for_ms(newest.forecast) + 2 * _CYCLE_MS
+
+
+def _same_for_ms(forecast: Forecast) -> int:
+    return max(_SAME_MS, forecast.high_ms // 10)
 
 
 def _drained(group: GroupFacts) -> bool | None:

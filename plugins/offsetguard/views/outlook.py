@@ -1,0 +1,75 @@
+"""What lies beyond a group's courses: when its backlog is gone, when messages are lost, how far back any are kept.
+
+Of a group that is what its topics say together: its backlog is gone with the last of them, and is unknown if it is of
+one; what is lost first counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from offsetguard.judge.forecasts.forecasts import stands
+from offsetguard.model.forecast import DRAINED_MS, FURTHEST_MS, Kind, Stated
+from offsetguard.model.views import Record
+from offsetguard.views.course import WIDTH, Band, place_of
+
+AHEAD = WIDTH // 4  # of a picture, beyond its newest moment
+_MS = timedelta(milliseconds=1)
+
+
+class Outlook(Record):
+    """A range of time in which a backlog is gone, or messages are lost, if everything goes on as when it was made."""
+
+    kind: Kind
+    made_at: datetime
+    low_ms: int  # from made_at on
+    high_ms: int | None  # None: or later
+    band: Band  # in the pictures, whose newest moment is 720 wide; it may lie beyond them
+
+
+def outlooks(
+    stated: Iterable[Stated], topics: Sequence[dict[str, Any]], since: datetime, until: datetime
+) -> tuple[Outlook, ...]:
+    """Return what is forecast of a group; `stated`: its open forecasts, oldest first; `topics`: its newest rows."""
+    newest = {(one.kind, one.topic): one for one in stated}
+    standing = {key: one for key, one in newest.items() if stands(one, until)}
+    waiting = {row["topic"] for row in topics if is_behind(row)}
+    drains = [one for (kind, topic), one in standing.items() if kind is Kind.DRAIN and topic in waiting]
+    losses = [one for (kind, _), one in standing.items() if kind is Kind.LOSS]
+    found = []
+    if drains and len(drains) == len(waiting):
+        low, high = (max(drains, key=lambda one: _moment(one, end)) for end in (0, 1))
+        found.append(_outlook(low, high, since, until))
+    if losses:
+        low, high = (min(losses, key=lambda one: _moment(one, end)) for end in (0, 1))
+        found.append(_outlook(low, high, since, until))
+    return tuple(found)
+
+
+def is_behind(row: dict[str, Any]) -> bool:
+    """Whether messages wait in a topic that are older than a minute, or of an age that nobody knows."""
+    return (row["effective_lag"] or 0) > 0 and (row["lag_ms"] is None or row["lag_ms"] > DRAINED_MS)
+
+
+def kept_since(brokers: Iterable[dict[str, Any]]) -> datetime | None:
+    """Return since when every broker keeps messages; None: of one nobody knows. `brokers`: rows of broker_facts."""
+    oldest = [row["earliest_message_at"] for row in brokers if row["broker_id"] == 0]
+    return None if not oldest or None in oldest else max(oldest)
+
+
+def _moment(stated: Stated, end: int) -> datetime:
+    return stated.made_at + stated.forecast.range_ms[end] * _MS
+
+
+def _outlook(low: Stated, high: Stated, since: datetime, until: datetime) -> Outlook:
+    earliest, latest = _moment(low, 0), _moment(high, 1)
+    left, right = place_of(earliest, since, until), place_of(latest, since, until)
+    return Outlook(
+        kind=low.kind,
+        made_at=low.made_at,
+        low_ms=low.forecast.low_ms,
+        high_ms=None if high.forecast.high_ms >= FURTHEST_MS else (latest - low.made_at) // _MS,
+        band=Band(x=left, width=max(right - left, 1.0)),
+    )
