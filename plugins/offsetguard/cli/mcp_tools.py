@@ -79,7 +79,7 @@ def group(asked: AskedGroup) -> Mapping[str, Any]:
 
     Open incidents with cause, next step and commands for people; topics, worst queues, members, changes of the last
     hour, team, and the thresholds that hold with the entry of the configuration that sets each. `over`: incidents that
-    ended within the span.
+    ended within the span; `outlooks`: when the backlog is gone, or messages are lost, if it goes on so.
     """
     return _said(_known_group(asked), exclude={"courses"})
 
@@ -129,11 +129,11 @@ def history(asked: AskedHistory) -> Mapping[str, Any]:
 
     Lag in messages (effective_lag), age of the oldest message that waits (lag_ms), rates in and out: each in equal
     steps of step_ms, the first from first_step_at on, with the least, the most and the last figure of each step (null:
-    nothing is known of it); incidents and changes of the span.
+    nothing is known of it); incidents and changes (`marks`) of the span, and what is forecast (`outlooks`).
     """
     view = _known_group(asked)
     one = {"__all__": {"incident_id", "rule_id", "severity", "summary", "opened_at", "resolved_at"}}
-    whole = ("at", "asked", "trust", "facts_of", "since", "until", "changes", "starts", "outlooks", "kept_since")
+    whole = ("at", "asked", "trust", "facts_of", "since", "until", "marks", "outlooks", "kept_since")
     told = dict.fromkeys(whole, True) | {"open": one, "over": one}
     return _said(view, include=told) | _brief(view.courses, asked.steps)
 

@@ -211,6 +211,7 @@ def test_a_history_has_few_steps_and_no_peak_is_lost(asked: Asked) -> None:
     assert (lag["figure"], lag["greatest"], len(lag["last"])) == ("effective_lag", 1_234, 10)
     assert [one for one in lag["most"] if one is not None] == [900, 1_234]
     assert lag["step_ms"] == 180_000
+    assert {"marks", "outlooks", "open", "over"} <= asked.answers["history"].document.keys()
     for course in asked.answers["history"].document["courses"]:
         assert len(course["least"]) == len(course["last"]) == STEPS
 
