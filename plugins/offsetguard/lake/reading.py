@@ -5,16 +5,16 @@ What may be seen is said by `published_intervals`, never by a table's newest sta
 - a past of many intervals is read at the newest snapshot that was published, which holds all of them as they were last
   published (main only moves forward), and of it only intervals that have a row.
 
-pyiceberg says which files of a snapshot may have the rows, DuckDB reads them. The columns are those of this release,
+`data_files` says which files of a snapshot may have the rows, DuckDB reads them. The columns are those of this release,
 whatever release wrote the files: they are found by Iceberg's numbers, and one that was added since is NULL there.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -24,12 +24,12 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.catalog.sql import SqlCatalog
-from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, GreaterThanOrEqual, In, LessThan
 from pyiceberg.table import Table as IcebergTable
 from sqlalchemy import Engine
 
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.catalog import NO_SNAPSHOT, damage_named, load_table, local_path, open_catalog
+from offsetguard.lake.data_files import Condition, data_files
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
@@ -50,20 +50,7 @@ _TYPES = {
     ColumnType.TIMESTAMP: "TIMESTAMPTZ",
     ColumnType.STRING_LIST: "VARCHAR[]",
 }
-# NOT MATERIALIZED: a query that reads it twice must not keep it
-_FOUND = (
-    "WITH found AS NOT MATERIALIZED (FROM read_parquet(?, schema = {columns}, hive_partitioning = false)"
-    " WHERE {conditions})"
-)
-_EPOCH, _US = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 _NO_FILE_HAS = 1_000_000  # from here on, numbers of columns that are yet to be added to the table
-_COMPARISONS: dict[str, Callable[..., BooleanExpression]] = {
-    "=": EqualTo,
-    ">=": GreaterThanOrEqual,
-    "<": LessThan,
-    "in": In,
-}
-Condition = tuple[str, str, Any]  # a column, one of _COMPARISONS, a value
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +73,7 @@ class FactReader:
     def __init__(self, workspace: Workspace, engine: Engine) -> None:
         self._workspace = workspace
         self._engine = engine
+        self._states: dict[str, IcebergTable] = {}  # by table, as they were last loaded
 
     @cached_property
     def _catalog(self) -> SqlCatalog:
@@ -137,44 +125,6 @@ class FactReader:
         published = published_intervals.starts(self._engine, cluster, since, until)
         return rows.filter(pc.is_in(starts, value_set=pa.array(published, starts.type))).select(names)
 
-    def greatest(
-        self,
-        table: Table,
-        cluster: str,
-        since: datetime,
-        until: datetime,
-        *,
-        figure: str,
-        of: Sequence[str],
-        most: int,
-        step: timedelta,
-        where: Mapping[str, Sequence[str]] = MappingProxyType({}),
-    ) -> pa.Table:
-        """Return the greatest known figure in each step of [since, until), as `history` finds rows.
-
-        `figure`: a column of 64 bits. `of`: the columns that name what it is of; only the `most` with the greatest
-        figures are returned. Columns: `of`, `place` (the step's number, from 0), `greatest` (NULL: not known) and
-        `row_count` (intervals of the step with a row). Only that is in memory, however many rows there are.
-        """
-        newest, names = self._newest(table, cluster), ", ".join(of)
-        query = (
-            f"{_FOUND}, published AS (FROM found SEMI JOIN (SELECT unnest(?) AS interval_start) USING (interval_start))"
-            f" SELECT {names}, (epoch_us(interval_start) - ?) // ? AS place, max({figure}) AS greatest,"
-            f" count(*) AS row_count FROM published"
-            f" SEMI JOIN (SELECT {names} FROM published GROUP BY ALL ORDER BY max({figure}) DESC NULLS LAST, {names}"
-            f" LIMIT {most}) USING ({names}) GROUP BY ALL"
-        )
-        schema = table_schema(table)
-        empty = pa.schema(
-            [*map(schema.field, of), *((name, pa.int64()) for name in ("place", "greatest", "row_count"))]
-        )
-        published = published_intervals.starts(self._engine, cluster, since, until)
-        if newest is None or not published:
-            return empty.empty_table()
-        in_us = [(since - _EPOCH) // _US, step // _US]
-        rows = _queried(table, *newest, _within(cluster, since, until, where), query, published, *in_us)
-        return empty.empty_table() if rows is None else rows.cast(empty)
-
     def query(
         self,
         sql: str,
@@ -214,11 +164,18 @@ class FactReader:
         ids -= {NO_SNAPSHOT, RETENTION_PASSED}
         if not ids:
             return None
-        state = load_table(self._catalog, table)
+        state = self._state_with(table, ids)
         known = [snapshot for snapshot in map(state.snapshot_by_id, ids) if snapshot is not None]
         if not known:
             raise _snapshot_is_gone(table, max(ids), cluster)
         return state, max(known, key=lambda snapshot: snapshot.sequence_number or 0).snapshot_id
+
+    def _state_with(self, table: Table, ids: Collection[int]) -> IcebergTable:
+        """Return a table as it has these snapshots, or as it is now: loading it takes as long as a small read."""
+        state = self._states.get(table.name)
+        if state is None or any(state.snapshot_by_id(one) is None for one in ids):
+            state = self._states[table.name] = load_table(self._catalog, table)
+        return state
 
 
 def _within(
@@ -242,13 +199,14 @@ def _source(name: str, source: Source, state: IcebergTable | None) -> str:
     types = {column.name: _TYPES[column.type] for column in source.table.columns}
     if state is None:
         return f"SELECT {', '.join(f'NULL::{types[column]} AS {column}' for column in source.columns)} WHERE false"
+    columns = _columns_by_id(source.table, state, {"cluster", _INTERVAL_START, *source.columns, *source.where})
     named = "".join(
         f" AND {column} IN ({', '.join(f'${name}_{column}_{number}' for number in range(len(values)))})"
         for column, values in source.where.items()
     )
     return (
         f"SELECT {', '.join(source.columns)}"
-        f" FROM read_parquet(${name}_files, schema = {_columns_by_id(source.table, state)}, hive_partitioning = false)"
+        f" FROM read_parquet(${name}_files, schema = {columns}, hive_partitioning = false)"
         " WHERE cluster = $cluster AND interval_start >= $since AND interval_start < $until"
         f" AND interval_start IN (SELECT unnest($published)){named}"
     )
@@ -297,31 +255,24 @@ def _rows(
 ) -> pa.Table:
     """Return the rows of a snapshot that meet all conditions, ordered by columns (NULL first)."""
     names = list(dict.fromkeys(names))
-    schema = pa.schema([table_schema(table).field(name) for name in names])
-    order_by = ", ".join(f"{name} NULLS FIRST" for name in order)
-    rows = _queried(
-        table, state, snapshot_id, wanted, f"{_FOUND} SELECT {', '.join(names)} FROM found ORDER BY {order_by}"
-    )
-    return schema.empty_table() if rows is None else rows.cast(schema)
-
-
-def _queried(
-    table: Table, state: IcebergTable, snapshot_id: int, wanted: Sequence[Condition], query: str, *params: Any
-) -> pa.Table | None:
-    """Return what a query, which begins with _FOUND, says of a snapshot's rows that meet all conditions; None: no file.
-
-    `params`: its own.
-    """
+    schema = pa.schema(map(table_schema(table).field, names))
     try:
         files = _named_files(table, state, snapshot_id, wanted)
         if not files:
-            return None
-        found = query.format(columns=_columns_by_id(table, state), conditions=" AND ".join(map(_compared, wanted)))
+            return schema.empty_table()
+        needed = {*names, *order, *(column for column, _, _ in wanted)}
+        query = (
+            f"SELECT {', '.join(names)}"
+            f" FROM read_parquet(?, schema = {_columns_by_id(table, state, needed)}, hive_partitioning = false)"
+            f" WHERE {' AND '.join(map(_compared, wanted))}"
+            f" ORDER BY {', '.join(f'{name} NULLS FIRST' for name in order)}"
+        )
         with _database().cursor() as connection:
-            given = [files, *(value for _, _, value in wanted), *params]
-            return connection.sql(found, params=given).to_arrow_table()
+            values = (one for _, how, value in wanted for one in (value if how == "in" else (value,)))
+            rows = connection.sql(query, params=[files, *values]).to_arrow_table()
     except duckdb.Error as error:
         raise PublishError(f"{table.name}: snapshot {snapshot_id}: data files cannot be read: {error}") from error
+    return rows.cast(schema)
 
 
 def _metadata_folder(state: IcebergTable) -> Path:
@@ -329,38 +280,24 @@ def _metadata_folder(state: IcebergTable) -> Path:
 
 
 def _compared(condition: Condition) -> str:
-    column, comparison, _ = condition
-    return f"list_contains(?, {column})" if comparison == "in" else f"{column} {comparison} ?"
+    column, comparison, value = condition
+    return f"{column} IN ({', '.join('?' * len(value))})" if comparison == "in" else f"{column} {comparison} ?"
 
 
 def _named_files(table: Table, state: IcebergTable, snapshot_id: int, wanted: Sequence[Condition]) -> list[str]:
-    """Return the planned files; raises PublishError that names what is damaged."""
+    """Return the files that may have such rows; raises PublishError that names what is damaged."""
     with damage_named(f"{table.name}: snapshot {snapshot_id}", lambda: f"manifests in {_metadata_folder(state)}"):
-        return _planned_files(table, state, snapshot_id, wanted)
+        return data_files(state, snapshot_id, wanted)
 
 
-def _planned_files(table: Table, state: IcebergTable, snapshot_id: int, wanted: Sequence[Condition]) -> list[str]:
-    """Return the paths of the data files that may have such rows."""
-    condition: BooleanExpression = AlwaysTrue()
-    for column, comparison, value in wanted:
-        literal = value.isoformat() if isinstance(value, datetime) else value
-        condition = And(condition, _COMPARISONS[comparison](column, literal))
-    tasks = list(state.scan(condition, snapshot_id=snapshot_id).plan_files())
-    if any(task.delete_files for task in tasks):
-        raise PublishError(
-            f"{table.name}: snapshot {snapshot_id} has delete files; another program has changed the table: only"
-            " OffsetGuard may write it"
-        )
-    return [str(local_path(task.file.file_path)) for task in tasks]
-
-
-def _columns_by_id(table: Table, state: IcebergTable) -> str:
-    """Return the table's columns as `read_parquet` wants them: by the number that Iceberg gives each in every file."""
+def _columns_by_id(table: Table, state: IcebergTable, needed: Collection[str]) -> str:
+    """Return columns of the table as `read_parquet` wants them: by the number that Iceberg gives each in every file."""
     ids = {field.name: field.field_id for field in state.schema().fields}
     columns = (
         f"{ids.get(column.name, _NO_FILE_HAS + number)}:"
         f" {{name: '{column.name}', type: '{_TYPES[column.type]}', default_value: NULL}}"
         for number, column in enumerate(table.columns)
+        if column.name in needed
     )
     return f"MAP {{{', '.join(columns)}}}"
 
@@ -370,9 +307,13 @@ def _database() -> duckdb.DuckDBPyConnection:
     """Return the process's one: it takes longer to make than a small query."""
     database = duckdb.connect(":memory:")
     database.execute("SET GLOBAL TimeZone = 'UTC'")
+    # Each keeps some 40 MB that nobody uses: memory for another time, and eight threads that wait for slow disks.
+    database.execute("SET GLOBAL allocator_flush_threshold = '1MB'")
+    database.execute("SET GLOBAL async_threads = 1")
     return database
 
 
+@cache
 def table_schema(table: Table) -> pa.Schema:
     """Return a table's columns; any may be NULL, because an earlier release may not have had it."""
     return pa.schema([field.with_nullable(True) for field in arrow_schema(table)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from threading import Lock
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from offsetguard.collect.manifest import Manifest
 from offsetguard.config.workspace import Workspace
 from offsetguard.facts.changes import About, changes_before
 from offsetguard.facts.cluster_changes import NamedChange, Within, changes_within, fitting
-from offsetguard.lake.reading import FactReader
+from offsetguard.lake.reading import FactReader, Source
 from offsetguard.model.errors import PublishError
 from offsetguard.model.incident import Change, Subject
 from offsetguard.store import cycles, published_intervals
@@ -35,7 +35,7 @@ from offsetguard.views.changes import AskedChanges, ReadChanges
 from offsetguard.views.course import AskedSpan, Span
 from offsetguard.views.fleet import GROUP_COLUMNS, NewestFacts, group_lines
 from offsetguard.views.group import COURSES, AskedGroup, GroupRows
-from offsetguard.views.queues import BROKERS, HEAT_QUEUES, PAIRS, QUEUE_NAME, AskedQueues, QueueRows, step_of
+from offsetguard.views.queues import BROKERS, LAGS, PAIRS, STEPS, AskedQueues, QueueRows, step_of
 from offsetguard.views.topic import COURSES as TOPIC_COURSES
 from offsetguard.views.topic import AskedTopic, TopicRows
 
@@ -154,13 +154,9 @@ class PublishedFacts:
         return QueueRows(
             facts_of=facts_of,
             until=until,
-            steps=self._reader.greatest(
-                *(QUEUE_FACTS, cluster, *span),
-                figure="effective_lag",
-                of=QUEUE_NAME,
-                most=HEAT_QUEUES,
-                step=step_of(asked),
-                where=where,
+            steps=self._reader.query(
+                *(STEPS, cluster, *span, {"step_us": step_of(asked) // timedelta(microseconds=1)}),
+                queues=Source(QUEUE_FACTS, LAGS, where),
             ),
             pairs=self._reader.history(GROUP_FACTS, cluster, *span, columns=PAIRS, where=where),
             brokers=self._reader.history(BROKER_FACTS, cluster, *span, columns=BROKERS),

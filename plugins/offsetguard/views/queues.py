@@ -7,12 +7,13 @@ broker told of queues; there nothing waited. In all other intervals nothing is k
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import AwareDatetime, ConfigDict, Field, field_validator
 
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
@@ -26,6 +27,18 @@ HEAT_QUEUES = 64
 QUEUE_NAME = ("topic", "broker_name", "queue_id")
 PAIRS = ("interval_start", "topic", "broker_count")  # of group_facts
 BROKERS = ("interval_start", "broker_name", "consumed_queue_count")  # of broker_facts; only a master has a count
+LAGS = (*QUEUE_NAME, "interval_start", "effective_lag")  # of queue_facts
+# Of the queues with the greatest lags, each step: how many intervals have a row, and the greatest (NULL: not known).
+STEPS = f"""
+SELECT topic, broker_name, queue_id, (epoch_us(interval_start) - epoch_us($since)) // $step_us AS place,
+  max(effective_lag) AS greatest, count(*) AS row_count
+FROM queues
+SEMI JOIN (
+  SELECT topic, broker_name, queue_id FROM queues GROUP BY ALL
+  ORDER BY max(effective_lag) DESC NULLS LAST, topic, broker_name, queue_id LIMIT {HEAT_QUEUES}
+) USING (topic, broker_name, queue_id)
+GROUP BY ALL
+"""
 COLUMNS = 24  # of the table behind the picture
 _MS = timedelta(milliseconds=1)
 
@@ -67,7 +80,7 @@ class QueueRows(Record):
 
     facts_of: datetime | None
     until: datetime
-    steps: pa.Table  # of `FactReader.greatest`: effective_lag of QUEUE_NAME
+    steps: pa.Table  # of STEPS
     pairs: pa.Table  # PAIRS of the group
     brokers: pa.Table  # BROKERS of all
     topics: Sequence[dict[str, Any]] = ()
@@ -184,19 +197,21 @@ def _seen(
     rows: QueueRows, places: Iterable[tuple[str, str]], since: datetime, step: timedelta
 ) -> Counter[tuple[str, str, int]]:
     """Count by topic, broker and step the intervals in which a queue without a row was healthy."""
-    pairs = rows.pairs.to_pylist()
     ever: dict[str, int] = {}
+    pairs = rows.pairs.to_pylist()
     for row in pairs:
         ever[row["topic"]] = max(ever.get(row["topic"], 1), row["broker_count"] or 0)
-    of_topics = {(row["topic"], row["interval_start"]) for row in pairs if row["broker_count"] == ever[row["topic"]]}
-    of_brokers = {
-        (row["broker_name"], row["interval_start"]) for row in rows.brokers.to_pylist() if row["consumed_queue_count"]
-    }
+    of_topics: defaultdict[str, set[datetime]] = defaultdict(set)  # when they were seen
+    of_brokers: defaultdict[str, set[datetime]] = defaultdict(set)
+    for row in pairs:
+        if row["broker_count"] == ever[row["topic"]]:
+            of_topics[row["topic"]].add(row["interval_start"])
+    for row in rows.brokers.filter(pc.greater(rows.brokers["consumed_queue_count"], 0)).to_pylist():
+        of_brokers[row["broker_name"]].add(row["interval_start"])
     return Counter(
         (topic, broker, (start - since) // step)
         for topic, broker in places
-        for name, start in of_topics
-        if name == topic and (broker, start) in of_brokers
+        for start in of_topics[topic] & of_brokers[broker]
     )
 
 

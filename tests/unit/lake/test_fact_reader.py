@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import product
 
 import pytest
+from pyiceberg.expressions import And, EqualTo, GreaterThanOrEqual, In, LessThan
 
+from offsetguard.lake.catalog import local_path
 from offsetguard.lake.creation import create_missing_tables
+from offsetguard.lake.data_files import data_files
 from offsetguard.lake.reading import read_interval, table_schema
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
@@ -140,3 +144,25 @@ def test_a_column_that_was_added_since_is_unknown_in_older_rows(warehouse: Wareh
     assert rows.select(["topic", "queue_count", "lag"]).to_pylist() == [
         {"topic": "orders", "queue_count": 4, "lag": None}
     ]
+
+
+def test_files_are_told_by_their_bounds_as_pyiceberg_tells_them(warehouse: Warehouse) -> None:
+    a_day_an_hour_and_minutes(warehouse)
+    state = warehouse.iceberg_table(GROUP_FACTS)
+    snapshot = state.current_snapshot()
+    assert snapshot is not None
+    spans = [(0, DAY), (DAY - 1, DAY + 1), (DAY, DAY + 11), (DAY + 11, DAY + 12), (-DAY, 0), (DAY + 13, 99)]
+    groups = (GROUPS[2:3], ["a"], ["z", GROUPS[0]], ["group-of-the-other-cluster"])
+    for (first, end), names, cluster in product(spans, groups, ("demo", "other", "none")):
+        span = [("interval_start", ">=", minute(first)), ("interval_start", "<", minute(end))]
+        found = data_files(
+            state, snapshot.snapshot_id, [("cluster", "=", cluster), *span, ("consumer_group", "in", names)]
+        )
+        condition = And(
+            EqualTo("cluster", cluster),  # type: ignore[call-arg]
+            GreaterThanOrEqual("interval_start", minute(first).isoformat()),  # type: ignore[call-arg]
+            LessThan("interval_start", minute(end).isoformat()),  # type: ignore[call-arg]
+            In("consumer_group", names),  # type: ignore[call-arg]
+        )
+        planned = {str(local_path(task.file.file_path)) for task in state.scan(condition).plan_files()}
+        assert set(found) == planned, (first, end, names, cluster)

@@ -34,6 +34,7 @@ from pyiceberg.utils.datetime import micros_to_timestamptz
 
 from offsetguard.model.errors import PublishError
 from offsetguard.tables import Table
+from offsetguard.tables.table import ROW_GROUP_ROWS
 
 FULL_ROWS = 1_000_000  # of a packed file
 FULL_CELLS = 40_000_000  # of a packed file: so many are sorted in memory, about 0.7 GB
@@ -286,7 +287,7 @@ def write_file(
     iceberg_table: IcebergTable, table: Table, rows: pa.Table, partition: Record, *, spec_id: int, prefix: str = ""
 ) -> DataFile:
     """Write rows, all of one partition, to a new file; no snapshot has it yet."""
-    properties = iceberg_table.properties | {"write.parquet.row-group-limit": str(table.row_group_rows)}
+    properties = iceberg_table.properties | {"write.parquet.row-group-limit": str(ROW_GROUP_ROWS)}
     properties.pop("write.parquet.row-group-size-bytes", None)  # for Spark: pyiceberg warns that it does not know it
     path = iceberg_table.location_provider().new_data_location(f"{prefix}{uuid.uuid4().hex}.parquet")
     output = iceberg_table.io.new_output(path)

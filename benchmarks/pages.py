@@ -1,0 +1,153 @@
+"""What a page costs the API server, with 30 days of minutes of 5,000 groups and 200,000 queues behind it.
+
+Pages are asked as the API server asks them (HTML is rendered), each time about another group; the clock says 23:59.
+What lies in the workspace says `pages_workspace.py`.
+
+    .venv/bin/python benchmarks/pages.py                              the aim: 3 GB for a while
+    .venv/bin/python benchmarks/pages.py --days 2 --rounds 3          a try, no aim
+
+CPU is that of all threads. Exit code 1: an aim (p95 of 300 ms, of 1 s for 30 days; + 200 MiB) was missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from statistics import median, quantiles
+from unittest.mock import patch
+
+from fastapi import Request
+from fastapi.responses import Response
+
+from offsetguard.lake.upkeep.packing import full_rows
+from offsetguard.tables import GROUP_FACTS
+from offsetguard.views import workspace_views
+from offsetguard.views.course import Span
+from offsetguard.views.fleet import Wanted
+from offsetguard.views.group import AskedGroup
+from offsetguard.views.queues import SPANS, AskedPicture, AskedQueues
+from offsetguard.views.topic import AskedTopic
+from offsetguard_airflow.page.fleet import show_fleet
+from offsetguard_airflow.web.group_page import show_group
+from offsetguard_airflow.web.queues_page import show_heat_map, show_queues
+from offsetguard_airflow.web.topic_page import show_topic
+
+CLUSTER, DAY, HOUR = "main", 1_440, 60
+GROUPS, TOPICS, BROKERS, MEMBERS, TROUBLED, QUEUES = 5_000, 1_000, 10, 4, 100, 40
+END = datetime(2026, 11, 14, tzinfo=UTC)
+WRITTEN = 5  # the part of a past day that is really written: it has the groups that are asked for
+AIM_MS, MONTH_AIM_MS, AIM_MIB = 300.0, 1_000.0, 200
+REQUEST = Request({"type": "http", "headers": [], "query_string": b"", "path": "/"})
+_PEAK = r"""float(re.search(r'VmHWM:\s+(\d+)', Path('/proc/self/status').read_text())[1]) / 1024"""
+# what the API server has without us
+_BARE = f"import airflow.api_fastapi.core_api.security, re; from pathlib import Path; print({_PEAK})"
+
+
+def main() -> int:
+    """Write the tables in another process, ask for the pages, print the figures."""
+    parsed = _parser().parse_args()
+    with tempfile.TemporaryDirectory(prefix="pages_", dir=parsed.folder) as folder:
+        writer = [sys.executable, str(Path(__file__).parent / "pages_workspace.py"), folder, str(parsed.days)]
+        subprocess.run(writer, check=True)
+        os.environ |= {"OFFSETGUARD_HOME": folder, "OFFSETGUARD_CONFIG": f"{folder}/offsetguard.yml"}
+        os.environ |= {"OFFSETGUARD_DATABASE_URL": f"sqlite:///{folder}/offsetguard.db"}
+        now = END - timedelta(seconds=1)
+        with patch.multiple(workspace_views, current_time=lambda _: now, database_time=lambda _: now):
+            return _measured(parsed.rounds)
+
+
+def _pages() -> dict[str, Callable[[int], Response]]:
+    """Return by name what asks for a page, about the group or topic of a number."""
+    groups, topics = groups_written(), topics_written()
+
+    def group(span: Span, number: int) -> Response:
+        name = group_name(groups[number % TROUBLED])
+        return show_group(REQUEST, AskedGroup(cluster=CLUSTER, consumer_group=name, span=span))
+
+    def topic(span: Span, number: int) -> Response:
+        return show_topic(REQUEST, AskedTopic(cluster=CLUSTER, topic=topic_name(topics[number % TROUBLED]), span=span))
+
+    def queues(span: Span, number: int) -> Response:
+        name = group_name(groups[number % TROUBLED])
+        return show_queues(REQUEST, AskedQueues(cluster=CLUSTER, consumer_group=name, span=span))
+
+    def heat_map(number: int) -> Response:
+        name = group_name(groups[number % TROUBLED])
+        return show_heat_map(AskedPicture(cluster=CLUSTER, consumer_group=name, span=Span.DAY, until=END))
+
+    return {
+        "fleet": lambda number: show_fleet(REQUEST, Wanted(page=1 + number % 50)),
+        **{f"group, {span}": partial(group, span) for span in (Span.SIX_HOURS, Span.DAY, Span.WEEK, Span.MONTH)},
+        **{f"topic, {span}": partial(topic, span) for span in (Span.SIX_HOURS, Span.WEEK, Span.MONTH)},
+        **{f"queues, {span}": partial(queues, span) for span in SPANS[1:]},
+        "heat map, 24h": heat_map,
+    }
+
+
+def _measured(rounds: int) -> int:
+    missed = False
+    print(f"{'':<14}{'p50 ms':>8}{'p95':>8}{'CPU p50':>9}{'p95':>8}{'bytes':>10}", flush=True)
+    for name, ask in _pages().items():
+        ask(TROUBLED - 1)  # warms
+        walls, cpus, size = [], [], 0
+        for number in range(rounds):
+            began, cpu = time.perf_counter(), time.process_time()
+            size = len(ask(number).body)
+            walls.append((time.perf_counter() - began) * 1e3)
+            cpus.append((time.process_time() - cpu) * 1e3)
+        wall, cpu = (quantiles(one, n=20, method="inclusive")[-1] for one in (walls, cpus))
+        print(f"{name:<14}{median(walls):>8.0f}{wall:>8.0f}{median(cpus):>9.0f}{cpu:>8.0f}{size:>10,}", flush=True)
+        missed |= min(wall, cpu) > (MONTH_AIM_MS if name.endswith(Span.MONTH) else AIM_MS)
+    bare = float(subprocess.run([sys.executable, "-c", _BARE], check=True, capture_output=True).stdout)
+    grown = _peak_mib() - bare
+    print(f"memory: + {grown:.0f} MiB at its peak, beside {bare:.0f} of FastAPI with Airflow's rights")
+    missed |= grown > AIM_MIB
+    print("aims:", "MISSED" if missed else "met", "(the lesser of wall and CPU counts: other work may hold the cores)")
+    return int(missed)
+
+
+def groups_written() -> range:
+    """Return the groups of the file of a past day that is written."""
+    parts = -(-GROUPS * DAY // full_rows(GROUP_FACTS))
+    return range(GROUPS * WRITTEN // parts, GROUPS * (WRITTEN + 1) // parts)
+
+
+def topics_written() -> range:
+    """Return topics of the file of a past day that is written: the last part of two."""
+    return range(TOPICS // 2, TOPICS)
+
+
+def group_name(number: int) -> str:
+    return f"consumer-group-{number:05d}"
+
+
+def topic_name(number: int) -> str:
+    return f"topic-{number:05d}-of-orders"
+
+
+def _peak_mib() -> float:
+    """Return the most memory that this process ever had."""
+    found = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
+    assert found
+    return int(found[1]) / 1024
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="What a page costs the API server.")
+    parser.add_argument("--days", type=int, default=30)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--folder", type=Path, help="where the tables are written for a while (3 GB)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
