@@ -70,7 +70,11 @@ def test_every_script_is_ours_is_kept_for_a_year_and_has_the_hash_that_its_page_
             re.findall(r'<script src="[^"]+" integrity="[^"]+" defer></script>', found)
         )
         tags |= set(re.findall(r'(?:src|href)="([^"]+)" integrity="([^"]+)"', found))
-    assert {address.rpartition("/")[2].partition("?")[0] for address, _ in tags} >= {"htmx.min.js", "zone.js"}
+    assert {address.rpartition("/")[2].partition("?")[0] for address, _ in tags} >= {
+        "htmx.min.js",
+        "uPlot.iife.min.js",
+        "uPlot.min.css",
+    }
     for address, integrity in tags:
         file = get(airflow, address)
         assert (file.status_code, sri(file.content)) == (200, integrity), address
@@ -126,6 +130,7 @@ def test_a_page_refreshes_itself_says_so_and_says_when_it_cannot(
         page.context.add_cookies([{"name": "offsetguard_zone", "value": zone, "url": airflow.base_url}])
         page.goto(airflow.base_url + FLEET)
         log_in(page, airflow.username, airflow.password)
+        page.wait_for_url(f"**{FLEET}")
         page.goto(f"{airflow.base_url}{FLEET}?cluster={CLUSTER}")
         page.fill("input[name=search]", "what somebody types")
         publish(warehouse, 0, lag=98_765)
@@ -134,11 +139,16 @@ def test_a_page_refreshes_itself_says_so_and_says_when_it_cannot(
         assert page.locator("#refreshed").inner_text().endswith("refreshed every 30 s")
         assert page.input_value("input[name=search]") == "what somebody types"
         page.goto(f"{airflow.base_url}{FLEET}{GROUP}")
+        chart = page.get_by_role("application").first
+        chart.press("ArrowLeft")
+        page.get_by_text("98,765; least 98,765, greatest 98,765").wait_for()
+        assert page.locator("figure svg:visible").count() == 0
         page.get_by_role("link", name="orders").focus()
         publish(warehouse, 0, lag=43_210)
         page.evaluate("htmx.trigger('#refreshed', 'refresh')")
         page.get_by_text("43,210").first.wait_for()
         assert page.evaluate("document.activeElement.textContent") == "orders"
+        page.locator("figure.charted").nth(3).wait_for()
         page.route("**/group**", lambda route: route.abort())
         page.evaluate("htmx.trigger('#refreshed', 'refresh')")
         page.get_by_role("alert").wait_for()

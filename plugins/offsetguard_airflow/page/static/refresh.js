@@ -1,7 +1,7 @@
 // Around htmx, which fetches this very page every 30 s and swaps its live parts: says when it last did, or that it could
 // not; waits while nobody looks, or somebody selects text; and leaves the focus, and what is unfolded, as it was.
 const line = document.getElementById("refreshed");
-const places = () => [...document.querySelectorAll("a, button, summary, [tabindex]")];
+const places = () => [...document.querySelectorAll("a, button, summary, [tabindex]:not(.chart)")];
 const folds = () => [...document.querySelectorAll("details")];
 let shownAt = new Date(), place = -1, focused = null, opened = [];
 
