@@ -95,7 +95,7 @@ def _pages() -> dict[str, Callable[[int], Response]]:
 
 def _measured(rounds: int) -> int:
     missed = False
-    print(f"{'':<14}{'p50 ms':>8}{'p95':>8}{'CPU p50':>9}{'p95':>8}{'bytes':>10}", flush=True)
+    print(f"{'':<14}{'p50 ms':>8}{'p95':>8}{'CPU least':>10}{'p50':>8}{'p95':>8}{'bytes':>10}", flush=True)
     for name, ask in _pages().items():
         ask(TROUBLED - 1)  # warms
         walls, cpus, size = [], [], 0
@@ -105,7 +105,10 @@ def _measured(rounds: int) -> int:
             walls.append((time.perf_counter() - began) * 1e3)
             cpus.append((time.process_time() - cpu) * 1e3)
         wall, cpu = (quantiles(one, n=20, method="inclusive")[-1] for one in (walls, cpus))
-        print(f"{name:<14}{median(walls):>8.0f}{wall:>8.0f}{median(cpus):>9.0f}{cpu:>8.0f}{size:>10,}", flush=True)
+        print(
+            f"{name:<14}{median(walls):>8.0f}{wall:>8.0f}{min(cpus):>10.0f}{median(cpus):>8.0f}{cpu:>8.0f}{size:>10,}",
+            flush=True,
+        )
         missed |= min(wall, cpu) > (MONTH_AIM_MS if name.endswith(Span.MONTH) else AIM_MS)
     bare = float(subprocess.run([sys.executable, "-c", _BARE], check=True, capture_output=True).stdout)
     grown = _peak_mib() - bare

@@ -80,18 +80,18 @@ class Changes:
     is_whole: bool = True  # False: even since then some names are left out
 
 
-def changes_within(reader: FactReader, asked: Within) -> Changes:
-    """Return what changed; raises PublishError as the reader does."""
+def changes_within(reader: FactReader, asked: Within, topics: Sequence[str] = ()) -> Changes:
+    """Return what changed; `topics`: whose changes come beside a group's. Raises PublishError as the reader does."""
     if asked.consumer_group:
-        return Changes(_named_changes(reader, asked, [asked.consumer_group], []), asked.since)
+        return Changes(_named_changes(reader, asked, [asked.consumer_group], topics), asked.since)
     later = (asked.until - part for part in _PARTS)
     for since in (asked.since, *(one for one in later if one > asked.since)):
         part = replace(asked, since=since)
         names = _changed_names(reader, part)
         if is_whole := all(len(some) <= MOST_NAMES for some in names):
             break
-    groups, topics = (some[:MOST_NAMES] for some in names)
-    return Changes(_named_changes(reader, part, groups, topics), since, is_whole)
+    groups, of_topics = (some[:MOST_NAMES] for some in names)
+    return Changes(_named_changes(reader, part, groups, of_topics), since, is_whole)
 
 
 def _changed_names(reader: FactReader, asked: Within) -> tuple[list[str], list[str]]:

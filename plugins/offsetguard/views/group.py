@@ -15,7 +15,7 @@ from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.deliver.messages.wording import pasteable
 from offsetguard.facts.cluster_changes import Kind, NamedChange
 from offsetguard.model.forecast import Stated
-from offsetguard.model.incident import Change, Incident
+from offsetguard.model.incident import Incident
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import Record
 from offsetguard.views.course import AskedSpan, Band, Course, Name, band_of, course_of
@@ -218,7 +218,7 @@ def incident_line(incident: Incident, words: Catalogue, since: datetime, until: 
 
 
 def change_lines(
-    changes: Sequence[Change], words: Catalogue, since: datetime, until: datetime
+    changes: Sequence[NamedChange], words: Catalogue, since: datetime, until: datetime
 ) -> tuple[ChangeLine, ...]:
     """Return changes in the reader's words, and where they lie in the pictures."""
     return tuple(

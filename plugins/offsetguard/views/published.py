@@ -14,11 +14,11 @@ from sqlalchemy import Engine
 
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config.workspace import Workspace
-from offsetguard.facts.changes import About, changes_before
+from offsetguard.facts.changes import BEFORE
 from offsetguard.facts.cluster_changes import NamedChange, Within, changes_within, fitting
 from offsetguard.lake.reading import FactReader, Source
 from offsetguard.model.errors import PublishError
-from offsetguard.model.incident import Change, Subject
+from offsetguard.model.incident import Subject
 from offsetguard.store import cycles, published_intervals
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import (
@@ -179,21 +179,17 @@ class PublishedFacts:
 
         return _collected_at(newest), rows
 
-    def marks_of(self, asked: AskedGroup) -> tuple[NamedChange, ...]:
-        """Return what changed of a group within the span, of its last day at most, newest first."""
+    def changes_of(self, asked: AskedGroup, rows: GroupRows) -> tuple[NamedChange, ...]:
+        """Return what changed of a group and its topics, newest first.
+
+        Within the span, of its last day at most and its last hour at least: read once for the pictures and the list.
+        """
         newest = published_intervals.newest(self._engine, asked.cluster)
         if newest is None:
             return ()
-        since = newest.interval.end - min(asked.span, Span.DAY, key=lambda span: span.length).length
+        since = newest.interval.end - max(BEFORE, min(asked.span.length, Span.DAY.length))
         within = Within(asked.cluster, since, newest.interval.end, asked.consumer_group)
-        return changes_within(self._reader, within).changes
-
-    def changes_before(self, asked: AskedGroup, rows: GroupRows) -> tuple[Change, ...]:
-        """Return what changed of a group and its topics in the hour before its newest facts, newest first."""
-        if rows.facts_of is None:
-            return ()
-        about = About(asked.consumer_group, frozenset(row["topic"] for row in rows.topics), frozenset())
-        return changes_before(self._reader, asked.cluster, [about], rows.facts_of)[0]
+        return changes_within(self._reader, within, [row["topic"] for row in rows.topics]).changes
 
     def _read_brokers(self, cluster: str, run_id: str) -> list[dict[str, Any]]:
         published = published_intervals.newest(self._engine, cluster)

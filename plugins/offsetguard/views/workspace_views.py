@@ -15,6 +15,7 @@ from offsetguard.config import Config
 from offsetguard.config.file import config_in_use
 from offsetguard.config.workspace import Workspace
 from offsetguard.decide.incidents.history import IncidentWords
+from offsetguard.facts.changes import BEFORE, MOST_CHANGES
 from offsetguard.model.errors import ConfigError, PublishError
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.store import incidents, judge_memory, newest, notifications, published_intervals, silences
@@ -102,15 +103,16 @@ class WorkspaceViews:
             stated = judge_memory.open_forecasts(session, asked.cluster, asked.consumer_group)
         rows = self._facts.of_group(asked, now)
         _, since, until = asked.shown(rows.facts_of, now)
-        changes = self._facts.changes_before(asked, rows)
+        changes = self._facts.changes_of(asked, rows)
+        hour_ago = (rows.facts_of or now) - BEFORE
         config = configuration(self._workspace)
         return group_view(
             asked,
             rows,
             [incident_line(one, words, since, until) for one in found],
-            change_lines(changes, words, since, until),
+            change_lines([one for one in changes if one.at >= hour_ago][:MOST_CHANGES], words, since, until),
             now,
-            marks=marks_of(self._facts.marks_of(asked), words, since, until),
+            marks=marks_of(changes, words, since, until),
             stated=tuple(stated.values()),
             team=config.policy(asked.cluster, asked.consumer_group).team if config else None,
             limits=limit_lines(config, asked.cluster, asked.consumer_group) if config else (),
