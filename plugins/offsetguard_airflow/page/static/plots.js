@@ -91,7 +91,7 @@
     queueMicrotask(() => { whole = String(zoom); if (kept) charts[0].setScale("x", { min: kept[0], max: kept[1] }); });
   };
   document.addEventListener("htmx:oobBeforeSwap", () => { held = charts.findIndex((one) => one.root.parentNode === document.activeElement); });
-  document.addEventListener("htmx:oobAfterSwap", draw);
+  document.addEventListener("htmx:oobAfterSwap", ({ target }) => target.querySelector("figure") && draw()); // of the view, not of what asked
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   addEventListener("resize", () => charts.forEach((chart) => chart.setSize({ width: chart.root.parentNode.clientWidth, height: 170 })));
   draw();

@@ -24,7 +24,7 @@ line.addEventListener("htmx:afterRequest", ({ detail }) => {
   say(line.dataset.done);
   folds().forEach((fold, number) => { fold.open = opened[number] ?? fold.open; });
   const now = places()[place];
-  if (focused && !focused.isConnected && now?.href === focused.href) now.focus({ preventScroll: true });
+  if (now && !focused.isConnected && now.href === focused.href) now.focus({ preventScroll: true });
 });
 document.addEventListener("visibilitychange", () => {
   if (!document.hidden && Date.now() - shownAt > 30_000) htmx.trigger(line, "refresh");
