@@ -232,7 +232,7 @@ def _cluster_line(name: str, facts: NewestFacts | None, incident_count: int, now
         cluster_unseen=facts.cluster_unseen,
         gap_count=facts.gap_count,
         group_count=len(facts.groups),
-        lag=facts.figures.get("effective_lag"),
+        lag=sum(known) if (known := [max(0, one.lag) for one in facts.groups if one.lag is not None]) else None,
         unknown_queue_count=facts.figures.get("unknown_queue_count"),
         put_tps=facts.figures.get("put_tps"),
         get_tps=facts.figures.get("get_tps"),

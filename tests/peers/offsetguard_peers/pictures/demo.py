@@ -1,4 +1,4 @@
-"""Pictures of the demo in Airflow: the DAG with its runs, its trigger form, and the Data Docs of the newest run.
+"""Pictures of the demo in Airflow: the DAG with its runs, its trigger form, the Data Docs of the newest run, our pages.
 
     python -m offsetguard_peers.pictures.demo docs
 
@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from playwright.sync_api import Page
 
-from offsetguard.model.views import FLEET_PATH, URL_PREFIX, data_docs_url
+from offsetguard.model.views import FLEET_PATH, INCIDENTS_PATH, URL_PREFIX, data_docs_url
 from offsetguard_peers.airflow.api import AirflowApi
 from offsetguard_peers.demo.embedded import PASSWORD
 from offsetguard_peers.pictures.chromium import log_in, open_page
@@ -28,7 +28,7 @@ SETTLES_MS = 3_000  # what Airflow moves into its place
 
 
 def take_pictures(api: AirflowApi, airflow_url: str, folder: Path) -> None:
-    """Log in and write `airflow-dag.png`, `trigger-form.png`, `data-docs.png`, `fleet-page.png`, `group-page.png`."""
+    """Log in and write `airflow-dag.png`, `trigger-form.png`, `data-docs.png`, and a `…-page.png` of each view."""
     run_id = next(run["dag_run_id"] for run in api.runs(DAG) if run["state"] == "success")
     with open_page() as page:
         page.set_default_timeout(PATIENCE_S * 1000)
@@ -59,8 +59,24 @@ def take_pictures(api: AirflowApi, airflow_url: str, folder: Path) -> None:
         page.set_viewport_size({"width": 1280, "height": 1820})
         page.locator("table").nth(1).locator("tbody a").first.click()
         page.get_by_role("link", name="30m").click()
-        page.get_by_text("Messages waiting").wait_for()
+        page.get_by_text("Messages waiting").first.wait_for()
         _keep(page, folder / "group-page.png")
+        group = page.url
+        page.get_by_role("link", name="Queues, and what waited").click()
+        page.set_viewport_size({"width": 1280, "height": 900})
+        _keep(page, folder / "queues-page.png")
+        page.goto(group)
+        page.locator("table td a[href^='topic?']").first.click()
+        _keep(page, folder / "topic-page.png")
+        page.goto(f"{airflow_url}{URL_PREFIX}{INCIDENTS_PATH}/")
+        _keep(page, folder / "incidents-page.png")
+        page.locator("table a").first.click()
+        page.set_viewport_size({"width": 1280, "height": 1820})
+        _keep(page, folder / "incident-page.png")
+        page.set_viewport_size({"width": 1280, "height": 900})
+        page.emulate_media(color_scheme="dark")
+        page.goto(f"{airflow_url}{URL_PREFIX}{FLEET_PATH}/?lang=zh")
+        _keep(page, folder / "fleet-page-zh.png")
 
 
 def _keep(page: Page, png: Path) -> None:
