@@ -121,10 +121,14 @@ def test_airflow_shows_the_way_on_dags_runs_and_tasks() -> None:
 @pytest.mark.browser
 def test_a_framed_page_leads_out_of_its_frame(airflow: AirflowStandalone, run_id: str) -> None:
     with open_page() as page:
-        page.goto(f"{airflow.base_url}/dags/{DAG}/plugin/offsetguard-of-dag")
+        page.goto(f"{airflow.base_url}/offsetguard/fleet/")
         log_in(page, airflow.username, airflow.password)
+        page.wait_for_url("**/offsetguard/fleet/")
+        page.wait_for_load_state("networkidle")  # the first page ever tells the reader's zone, and loads again
+        page.goto(f"{airflow.base_url}/dags/{DAG}/plugin/offsetguard-of-dag")
         framed = page.frame_locator("iframe")
         framed.get_by_role("heading", name="Fleet").wait_for()
+        page.wait_for_load_state("networkidle")  # a click before the page's script is there would lead nowhere
         framed.get_by_role("link", name="task log").first.click()
         page.wait_for_url(f"**/tasks/{PUBLISH}/mapped/3**")
         assert page.frame_locator("iframe").get_by_role("heading", name="Fleet").count() == 0

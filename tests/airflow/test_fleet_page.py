@@ -214,6 +214,7 @@ def test_the_menu_leads_there_and_the_page_tells_the_readers_time(airflow: Airfl
         page.goto(airflow.base_url + FLEET)
         log_in(page, airflow.username, airflow.password)
         page.wait_for_url(f"**{FLEET}")
+        page.wait_for_load_state("networkidle")  # the first page ever tells the reader's zone, and loads again
         page.fill("input[name=search]", "calm-00")
         page.get_by_role("button", name="Show").click()
         assert page.locator("table").nth(1).locator("tbody tr").count() == 10
