@@ -5,7 +5,9 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
+from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
 # A closed network: without these flags Chromium looks up its maker's hosts at every start.
@@ -51,3 +53,9 @@ def log_in(page: Page, user: str, password: str) -> None:
     page.fill("input[name=password]", password)
     page.keyboard.press("Enter")
     page.wait_for_load_state("networkidle")
+
+
+def shrink(png: Path) -> None:
+    """Give a picture a palette of 64 colours: pages and mails are drawings."""
+    with Image.open(png) as picture:
+        picture.convert("RGB").quantize(64, dither=Image.Dither.NONE).save(png, optimize=True)

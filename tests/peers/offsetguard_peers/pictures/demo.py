@@ -18,7 +18,7 @@ from playwright.sync_api import Page
 from offsetguard.model.views import FLEET_PATH, INCIDENTS_PATH, URL_PREFIX, data_docs_url
 from offsetguard_peers.airflow.api import AirflowApi
 from offsetguard_peers.demo.embedded import PASSWORD
-from offsetguard_peers.pictures.chromium import log_in, open_page
+from offsetguard_peers.pictures.chromium import log_in, open_page, shrink
 from offsetguard_peers.waiting import wait_until
 
 DAG, RUNS = "collect_and_judge", 3
@@ -82,6 +82,7 @@ def take_pictures(api: AirflowApi, airflow_url: str, folder: Path) -> None:
 def _keep(page: Page, png: Path) -> None:
     page.wait_for_timeout(SETTLES_MS)
     page.screenshot(path=png)
+    shrink(png)
 
 
 def main() -> None:

@@ -17,7 +17,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from PIL import Image
 from sqlalchemy import Engine
 
 from offsetguard.config import Config
@@ -35,7 +34,7 @@ from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.queue_state import Sample
 from offsetguard_peers.delivery.world import Channels
 from offsetguard_peers.judging.records import a_group
-from offsetguard_peers.pictures.chromium import open_page
+from offsetguard_peers.pictures.chromium import open_page, shrink
 from offsetguard_peers.smtp.inbox import InboxPage
 from offsetguard_peers.smtp.server import ReceivedMail, SmtpServer
 
@@ -44,7 +43,6 @@ START = datetime(2026, 11, 21, 6, 30, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 MORE_FROM = 9  # the minute in which the stopped groups are found
 DESK, PHONE = 760, 375  # CSS pixels
-_COLOURS = 64  # of the pictures' palettes: they are drawings
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +211,7 @@ def photograph(stage_mails: SmtpServer, number: int, png: Path, *, width: int, d
         page.emulate_media(color_scheme="dark" if dark else "light")
         page.goto(f"{inbox.url}{number}.html")
         page.screenshot(path=png, full_page=True)
-    with Image.open(png) as picture:
-        picture.convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE).save(png, optimize=True)
+    shrink(png)
 
 
 def main(folder: Path) -> None:
