@@ -17,6 +17,9 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from offsetguard.catalogue import Sentence
 from offsetguard.lake.reading import FactReader, Source
 from offsetguard.model.errors import PublishError
@@ -56,7 +59,6 @@ COMPARED = {
     BROKER_FACTS: ("boot_at", "master_changed_at", "address", *_OF_BROKER),
 }
 MEMBERS = ("consumer_group", "client_id", "broker_name", "broker_id", "interval_start", "consumer_start_at")
-_COUNTS = ("consumer_group", "topic", "interval_start", "online_client_count")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,11 @@ def not_read(error: PublishError) -> Sentence:
 
 
 class ChangedRows:
-    """The rows of a span that any of those who are asked for is in; `brokers` None: of all."""
+    """The rows of a span that any of those who are asked for is in; `brokers` None: of all.
+
+    `figures`: columns of group_facts that are wanted of each row beside the changes, in `.figures`: to open a day
+    of its files once more costs 50 ms.
+    """
 
     def __init__(
         self,
@@ -103,27 +109,37 @@ class ChangedRows:
         groups: Sequence[str],
         topics: Sequence[str],
         brokers: Sequence[str] | None,
+        figures: Sequence[str] = (),
     ) -> None:
         self._since = since
 
-        def asked(sql: str, **sources: Source) -> list[Row]:
-            return list(reader.query(sql, cluster, since, until, **sources).to_pylist())
+        def asked(sql: str, **sources: Source) -> pa.Table:
+            return reader.query(sql, cluster, since, until, **sources)
 
         def of(table: Table, key: str, names: Sequence[str] | None) -> dict[Any, list[Row]]:
             if names is not None and not names:
                 return defaultdict(list)
-            columns = dict.fromkeys((*(name for name in table.key if name != "cluster"), *COMPARED[table]))
-            rows = Source(table, tuple(columns), {} if names is None else {key: names})
-            return _by(asked(_without_repeats(table), rows=rows), key)
+            rows = Source(table, _columns_of(table), {} if names is None else {key: names})
+            return _by(asked(_without_repeats(table), rows=rows).to_pylist(), key)
 
-        self._groups = of(GROUP_FACTS, "consumer_group", groups)
         self._moves = of(OFFSET_MOVE_FACTS, "consumer_group", groups)
         self._topics = of(TOPIC_FACTS, "topic", topics)
         self._brokers = of(BROKER_FACTS, "broker_name", brokers)
-        counts = Source(GROUP_FACTS, _COUNTS, {"consumer_group": groups})
-        clients = Source(CLIENT_SNAPSHOTS, MEMBERS, {"consumer_group": groups})
-        self._members = _by(asked(_MEMBERS_SQL, counts=counts, clients=clients) if groups else (), "consumer_group")
-        self._starts = _by(asked(_STARTS_SQL, clients=clients) if groups else (), "consumer_group")
+        self.figures = pa.table({})
+        parts: dict[str, list[Row]] = {}
+        if groups:
+            columns = tuple(dict.fromkeys((*_columns_of(GROUP_FACTS), "online_client_count", *figures)))
+            found = asked(
+                _of_groups(figures),
+                of_groups=Source(GROUP_FACTS, columns, {"consumer_group": groups}),
+                of_clients=Source(CLIENT_SNAPSHOTS, MEMBERS, {"consumer_group": groups}),
+            )
+            if figures:
+                self.figures = found.filter(pc.equal(found["part"], "figures")).select(figures)
+            parts = _by(found.filter(pc.not_equal(found["part"], "figures")).to_pylist(), "part")
+        self._groups, self._members, self._starts = (
+            _by(parts.get(part, ()), "consumer_group") for part in ("settings", "members", "starts")
+        )
 
     @property
     def broker_names(self) -> list[str]:
@@ -184,11 +200,15 @@ class ChangedRows:
             yield from _of_columns(rows, name, _OF_BROKER)
 
 
+def _columns_of(table: Table) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*(name for name in table.key if name != "cluster"), *COMPARED[table])))
+
+
 def _without_repeats(table: Table) -> str:
     """Return SQL that leaves out rows equal to the one before of the same key: they change nothing."""
     key = ", ".join(name for name in table.key if name not in {"cluster", "interval_start"})
     row = f"row({', '.join(COMPARED[table])})"
-    return f"""SELECT * FROM rows WINDOW w AS (PARTITION BY {key} ORDER BY interval_start)
+    return f"""SELECT {", ".join(_columns_of(table))} FROM rows WINDOW w AS (PARTITION BY {key} ORDER BY interval_start)
     QUALIFY lag(interval_start) OVER w IS NULL OR {row} IS DISTINCT FROM lag({row}) OVER w
     ORDER BY interval_start, {key}"""
 
@@ -197,14 +217,13 @@ def _without_repeats(table: Table) -> str:
 _MEMBERS_SQL = """
 SELECT consumer_group, interval_start, online, client_ids
 FROM (
-    SELECT consumer_group, interval_start, max(online_client_count) AS online FROM counts GROUP BY ALL
+    SELECT consumer_group, interval_start, max(online_client_count) AS online FROM rows GROUP BY ALL
 ) FULL JOIN (
     SELECT consumer_group, interval_start, list_sort(list(DISTINCT client_id)) AS client_ids FROM clients GROUP BY ALL
 ) USING (consumer_group, interval_start)
 WINDOW w AS (PARTITION BY consumer_group ORDER BY interval_start)
 QUALIFY lag(interval_start) OVER w IS NULL
 OR online IS DISTINCT FROM lag(online) OVER w OR client_ids IS DISTINCT FROM lag(client_ids) OVER w
-ORDER BY interval_start
 """
 # clients of one id that tell another start than before
 _STARTS_SQL = """
@@ -213,8 +232,18 @@ SELECT consumer_group, interval_start, list_sort(list(client_id)) AS client_ids 
         SELECT consumer_group, client_id, interval_start, max(consumer_start_at) AS started_at FROM clients
         WHERE consumer_start_at IS NOT NULL GROUP BY ALL
     )
-) WHERE started_at <> before GROUP BY ALL ORDER BY interval_start
+) WHERE started_at <> before GROUP BY ALL
 """
+
+
+def _of_groups(figures: Sequence[str]) -> str:
+    """Return SQL of everything about groups, oldest first; `part` says what a row is of, the rest of it is NULL."""
+    parts = {"settings": _without_repeats(GROUP_FACTS), "members": _MEMBERS_SQL, "starts": _STARTS_SQL}
+    parts |= {"figures": f"SELECT {', '.join(figures)} FROM rows"} if figures else {}
+    union = " UNION ALL BY NAME ".join(f"SELECT '{part}' AS part, * FROM ({sql})" for part, sql in parts.items())
+    return f"""FROM (
+        WITH rows AS MATERIALIZED (FROM of_groups), clients AS MATERIALIZED (FROM of_clients) {union}
+    ) ORDER BY interval_start, consumer_group, topic"""
 
 
 def _of_members(rows: Iterable[Row]) -> Iterator[Change]:

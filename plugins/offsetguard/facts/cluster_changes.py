@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+import pyarrow as pa
+
 from offsetguard.catalogue import Sentence
 from offsetguard.facts.changes import COMPARED, LISTS, MEMBERS, OF_TOPIC, ORDERED, ChangedRows
 from offsetguard.lake.reading import FactReader, Source
@@ -80,18 +82,30 @@ class Changes:
     is_whole: bool = True  # False: even since then some names are left out
 
 
-def changes_within(reader: FactReader, asked: Within, topics: Sequence[str] = ()) -> Changes:
-    """Return what changed; `topics`: whose changes come beside a group's. Raises PublishError as the reader does."""
+def changes_of_group(
+    reader: FactReader, asked: Within, topics: Sequence[str] = (), figures: Sequence[str] = ()
+) -> tuple[tuple[NamedChange, ...], pa.Table]:
+    """Return what changed of a group and these topics, newest first, and `figures` of its rows of group_facts."""
+    groups = [asked.consumer_group]
+    since, until = asked.since, asked.until
+    rows = ChangedRows(reader, asked.cluster, since, until, groups=groups, topics=topics, brokers=(), figures=figures)
+    return _named_changes(rows, asked, groups, topics), rows.figures
+
+
+def changes_within(reader: FactReader, asked: Within) -> Changes:
+    """Return what changed. Raises PublishError as the reader does."""
     if asked.consumer_group:
-        return Changes(_named_changes(reader, asked, [asked.consumer_group], topics), asked.since)
+        return Changes(changes_of_group(reader, asked)[0], asked.since)
     later = (asked.until - part for part in _PARTS)
     for since in (asked.since, *(one for one in later if one > asked.since)):
         part = replace(asked, since=since)
         names = _changed_names(reader, part)
         if is_whole := all(len(some) <= MOST_NAMES for some in names):
             break
-    groups, of_topics = (some[:MOST_NAMES] for some in names)
-    return Changes(_named_changes(reader, part, groups, of_topics), since, is_whole)
+    groups, topics = (some[:MOST_NAMES] for some in names)
+    brokers = () if asked.topic else None
+    rows = ChangedRows(reader, asked.cluster, since, asked.until, groups=groups, topics=topics, brokers=brokers)
+    return Changes(_named_changes(rows, part, groups, topics), since, is_whole)
 
 
 def _changed_names(reader: FactReader, asked: Within) -> tuple[list[str], list[str]]:
@@ -142,11 +156,9 @@ def _varies(columns: Iterable[str]) -> str:
 
 
 def _named_changes(
-    reader: FactReader, asked: Within, groups: Sequence[str], topics: Sequence[str]
+    rows: ChangedRows, asked: Within, groups: Sequence[str], topics: Sequence[str]
 ) -> tuple[NamedChange, ...]:
-    """Return the changes of groups and topics, and of all brokers where nothing is named, newest first."""
-    brokers = () if asked.consumer_group or asked.topic else None
-    rows = ChangedRows(reader, asked.cluster, asked.since, asked.until, groups=groups, topics=topics, brokers=brokers)
+    """Return the changes of groups, topics and the brokers that were read, newest first."""
     owned = [
         *((change, {"consumer_group": group}) for group in groups for change in rows.of_group(group)),
         *((change, {"topic": topic}) for topic in topics for change in rows.of_topic(topic)),

@@ -152,6 +152,7 @@ class GroupRows(Record):
 
     facts_of: datetime | None
     history: pa.Table  # `interval_start` and COURSES of group_facts, a row for each topic
+    changes: tuple[NamedChange, ...]  # newest first
     topics: Sequence[dict[str, Any]]
     queues: Sequence[dict[str, Any]]
     clients: Sequence[dict[str, Any]]

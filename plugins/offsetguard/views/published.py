@@ -15,10 +15,11 @@ from sqlalchemy import Engine
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config.workspace import Workspace
 from offsetguard.facts.changes import BEFORE
-from offsetguard.facts.cluster_changes import NamedChange, Within, changes_within, fitting
+from offsetguard.facts.cluster_changes import NamedChange, Within, changes_of_group, changes_within, fitting
 from offsetguard.lake.reading import FactReader, Source
 from offsetguard.model.errors import PublishError
 from offsetguard.model.incident import Subject
+from offsetguard.model.views import Record
 from offsetguard.store import cycles, published_intervals
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import (
@@ -34,10 +35,10 @@ from offsetguard.tables import (
 from offsetguard.views.changes import AskedChanges, ReadChanges
 from offsetguard.views.course import AskedSpan, Span
 from offsetguard.views.fleet import GROUP_COLUMNS, NewestFacts, group_lines
-from offsetguard.views.group import COURSES, AskedGroup, GroupRows
+from offsetguard.views.group import COURSES, AskedGroup, GroupRows, MemberLine, QueueLine, TopicLine
 from offsetguard.views.queues import BROKERS, LAGS, PAIRS, STEPS, AskedQueues, QueueRows, step_of
 from offsetguard.views.topic import COURSES as TOPIC_COURSES
-from offsetguard.views.topic import AskedTopic, TopicRows
+from offsetguard.views.topic import AskedTopic, ReaderLine, TopicRows
 
 _CLUSTERS_KEPT = 32  # of 5,000 groups each: 10 MiB a cluster
 _CHANGES_KEPT = 16  # spans that were asked for, of some thousand changes each at most
@@ -93,17 +94,31 @@ class PublishedFacts:
             return ReadChanges(facts_of=facts_of, within=within, unreadable=str(error))
 
     def of_group(self, asked: AskedGroup, now: datetime) -> GroupRows:
-        """Return what was published of a group: newest, and within the span that ends now."""
+        """Return what was published of a group: newest, and within the span that ends now.
+
+        What changed of it and its topics within the span, of its last day at most and its last hour at least, is read
+        together with that time's courses: once for the pictures and the list.
+        """
         cluster, group = asked.cluster, asked.consumer_group
-        columns = ("interval_start", "topic", *COURSES)
-        history = self._reader.group_history(cluster, group, now - asked.span.length, now, columns=columns)
+        columns, since = ("interval_start", "topic", *COURSES), now - asked.span.length
+        published = published_intervals.newest(self._engine, cluster)
         newest, rows = self._newest_rows(cluster, {"consumer_group": [group]})
+        topics = rows(GROUP_FACTS, TopicLine)
+        end = published.interval.end if published else since
+        lately = end - max(BEFORE, min(asked.span.length, Span.DAY.length))
+        history = self._reader.group_history(cluster, group, since, lately, columns=columns)
+        changes: tuple[NamedChange, ...] = ()
+        if published:
+            within, names = Within(cluster, lately, end, group), [row["topic"] for row in topics]
+            changes, figures = changes_of_group(self._reader, within, names, columns)
+            history = pa.concat_tables([history, figures.select(history.column_names).cast(history.schema)])
         return GroupRows(
             facts_of=newest,
             history=history,
-            topics=rows(GROUP_FACTS),
-            queues=rows(QUEUE_FACTS),
-            clients=rows(CLIENT_SNAPSHOTS),
+            changes=changes,
+            topics=topics,
+            queues=rows(QUEUE_FACTS, QueueLine),
+            clients=rows(CLIENT_SNAPSHOTS, MemberLine),
             brokers=self._brokers(cluster, run.run_id) if (run := self.newest_run(cluster)) else (),
         )
 
@@ -117,7 +132,7 @@ class PublishedFacts:
             facts_of=newest,
             history=self._reader.history(TOPIC_FACTS, cluster, since, now, columns=columns, where=where),
             topics=rows(TOPIC_FACTS),
-            groups=rows(GROUP_FACTS),
+            groups=rows(GROUP_FACTS, ReaderLine),
             queues=rows(TOPIC_QUEUE_SNAPSHOTS),
         )
 
@@ -160,36 +175,28 @@ class PublishedFacts:
             ),
             pairs=self._reader.history(GROUP_FACTS, cluster, *span, columns=PAIRS, where=where),
             brokers=self._reader.history(BROKER_FACTS, cluster, *span, columns=BROKERS),
-            topics=rows(GROUP_FACTS),
-            queues=rows(QUEUE_FACTS),
+            topics=rows(GROUP_FACTS, TopicLine),
+            queues=rows(QUEUE_FACTS, QueueLine),
             unseen_broker_names=manifest.unseen_broker_names if manifest else (),
         )
 
     def _newest_rows(
         self, cluster: str, where: Mapping[str, Sequence[str]]
-    ) -> tuple[datetime | None, Callable[[Table], list[dict[str, Any]]]]:
-        """Return when the newest published facts were collected, and what gives a table's rows of them."""
+    ) -> tuple[datetime | None, Callable[..., list[dict[str, Any]]]]:
+        """Return when the newest published facts were collected, and what gives a table's rows of them.
+
+        Of a line's fields where one is named: all columns of a wide table take up to three times as long.
+        """
         newest = published_intervals.newest(self._engine, cluster)
 
-        def rows(table: Table) -> list[dict[str, Any]]:
+        def rows(table: Table, line: type[Record] | None = None) -> list[dict[str, Any]]:
             if newest is None:
                 return []
             start, end = newest.interval.start, newest.interval.end
-            return list(self._reader.history(table, cluster, start, end, where=where).to_pylist())
+            columns = tuple(line.model_fields) if line else ()
+            return list(self._reader.history(table, cluster, start, end, columns=columns, where=where).to_pylist())
 
         return _collected_at(newest), rows
-
-    def changes_of(self, asked: AskedGroup, rows: GroupRows) -> tuple[NamedChange, ...]:
-        """Return what changed of a group and its topics, newest first.
-
-        Within the span, of its last day at most and its last hour at least: read once for the pictures and the list.
-        """
-        newest = published_intervals.newest(self._engine, asked.cluster)
-        if newest is None:
-            return ()
-        since = newest.interval.end - max(BEFORE, min(asked.span.length, Span.DAY.length))
-        within = Within(asked.cluster, since, newest.interval.end, asked.consumer_group)
-        return changes_within(self._reader, within, [row["topic"] for row in rows.topics]).changes
 
     def _read_brokers(self, cluster: str, run_id: str) -> list[dict[str, Any]]:
         published = published_intervals.newest(self._engine, cluster)

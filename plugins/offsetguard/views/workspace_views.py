@@ -103,16 +103,15 @@ class WorkspaceViews:
             stated = judge_memory.open_forecasts(session, asked.cluster, asked.consumer_group)
         rows = self._facts.of_group(asked, now)
         _, since, until = asked.shown(rows.facts_of, now)
-        changes = self._facts.changes_of(asked, rows)
         hour_ago = (rows.facts_of or now) - BEFORE
         config = configuration(self._workspace)
         return group_view(
             asked,
             rows,
             [incident_line(one, words, since, until) for one in found],
-            change_lines([one for one in changes if one.at >= hour_ago][:MOST_CHANGES], words, since, until),
+            change_lines([one for one in rows.changes if one.at >= hour_ago][:MOST_CHANGES], words, since, until),
             now,
-            marks=marks_of(changes, words, since, until),
+            marks=marks_of(rows.changes, words, since, until),
             stated=tuple(stated.values()),
             team=config.policy(asked.cluster, asked.consumer_group).team if config else None,
             limits=limit_lines(config, asked.cluster, asked.consumer_group) if config else (),

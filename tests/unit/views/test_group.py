@@ -79,7 +79,7 @@ def test_a_groups_page_has_its_course_its_topics_its_worst_queues_and_each_membe
     assert [one.incident_id for one in view.open] == ["i2", "i1"]
     assert [one.incident_id for one in view.over] == ["i3"]
     assert (view.trust, view.facts_of) == (Trust.FRESH, NOW)
-    assert facts.changes_of(ASKED, rows) == ()
+    assert rows.changes == ()
 
 
 def test_of_a_group_that_nobody_knows_nothing_is_made_up(tmp_path: Path) -> None:
