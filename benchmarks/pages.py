@@ -23,23 +23,19 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
-from unittest.mock import patch
 
 from fastapi import Request
 from fastapi.responses import Response
 
 from offsetguard.lake.upkeep.packing import full_rows
 from offsetguard.tables import GROUP_FACTS
-from offsetguard.views import workspace_views
 from offsetguard.views.course import Span
 from offsetguard.views.fleet import Wanted
 from offsetguard.views.group import AskedGroup
 from offsetguard.views.queues import SPANS, AskedPicture, AskedQueues
 from offsetguard.views.topic import AskedTopic
-from offsetguard_airflow.page.fleet import show_fleet
-from offsetguard_airflow.web.group_page import show_group
-from offsetguard_airflow.web.queues_page import show_heat_map, show_queues
-from offsetguard_airflow.web.topic_page import show_topic
+from offsetguard_airflow.page.fleet import show_fleet, show_group, show_heat_map, show_queues, show_topic
+from offsetguard_peers.host_clock import HostClock
 
 CLUSTER, DAY, HOUR = "main", 1_440, 60
 GROUPS, TOPICS, BROKERS, MEMBERS, TROUBLED, QUEUES = 5_000, 1_000, 10, 4, 100, 40
@@ -53,16 +49,18 @@ _BARE = f"import airflow.api_fastapi.core_api.security, re; from pathlib import 
 
 
 def main() -> int:
-    """Write the tables in another process, ask for the pages, print the figures."""
+    """Write the tables in another process, ask for the pages in one whose clock is theirs, print the figures."""
     parsed = _parser().parse_args()
+    if parsed.measure:
+        return _measured(parsed.rounds)
     with tempfile.TemporaryDirectory(prefix="pages_", dir=parsed.folder) as folder:
         writer = [sys.executable, str(Path(__file__).parent / "pages_workspace.py"), folder, str(parsed.days)]
         subprocess.run(writer, check=True)
         os.environ |= {"OFFSETGUARD_HOME": folder, "OFFSETGUARD_CONFIG": f"{folder}/offsetguard.yml"}
         os.environ |= {"OFFSETGUARD_DATABASE_URL": f"sqlite:///{folder}/offsetguard.db"}
-        now = END - timedelta(seconds=1)
-        with patch.multiple(workspace_views, current_time=lambda _: now, database_time=lambda _: now):
-            return _measured(parsed.rounds)
+        clock = HostClock(END - timedelta(minutes=1) - datetime.now(UTC))
+        again = [sys.executable, __file__, "--measure", "--rounds", str(parsed.rounds)]
+        return subprocess.run(again, check=False, env=os.environ | clock.environment).returncode
 
 
 def _pages() -> dict[str, Callable[[int], Response]]:
@@ -148,6 +146,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="What a page costs the API server.")
     parser.add_argument("--days", type=int, default=30)
     parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help="where the tables are written for a while (3 GB)")
     return parser
 

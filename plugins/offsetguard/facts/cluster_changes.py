@@ -22,7 +22,7 @@ from offsetguard.model.incident import Change
 from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_FACTS, OFFSET_MOVE_FACTS, TOPIC_FACTS
 
 MOST_NAMES = 300  # groups, and as many topics, of which a whole cluster's changes are gone through
-_PARTS = (timedelta(hours=2), timedelta(minutes=30))  # that are left of a span in which too many changed
+PARTS = (timedelta(hours=2), timedelta(minutes=30))  # that are left of a span in which too many changed
 
 
 class Kind(StrEnum):
@@ -71,6 +71,8 @@ class Within:
     consumer_group: str = ""
     topic: str = ""
     search: str = ""  # part of the group's, topic's or broker's name, in any case
+    most_names: int = MOST_NAMES
+    parts: tuple[timedelta, ...] = PARTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,25 +98,25 @@ def changes_within(reader: FactReader, asked: Within) -> Changes:
     """Return what changed. Raises PublishError as the reader does."""
     if asked.consumer_group:
         return Changes(changes_of_group(reader, asked)[0], asked.since)
-    later = (asked.until - part for part in _PARTS)
+    later = (asked.until - part for part in asked.parts)
     for since in (asked.since, *(one for one in later if one > asked.since)):
         part = replace(asked, since=since)
         names = _changed_names(reader, part)
-        if is_whole := all(len(some) <= MOST_NAMES for some in names):
+        if is_whole := all(len(some) <= asked.most_names for some in names):
             break
-    groups, topics = (some[:MOST_NAMES] for some in names)
+    groups, topics = (some[: asked.most_names] for some in names)
     brokers = () if asked.topic else None
     rows = ChangedRows(reader, asked.cluster, since, asked.until, groups=groups, topics=topics, brokers=brokers)
     return Changes(_named_changes(rows, part, groups, topics), since, is_whole)
 
 
 def _changed_names(reader: FactReader, asked: Within) -> tuple[list[str], list[str]]:
-    """Return groups and topics of which anything may have changed, at most one more than MOST_NAMES of each."""
+    """Return groups and topics of which anything may have changed, at most one more than `most_names` of each."""
     where = {"topic": [asked.topic]} if asked.topic else {}
     given = {"search": asked.search.casefold(), "origins": list(ORDERED)}
 
     def found(sql: str, **sources: Source) -> list[str]:
-        limited = f"SELECT DISTINCT name FROM ({sql}) ORDER BY name LIMIT {MOST_NAMES + 1}"
+        limited = f"SELECT DISTINCT name FROM ({sql}) ORDER BY name LIMIT {asked.most_names + 1}"
         rows = reader.query(limited, asked.cluster, asked.since, asked.until, given, **sources)
         return [str(name) for name in rows["name"].to_pylist()]
 

@@ -6,17 +6,17 @@ for hundreds of files, and pyiceberg reads and judges each anew, a millisecond e
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from threading import Lock
-from typing import Any, Generic, TypeVar
+from typing import Any
 
+from cachetools import LRUCache, cached
 from pyiceberg.conversions import from_bytes
 from pyiceberg.manifest import ManifestContent, ManifestFile
 from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import DayTransform
 from pyiceberg.types import DateType, StringType, TimestamptzType
 
@@ -27,38 +27,12 @@ Condition = tuple[str, str, Any]  # a column, one of `=`, `>=`, `<` and `in`, a 
 _EPOCH, _US = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 _DAY = timedelta(days=1) // _US
 _ASKED_FOR = {"cluster", "interval_start", "consumer_group", "topic", "broker_name"}  # bounds of others are let go
-_Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
     path: str
     bounds: Mapping[str, tuple[Any, Any]]  # least and greatest of texts and times, microseconds; without: not known
-
-
-class _ReadOnce(Generic[_Read]):
-    """What files say that never change, of so many that were asked for last; from any number of threads."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._kept: OrderedDict[str, _Read] = OrderedDict()
-        self._lock = Lock()
-
-    def get(self, path: str, read: Callable[[], _Read]) -> _Read:
-        with self._lock:
-            if path in self._kept:
-                self._kept.move_to_end(path)
-                return self._kept[path]
-        found = read()
-        with self._lock:
-            self._kept[path] = found
-            while len(self._kept) > self._most:
-                self._kept.popitem(last=False)
-        return found
-
-
-_lists: _ReadOnce[list[ManifestFile]] = _ReadOnce(32)  # of manifests: the newest of each table
-_manifests: _ReadOnce[tuple[_File, ...]] = _ReadOnce(1_024)  # a few dozen files each, of which a KB is kept
 
 
 def data_files(state: IcebergTable, snapshot_id: int, wanted: Sequence[Condition]) -> list[str]:
@@ -71,19 +45,27 @@ def data_files(state: IcebergTable, snapshot_id: int, wanted: Sequence[Condition
         return []
     plain = [(name, how, _plain(value)) for name, how, value in wanted]
     found = []
-    for manifest in _lists.get(snapshot.manifest_list, lambda: snapshot.manifests(state.io)):
+    for manifest in _manifests(state, snapshot):
         if manifest.content is ManifestContent.DELETES:
             raise PublishError(
                 f"{state.name()[-1]}: snapshot {snapshot_id} has delete files; another program has changed the table:"
                 " only OffsetGuard may write it"
             )
         if _may_have_days(state, manifest, plain):
-            files = _manifests.get(manifest.manifest_path, partial(_read, state, manifest))
-            found += [one.path for one in files if all(_may_have(one, *condition) for condition in plain)]
+            found += [
+                one.path for one in _files(state, manifest) if all(_may_have(one, *condition) for condition in plain)
+            ]
     return found
 
 
-def _read(state: IcebergTable, manifest: ManifestFile) -> tuple[_File, ...]:
+@cached(LRUCache(32), key=lambda _, snapshot: snapshot.manifest_list, lock=Lock())  # the newest of each table
+def _manifests(state: IcebergTable, snapshot: Snapshot) -> list[ManifestFile]:
+    return snapshot.manifests(state.io)
+
+
+# a few dozen files each, of which a KB is kept
+@cached(LRUCache(1_024), key=lambda _, manifest: manifest.manifest_path, lock=Lock())
+def _files(state: IcebergTable, manifest: ManifestFile) -> tuple[_File, ...]:
     files = []
     fields = [
         (one.name, one.field_id, one.field_type)

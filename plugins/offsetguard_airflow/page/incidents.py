@@ -24,10 +24,9 @@ from offsetguard.views.incident import AskedIncident
 from offsetguard.views.incidents import WantedIncidents
 from offsetguard_airflow.web.forms import FORM_HEADERS
 from offsetguard_airflow.web.posted_forms import Form, check_token, not_ours, silence_number, token_for
-from offsetguard_airflow.web.published_views import views_of_workspace
+from offsetguard_airflow.web.published_views import unless_unchanged, views_of_workspace
 from offsetguard_airflow.web.rendering import address_of, given_as, lead_to_folder, our_engine, words_for
 from offsetguard_airflow.web.rights import DAG_THAT_MAKES_THEM, RESOURCE, MayAct
-from offsetguard_airflow.web.unchanged import unless_unchanged
 
 SPANS = {"30 min": 30, "1 h": 60, "2 h": 120, "8 h": 480, "24 h": 1440, "3 d": 4320, "7 d": 10_080}  # minutes
 SCOPES = ("incident", "group", "rule")

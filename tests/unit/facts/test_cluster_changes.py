@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from offsetguard.facts import cluster_changes
 from offsetguard.facts.changes import About, changes_before
 from offsetguard.facts.cluster_changes import Changes, Kind, Within, changes_within
 from offsetguard.model.intervals import Interval
@@ -135,14 +134,12 @@ def test_only_the_span_counts_and_nothing_published_is_nothing_changed(warehouse
     assert changes_within(reader, replace(WHOLE, cluster="another")).changes == ()
 
 
-def test_of_more_names_than_are_gone_through_the_newest_changes_are_shown(
-    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cluster_changes, "MOST_NAMES", 1)
-    found = changes_within(warehouse.reader(), WHOLE)
+def test_of_more_names_than_are_gone_through_the_newest_changes_are_shown(warehouse: Warehouse) -> None:
+    few = replace(WHOLE, most_names=1)
+    found = changes_within(warehouse.reader(), few)
     assert (found.since, found.is_whole) == (minute(20), False), "audit and billing changed in the last half hour"
     assert {one.consumer_group for one in found.changes} == {"audit", None}
-    monkeypatch.setattr(cluster_changes, "_PARTS", (minute(50) - minute(30), minute(50) - minute(39)))
-    found = changes_within(warehouse.reader(), WHOLE)
+    parts = (minute(50) - minute(30), minute(50) - minute(39))
+    found = changes_within(warehouse.reader(), replace(few, parts=parts))
     assert (found.since, found.is_whole) == (minute(30), True)
     assert lines(found) == [line for line in EXPECTED if line[2] > 30]

@@ -180,16 +180,16 @@ HOSTILE = {
     "a string without an end": "b'\"' + b'a' * (N - 1)",
 }
 READ = """
-import resource, time
+import re
 from offsetguard.sources.rocketmq import fastjson
 N = 16 * 1024 * 1024
-body, began = {body}, time.process_time()
+body = {body}
 try:
     fastjson.decode(body)
     print("read")
 except fastjson.MalformedBytes as error:
     print("refused", len(str(error)))
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+print(int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) // 1024)  # ru_maxrss is the parent's
 """
 
 
