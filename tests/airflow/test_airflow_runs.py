@@ -129,6 +129,6 @@ def test_a_framed_page_leads_out_of_its_frame(airflow: AirflowStandalone, run_id
         framed = page.frame_locator("iframe")
         framed.get_by_role("heading", name="Fleet").wait_for()
         page.wait_for_load_state("networkidle")  # a click before the page's script is there would lead nowhere
-        framed.get_by_role("link", name="task log").first.click()
+        framed.get_by_role("row", name=CLUSTER).get_by_role("link", name="task log").click()
         page.wait_for_url(f"**/tasks/{PUBLISH}/mapped/3**")
         assert page.frame_locator("iframe").get_by_role("heading", name="Fleet").count() == 0
