@@ -21,7 +21,6 @@ import logging
 import multiprocessing
 import os
 import re
-import resource
 import shutil
 import signal
 import sqlite3
@@ -30,32 +29,26 @@ import sys
 import tempfile
 import threading
 import time
-import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cache, cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from random import Random
-from typing import Any
 
+from day_steps import CLUSTER, CRASHED, Step, clean, collect, in_process, judge, publish
 from sqlalchemy import Engine
 
-from offsetguard.collect.collector import collect_cluster
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config import Config
 from offsetguard.config.workspace import Workspace
-from offsetguard.decide.judge import judge_interval
 from offsetguard.facts.published import read_interval_facts
-from offsetguard.facts.unpublished import unaudited_facts
 from offsetguard.lake.catalog import open_catalog
 from offsetguard.lake.reading import read_interval
-from offsetguard.lake.upkeep.clean import Housekeeper
 from offsetguard.model.errors import OffsetGuardError
 from offsetguard.model.intervals import Interval
-from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.store import outbox, published_intervals
 from offsetguard.store.database import open_database
 from offsetguard.store.models import Status
@@ -67,11 +60,8 @@ from offsetguard_peers.scripted.broker import ScriptedBroker, close, scripted_cl
 from offsetguard_peers.smtp.server import SmtpServer
 from offsetguard_spark.connect import TOKEN_VARIABLE
 from offsetguard_spark.connect_server import ConnectServer
-from offsetguard_spark.publish import Publisher
-from offsetguard_spark.reports import Progress
-from offsetguard_spark.session import make_session
 
-CLUSTER, BROKERS, MINUTE = "day", 3, timedelta(minutes=1)
+BROKERS, MINUTE = 3, timedelta(minutes=1)
 PER_MINUTE = 1_800  # messages of a topic
 WELL_GROUPS = 6
 EACH_MIN = 10  # a standstill begins in each so many minutes
@@ -83,7 +73,6 @@ KILLED = {"deliver": 0.3}  # share of those that are killed while they have some
 KILLED_OF_OTHERS = 0.04
 CHANCES = {"broker": 0.02, "smtp": 0.02, "disk": 0.015, "lock": 0.05, "clock": 0.015}  # of beginning, in a minute
 MINUTES = {"broker": (2, 5), "smtp": (2, 10), "disk": (1, 4), "lock": (1, 1), "clock": (2, 6)}
-CRASHED = 3  # exit code of a step that ended by an error that is none of ours
 
 
 @dataclass(frozen=True)
@@ -94,77 +83,6 @@ class Standstill:
     first: int
     last: int
     offline: bool
-
-
-class PlayedClient(RocketMQClient):
-    """Asks for real; what it is told was told at the played time."""
-
-    def __init__(self, began: datetime) -> None:
-        super().__init__(timeout_ms=10_000, max_in_flight=64)
-        self._began, self._at = began, time.monotonic()
-
-    def now(self, address: str | None = None) -> datetime:
-        """Return the played time."""
-        return self._began + timedelta(seconds=time.monotonic() - self._at)
-
-
-def collect(home: Workspace, config: Config, interval: Interval, now: datetime) -> None:
-    """Step: collect the minute."""
-
-    async def run() -> None:
-        async with PlayedClient(now) as client:
-            await collect_cluster(
-                CLUSTER, config, interval, home.landing_folder, started_at=now, transport=client, deadline_s=60
-            )
-
-    asyncio.run(run())
-
-
-def publish(home: Workspace, config: Config, interval: Interval, now: datetime) -> None:
-    """Step: publish it by Spark, after what had no turn."""
-    engine = open_database(home.database_url)
-    start_spark = cache(partial(make_session, home))
-    publisher = Publisher(home, config, engine, start_spark, Progress(print))
-    publisher.catch_up(CLUSTER, interval, now=now)
-    publisher.publish(CLUSTER, interval, now=now)
-
-
-def judge(home: Workspace, config: Config, interval: Interval, now: datetime) -> None:
-    """Step: judge it by what is published, or has landed."""
-    engine = open_database(home.database_url)
-    published = published_intervals.get(engine, CLUSTER, interval)
-    if published is not None:
-        facts = read_interval_facts(home, published, Manifest.from_json(published.manifest_json))
-    else:
-        facts = unaudited_facts(home, engine, CLUSTER, interval, config, say=print)
-    judge_interval(engine, facts, config, now=now)
-
-
-def clean(home: Workspace, config: Config, interval: Interval, now: datetime) -> None:
-    """Step: housekeeping."""
-    Housekeeper(home, config.retention, open_database(home.database_url), lambda _: None).clean(now=now)
-
-
-Step = Callable[[Workspace, Config, Interval, datetime], None]
-
-
-def _in_process(step: Step, environment: dict[str, str], log: str, config_json: str, *arguments: Any) -> None:
-    os.environ.update(environment)
-    with open(log, "ab", buffering=0) as written:  # noqa: PTH123
-        os.dup2(written.fileno(), 1), os.dup2(written.fileno(), 2)
-    home, interval, now = arguments
-    print(f"--- {step.__name__} {interval.name} at {now:%H:%M:%S}, in truth {datetime.now(UTC):%H:%M:%S}", flush=True)
-    try:
-        step(home, Config.model_validate_json(config_json), interval, now)
-    except OffsetGuardError as error:
-        print(f"refused: {error}", flush=True)
-        sys.exit(1)
-    except Exception:  # noqa: BLE001 - that is what is counted
-        traceback.print_exc()
-        sys.exit(CRASHED)
-    finally:
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-        print(f"peak {step.__name__} {peak}", flush=True)
 
 
 @dataclass
@@ -188,6 +106,7 @@ class Day:
     until: dict[str, int] = field(default_factory=dict)  # fault -> the minute in which it ends
     undo: dict[str, Callable[[], object]] = field(default_factory=dict)
     skew: timedelta = timedelta()
+    newest: datetime | None = None  # start of the newest interval that had its run
 
     def run(self, publish_every: int) -> None:
         """Play all minutes, and judge what was told."""
@@ -216,7 +135,10 @@ class Day:
     def _minute(self, minute: int, publish_every: int) -> None:
         now = self._at(minute)
         interval = Interval.containing(now)
-        if self._step(collect, interval, now):
+        is_new = self.newest is None or interval.start > self.newest  # Airflow runs no minute twice
+        self.newest = interval.start if is_new else self.newest
+        self.counts["minutes not run: the clock stepped back"] += not is_new
+        if is_new and self._step(collect, interval, now):
             if minute % publish_every == publish_every - 1:
                 self._step(publish, interval, now + timedelta(seconds=20))
                 self._check_published(interval)
@@ -228,7 +150,7 @@ class Day:
         for attempt in range(TRIES):
             began = time.monotonic()
             process = multiprocessing.get_context("forkserver").Process(
-                target=_in_process,
+                target=in_process,
                 args=(step, self._environment, self._log, self._config_json, self.home, interval, now),
             )
             process.start()
