@@ -119,7 +119,7 @@ class PublishedFacts:
             topics=topics,
             queues=rows(QUEUE_FACTS, QueueLine),
             clients=rows(CLIENT_SNAPSHOTS, MemberLine),
-            brokers=self._brokers(cluster, run.run_id) if (run := self.newest_run(cluster)) else (),
+            brokers=self._newest_brokers(cluster),
         )
 
     def of_topic(self, asked: AskedTopic, now: datetime) -> TopicRows:
@@ -134,6 +134,7 @@ class PublishedFacts:
             topics=rows(TOPIC_FACTS),
             groups=rows(GROUP_FACTS, ReaderLine),
             queues=rows(TOPIC_QUEUE_SNAPSHOTS),
+            brokers=self._newest_brokers(cluster),
         )
 
     def of_subject(self, subject: Subject, since: datetime, until: datetime) -> pa.Table:
@@ -197,6 +198,10 @@ class PublishedFacts:
             return list(self._reader.history(table, cluster, start, end, columns=columns, where=where).to_pylist())
 
         return _collected_at(newest), rows
+
+    def _newest_brokers(self, cluster: str) -> Sequence[dict[str, Any]]:
+        run = self.newest_run(cluster)
+        return self._brokers(cluster, run.run_id) if run else ()
 
     def _read_brokers(self, cluster: str, run_id: str) -> list[dict[str, Any]]:
         published = published_intervals.newest(self._engine, cluster)

@@ -12,6 +12,7 @@ from pydantic import ConfigDict
 from offsetguard.model.views import Record
 from offsetguard.views.course import AskedSpan, Course, Name, course_of
 from offsetguard.views.fleet import Trust
+from offsetguard.views.outlook import kept_since
 
 COURSES = ("produce_tps", "baseline_tps", "message_count")  # of topic_facts
 QUEUES = 200  # on the page, and in JSON
@@ -59,6 +60,7 @@ class TopicView(Record):
     perm: int | None  # 2 = write, 4 = read, 6 = both
     message_count: int | None  # that are kept
     last_update_at: datetime | None
+    kept_since: datetime | None  # every broker that has its queues keeps messages since then
     courses: tuple[Course, ...]
     readers: tuple[ReaderLine, ...]  # what waits longest first
     queues: tuple[TopicQueueLine, ...]
@@ -75,12 +77,13 @@ class TopicRows(Record):
     topics: Sequence[dict[str, Any]] = ()
     groups: Sequence[dict[str, Any]] = ()
     queues: Sequence[dict[str, Any]] = ()
+    brokers: Sequence[dict[str, Any]] = ()  # all of the cluster
 
 
 def topic_view(asked: AskedTopic, rows: TopicRows, now: datetime) -> TopicView:
     """Return the view."""
     trust, since, until = asked.shown(rows.facts_of, now)
-    facts = rows.topics[0] if rows.topics else {}
+    facts, holders = rows.topics[0] if rows.topics else {}, {row["broker_name"] for row in rows.queues}
     told = ("read_queue_count", "write_queue_count", "perm", "message_count", "last_update_at")
     return TopicView(
         at=now,
@@ -89,6 +92,7 @@ def topic_view(asked: AskedTopic, rows: TopicRows, now: datetime) -> TopicView:
         facts_of=rows.facts_of,
         since=since,
         until=until,
+        kept_since=kept_since(row for row in rows.brokers if row["broker_name"] in holders),
         courses=tuple(course_of(rows.history, name, since, until) for name in COURSES),
         readers=_reader_lines(rows.groups),
         queues=_queue_lines(rows.queues)[:QUEUES],

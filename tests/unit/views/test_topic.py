@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from offsetguard.model.intervals import Interval
-from offsetguard.tables import GROUP_FACTS, TOPIC_FACTS, TOPIC_QUEUE_SNAPSHOTS
+from offsetguard.tables import BROKER_FACTS, GROUP_FACTS, TOPIC_FACTS, TOPIC_QUEUE_SNAPSHOTS
 from offsetguard.views.course import Span
 from offsetguard.views.fleet import Trust
 from offsetguard.views.published import PublishedFacts
@@ -18,10 +18,19 @@ ASKED = AskedTopic(cluster="main", topic="orders", span=Span.HALF_HOUR)
 
 
 def test_a_topics_page_has_who_reads_it_from_where_to_where_and_what_is_usual(tmp_path: Path) -> None:
-    warehouse = Warehouse.in_folder(tmp_path, GROUP_FACTS, TOPIC_FACTS, TOPIC_QUEUE_SNAPSHOTS)
+    warehouse = Warehouse.in_folder(tmp_path, BROKER_FACTS, GROUP_FACTS, TOPIC_FACTS, TOPIC_QUEUE_SNAPSHOTS)
     for number in (0, 2):
         interval = Interval(minute(number))
         rows = {
+            BROKER_FACTS: [
+                {"broker_name": broker, "broker_id": replica, "earliest_message_at": minute(kept)}
+                for broker, replica, kept in (
+                    ("broker-a", 0, -9),
+                    ("broker-a", 1, -3),
+                    ("broker-b", 0, -5),
+                    ("broker-c", 0, -1),
+                )
+            ],
             GROUP_FACTS: [
                 {"consumer_group": "quick", "topic": "orders", "effective_lag": 0, "lag_ms": 0},
                 {"consumer_group": "slow", "topic": "orders", "effective_lag": 9, "lag_ms": 70_000},
@@ -52,7 +61,14 @@ def test_a_topics_page_has_who_reads_it_from_where_to_where_and_what_is_usual(tm
     ]
     assert (usual.greatest, kept.greatest) == (4.0, None)
     assert view.trust is Trust.FRESH
+    assert view.kept_since == minute(-5), "of the masters that have its queues"
 
     nobody = ASKED.model_copy(update={"topic": "nobody"})
     empty = topic_view(nobody, facts.of_topic(nobody, NOW), NOW)
-    assert (empty.readers, empty.queues, empty.perm, empty.message_count) == ((), (), None, None)
+    assert (empty.readers, empty.queues, empty.perm, empty.message_count, empty.kept_since) == (
+        (),
+        (),
+        None,
+        None,
+        None,
+    )
