@@ -1,7 +1,7 @@
 """What a page costs the API server, with 30 days of minutes of 5,000 groups and 200,000 queues behind it.
 
-Pages are asked as the API server asks them (HTML is rendered), each time about another group; the clock says 23:59.
-What lies in the workspace says `pages_workspace.py`.
+Pages are asked as the API server asks them (HTML is rendered), each time about another group, as the first one after
+a publication; the clock says 23:59. What lies in the workspace says `pages_workspace.py`.
 
     .venv/bin/python benchmarks/pages.py                              the aim: 3 GB for a while
     .venv/bin/python benchmarks/pages.py --days 2 --rounds 3          a try, no aim
@@ -24,24 +24,32 @@ from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
 
+from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 from fastapi import Request
 from fastapi.responses import Response
+from sqlalchemy import update
 
-from offsetguard.lake.upkeep.packing import full_rows
-from offsetguard.tables import GROUP_FACTS
+from offsetguard.store import incidents
+from offsetguard.store.database import reading, writing
+from offsetguard.store.models import PublishedIntervalRow
+from offsetguard.views.changes import AskedChanges
 from offsetguard.views.course import Span
 from offsetguard.views.fleet import Wanted
 from offsetguard.views.group import AskedGroup
+from offsetguard.views.incidents import WantedIncidents
 from offsetguard.views.queues import SPANS, AskedPicture, AskedQueues
 from offsetguard.views.topic import AskedTopic
+from offsetguard_airflow.page.changes import show_changes
 from offsetguard_airflow.page.fleet import show_fleet, show_group, show_heat_map, show_queues, show_topic
-from offsetguard_peers.host_clock import HostClock
+from offsetguard_airflow.page.incidents import show_incident, show_list
+from offsetguard_airflow.web.rendering import our_engine
 
 CLUSTER, DAY, HOUR = "main", 1_440, 60
 GROUPS, TOPICS, BROKERS, MEMBERS, TROUBLED, QUEUES = 5_000, 1_000, 10, 4, 100, 40
+PAST_INCIDENTS = 5_000
 END = datetime(2026, 11, 14, tzinfo=UTC)
-WRITTEN = 5  # the part of a past day that is really written: it has the groups that are asked for
 AIM_MS, MONTH_AIM_MS, AIM_MIB = 300.0, 1_000.0, 200
+OPERATOR = SimpleAuthManagerUser(username="operator", role="op")
 REQUEST = Request({"type": "http", "headers": [], "query_string": b"", "path": "/"})
 _PEAK = r"""float(re.search(r'VmHWM:\s+(\d+)', Path('/proc/self/status').read_text())[1]) / 1024"""
 # what the API server has without us
@@ -53,6 +61,8 @@ def main() -> int:
     parsed = _parser().parse_args()
     if parsed.measure:
         return _measured(parsed.rounds)
+    from offsetguard_peers.host_clock import HostClock  # noqa: PLC0415 whose memory would be counted as the pages'
+
     with tempfile.TemporaryDirectory(prefix="pages_", dir=parsed.folder) as folder:
         writer = [sys.executable, str(Path(__file__).parent / "pages_workspace.py"), folder, str(parsed.days)]
         subprocess.run(writer, check=True)
@@ -65,22 +75,27 @@ def main() -> int:
 
 def _pages() -> dict[str, Callable[[int], Response]]:
     """Return by name what asks for a page, about the group or topic of a number."""
-    groups, topics = groups_written(), topics_written()
+    with reading(our_engine()) as session:
+        groups = sorted(str(one.consumer_group) for one in incidents.all_open(session))
+    topics = topics_written()
 
     def group(span: Span, number: int) -> Response:
-        name = group_name(groups[number % TROUBLED])
-        return show_group(REQUEST, AskedGroup(cluster=CLUSTER, consumer_group=name, span=span))
+        return show_group(REQUEST, AskedGroup(cluster=CLUSTER, consumer_group=groups[number], span=span))
 
     def topic(span: Span, number: int) -> Response:
-        return show_topic(REQUEST, AskedTopic(cluster=CLUSTER, topic=topic_name(topics[number % TROUBLED]), span=span))
+        return show_topic(REQUEST, AskedTopic(cluster=CLUSTER, topic=topic_name(topics[number]), span=span))
 
     def queues(span: Span, number: int) -> Response:
-        name = group_name(groups[number % TROUBLED])
-        return show_queues(REQUEST, AskedQueues(cluster=CLUSTER, consumer_group=name, span=span))
+        return show_queues(REQUEST, AskedQueues(cluster=CLUSTER, consumer_group=groups[number], span=span))
 
     def heat_map(number: int) -> Response:
-        name = group_name(groups[number % TROUBLED])
-        return show_heat_map(AskedPicture(cluster=CLUSTER, consumer_group=name, span=Span.DAY, until=END))
+        return show_heat_map(AskedPicture(cluster=CLUSTER, consumer_group=groups[number], span=Span.DAY, until=END))
+
+    def changes(span: Span, _: int) -> Response:
+        return show_changes(REQUEST, AskedChanges(cluster=CLUSTER, span=span), OPERATOR, may_act=True)
+
+    def incident(number: int) -> Response:
+        return show_incident(REQUEST, incident_id(number), OPERATOR, may_act=True)
 
     return {
         "fleet": lambda number: show_fleet(REQUEST, Wanted(page=1 + number % 50)),
@@ -88,6 +103,9 @@ def _pages() -> dict[str, Callable[[int], Response]]:
         **{f"topic, {span}": partial(topic, span) for span in (Span.SIX_HOURS, Span.WEEK, Span.MONTH)},
         **{f"queues, {span}": partial(queues, span) for span in SPANS[1:]},
         "heat map, 24h": heat_map,
+        **{f"changes, {span}": partial(changes, span) for span in (Span.TWO_HOURS,)},
+        "incidents": lambda number: show_list(REQUEST, WantedIncidents(page=1 + number % 50)),
+        "incident": incident,
     }
 
 
@@ -98,6 +116,7 @@ def _measured(rounds: int) -> int:
         ask(TROUBLED - 1)  # warms
         walls, cpus, size = [], [], 0
         for number in range(rounds):
+            _publish_again(f"{name} {number}")
             began, cpu = time.perf_counter(), time.process_time()
             size = len(ask(number).body)
             walls.append((time.perf_counter() - began) * 1e3)
@@ -116,15 +135,13 @@ def _measured(rounds: int) -> int:
     return int(missed)
 
 
-def groups_written() -> range:
-    """Return the groups of the file of a past day that is written."""
-    parts = -(-GROUPS * DAY // full_rows(GROUP_FACTS))
-    return range(GROUPS * WRITTEN // parts, GROUPS * (WRITTEN + 1) // parts)
-
-
 def topics_written() -> range:
     """Return topics of the file of a past day that is written: the last part of two."""
     return range(TOPICS // 2, TOPICS)
+
+
+def incident_id(number: int) -> str:
+    return f"i{number}"
 
 
 def group_name(number: int) -> str:
@@ -133,6 +150,13 @@ def group_name(number: int) -> str:
 
 def topic_name(number: int) -> str:
     return f"topic-{number:05d}-of-orders"
+
+
+def _publish_again(run_id: str) -> None:
+    """Let the newest facts be of another run: what is known of them is read anew."""
+    newest = PublishedIntervalRow.interval_start == END - timedelta(minutes=1)
+    with writing(our_engine()) as session:
+        session.execute(update(PublishedIntervalRow).where(newest).values(run_id=run_id))
 
 
 def _peak_mib() -> float:
@@ -145,7 +169,7 @@ def _peak_mib() -> float:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="What a page costs the API server.")
     parser.add_argument("--days", type=int, default=30)
-    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=20, help="at most 99")
     parser.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help="where the tables are written for a while (3 GB)")
     return parser

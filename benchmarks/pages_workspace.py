@@ -24,12 +24,12 @@ from pages import (
     GROUPS,
     HOUR,
     MEMBERS,
+    PAST_INCIDENTS,
     QUEUES,
     TOPICS,
     TROUBLED,
-    WRITTEN,
     group_name,
-    groups_written,
+    incident_id,
     topic_name,
 )
 from pyiceberg.conversions import to_bytes
@@ -51,6 +51,7 @@ from offsetguard.tables import (
     CLIENT_SNAPSHOTS,
     CLUSTER_FACTS,
     GROUP_FACTS,
+    OFFSET_MOVE_FACTS,
     QUEUE_FACTS,
     TOPIC_FACTS,
     TOPIC_QUEUE_SNAPSHOTS,
@@ -65,18 +66,28 @@ Starts = np.ndarray[Any, np.dtype[np.int64]]  # of intervals, microseconds since
 RowsOf = Callable[[range, Starts], dict[str, Any]]  # some things and intervals -> columns
 
 
+WRITTEN = 5  # the part of a past day that is really written: it has the groups that are asked for
+
+
+def groups_written() -> range:
+    """Return the groups of the file of a past day that is written."""
+    parts = -(-GROUPS * DAY // full_rows(GROUP_FACTS))
+    return range(GROUPS * WRITTEN // parts, GROUPS * (WRITTEN + 1) // parts)
+
+
 def write(folder: Path, days_kept: int) -> None:
     """Write the tables, what says that their intervals are published, and incidents."""
     url = f"sqlite:///{folder / 'offsetguard.db'}"
-    # by table, in the order of its rows: the things that have a row each minute, days that are kept
+    # by table, in the order of its rows: the things that have a row each minute, days that are kept (0: two hours)
     kept = {
         GROUP_FACTS: (group_rows, GROUPS, days_kept),
         TOPIC_FACTS: (topic_rows, TOPICS, days_kept),
         QUEUE_FACTS: (queue_rows, TROUBLED * QUEUES, 1),
         BROKER_FACTS: (broker_rows, BROKERS, 1),
-        CLIENT_SNAPSHOTS: (client_rows, GROUPS * MEMBERS, 0),
+        CLIENT_SNAPSHOTS: (client_rows, GROUPS * MEMBERS * BROKERS, 0),
         TOPIC_QUEUE_SNAPSHOTS: (topic_queue_rows, TOPICS * QUEUES, 0),
         CLUSTER_FACTS: (cluster_rows, 1, 0),
+        OFFSET_MOVE_FACTS: (move_rows, TROUBLED, 0),
     }
     warehouse = Warehouse(Workspace(folder, folder / "offsetguard.yml", url), list(kept))
     ids = {}
@@ -102,10 +113,26 @@ def write(folder: Path, days_kept: int) -> None:
         opened_at, critical = END - timedelta(hours=5), Severity.CRITICAL
         troubled = [group_name(number) for number in groups_written()][:TROUBLED]
         told = [
-            an_incident(incident_id=name, cluster=CLUSTER, consumer_group=name, severity=critical, opened_at=opened_at)
-            for name in troubled
+            an_incident(
+                incident_id=incident_id(number),
+                cluster=CLUSTER,
+                consumer_group=name,
+                severity=critical,
+                opened_at=opened_at,
+            )
+            for number, name in enumerate(troubled)
         ]
-        incidents.save(session, told)
+        over = [
+            an_incident(
+                incident_id=f"past{number}",
+                cluster=CLUSTER,
+                consumer_group=group_name(number % GROUPS),
+                opened_at=(began := END - timedelta(minutes=8 * number + 70)),
+                resolved_at=began + timedelta(hours=1),
+            )
+            for number in range(PAST_INCIDENTS)
+        ]
+        incidents.save(session, [*over, *told])
     warehouse.engine.dispose()
 
 
@@ -138,7 +165,7 @@ def append(warehouse: Warehouse, table: Table, rows_of: RowsOf, things: int, day
         )
     everything = range(things)
     at_once = min(PACKED_FILES, max(1, full_rows(table) // things // HOUR))
-    packed = range(1 + HOUR, DAY + 1) if days else range(0)
+    packed = range(1 + HOUR, (DAY if days else 2 * HOUR) + 1)
     whole = len(packed) // (at_once * HOUR)
     cuts = [packed[-(n + 1) * at_once * HOUR :][: at_once * HOUR] for n in range(whole)]
     rest = packed[: len(packed) - whole * at_once * HOUR]
@@ -193,10 +220,20 @@ def _dice(some: range, starts: Starts, *names: str) -> dict[str, Any]:
 def group_rows(some: range, starts: Starts) -> dict[str, Any]:
     rows = _things(some, starts, consumer_group=group_name, topic=lambda n: topic_name(n * TOPICS // GROUPS))
     figures = ("effective_lag", "lag_ms", "lag", "inflight", "lost", "produce_tps", "consume_tps")
-    rows |= _dice(some, starts, *figures, "online_client_count", "suspect_queue_count")
-    return rows | {
-        name: np.full(len(rows["topic"]), n) for name, n in (("queue_count", QUEUES), ("broker_count", BROKERS))
-    }
+    rows |= _dice(some, starts, *figures, "suspect_queue_count")
+    fixed = {"queue_count": QUEUES, "broker_count": BROKERS, "online_client_count": MEMBERS}
+    return rows | {name: np.full(len(rows["topic"]), n) for name, n in fixed.items()} | _deployed(some, starts)
+
+
+def _deployed(some: range, starts: Starts) -> dict[str, Any]:
+    """Let each fiftieth group have another version, and clients that started then, for an hour and a half."""
+    of_groups, at = np.repeat(np.arange(some.start, some.stop), len(starts)), np.tile(starts, len(some))
+    places = of_groups % 50 == 0
+    places &= at >= int((END - timedelta(minutes=90)).timestamp()) * 1_000_000
+    versions = pa.array([["JAVA V5_3_2"], ["JAVA V5_3_3"]]).take(pa.array(places.astype(int)))
+    digests = pa.array([f"{number:032x}" for number in range(2 * len(some))])
+    of_some = 2 * np.repeat(np.arange(len(some)), len(starts)) + places
+    return {"client_versions": versions, "seen_digest": digests.take(pa.array(of_some))}
 
 
 def topic_rows(some: range, starts: Starts) -> dict[str, Any]:
@@ -223,8 +260,8 @@ def broker_rows(some: range, starts: Starts) -> dict[str, Any]:
 
 def client_rows(some: range, starts: Starts) -> dict[str, Any]:
     who = {
-        "consumer_group": lambda n: group_name(n // MEMBERS),
-        "client_id": lambda n: f"10.0.0.{n % MEMBERS}@1",
+        "consumer_group": lambda n: group_name(n // (MEMBERS * BROKERS)),
+        "client_id": lambda n: f"10.0.0.{n // BROKERS % MEMBERS}@1",
         "broker_name": _broker,
     }
     return _things(some, starts, **who) | _dice(some, starts, "held_queue_count")
@@ -233,6 +270,12 @@ def client_rows(some: range, starts: Starts) -> dict[str, Any]:
 def topic_queue_rows(some: range, starts: Starts) -> dict[str, Any]:
     who = {"topic": lambda n: topic_name(n // QUEUES), "broker_name": lambda n: _broker(n % BROKERS)}
     return _things(some, starts, **who, queue_id=lambda n: n % QUEUES) | _dice(some, starts, "min_offset", "max_offset")
+
+
+def move_rows(some: range, starts: Starts) -> dict[str, Any]:
+    who = {"consumer_group": group_name, "topic": lambda _: topic_name(0), "broker_name": _broker}
+    rows = _things(some, starts, **who)
+    return rows | {"origin": pa.array(["event"]).take(pa.array(np.zeros(len(rows["topic"]), int)))}
 
 
 def cluster_rows(some: range, starts: Starts) -> dict[str, Any]:

@@ -4,7 +4,8 @@ Goal: each change of groups, topics and brokers within a span, from published fa
 the hour before, about its group, its topic and its brokers. `cluster_changes.py` finds them of a whole cluster.
 Plan: rows of one key are gone through in order of time; a column that is not what it was when it was last known is a
 change, at the interval that first shows it, or at the moment that a column tells (a start, a switch of master). Rows
-that repeat the one before change nothing and are left out while they are read.
+that repeat the one before change nothing and are left out while they are read; of groups, two digests of their rows say
+between which intervals there is anything to read at all.
 Not here: why. That a change came before a trouble does not make it the cause. What is not known changes nothing.
 """
 
@@ -18,12 +19,12 @@ from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from offsetguard.catalogue import Sentence
-from offsetguard.lake.reading import FactReader, Source
+from offsetguard.lake.reading import FactReader, Source, python_rows
 from offsetguard.model.errors import PublishError
 from offsetguard.model.incident import Change
+from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.tables import BROKER_FACTS, CLIENT_SNAPSHOTS, GROUP_FACTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, Table
 
 BEFORE = timedelta(hours=1)
@@ -58,6 +59,7 @@ COMPARED = {
     TOPIC_FACTS: ("broker_count", *OF_TOPIC),
     BROKER_FACTS: ("boot_at", "master_changed_at", "address", *_OF_BROKER),
 }
+DIGESTS = ("seen_digest", "told_digest")  # of all that is compared of a group's rows and clients: see group_facts.sql
 MEMBERS = ("consumer_group", "client_id", "broker_name", "broker_id", "interval_start", "consumer_start_at")
 
 
@@ -95,8 +97,8 @@ def not_read(error: PublishError) -> Sentence:
 class ChangedRows:
     """The rows of a span that any of those who are asked for is in; `brokers` None: of all.
 
-    `figures`: columns of group_facts that are wanted of each row beside the changes, in `.figures`: to open a day
-    of its files once more costs 50 ms.
+    `figures`: columns of group_facts that are wanted of each row beside the changes, in `.figures`, oldest first: to
+    open a day of its files once more costs 50 ms.
     """
 
     def __init__(
@@ -120,7 +122,7 @@ class ChangedRows:
             if names is not None and not names:
                 return defaultdict(list)
             rows = Source(table, _columns_of(table), {} if names is None else {key: names})
-            return _by(asked(_without_repeats(table), rows=rows).to_pylist(), key)
+            return _by(python_rows(asked(_without_repeats(table), rows=rows)), key)
 
         self._moves = of(OFFSET_MOVE_FACTS, "consumer_group", groups)
         self._topics = of(TOPIC_FACTS, "topic", topics)
@@ -128,15 +130,15 @@ class ChangedRows:
         self.figures = pa.table({})
         parts: dict[str, list[Row]] = {}
         if groups:
-            columns = tuple(dict.fromkeys((*_columns_of(GROUP_FACTS), "online_client_count", *figures)))
-            found = asked(
-                _of_groups(figures),
-                of_groups=Source(GROUP_FACTS, columns, {"consumer_group": groups}),
-                of_clients=Source(CLIENT_SNAPSHOTS, MEMBERS, {"consumer_group": groups}),
-            )
-            if figures:
-                self.figures = found.filter(pc.equal(found["part"], "figures")).select(figures)
-            parts = _by(found.filter(pc.not_equal(found["part"], "figures")).to_pylist(), "part")
+            where = {"consumer_group": groups}
+            columns = tuple(dict.fromkeys((*_KEY_OF_GROUP, *DIGESTS, *figures)))
+            found = asked(_differing(figures), rows=Source(GROUP_FACTS, columns, where))
+            self.figures = found.select(figures)
+            if changing := _changing(found):
+                of_groups = Source(GROUP_FACTS, (*_columns_of(GROUP_FACTS), "online_client_count"), where)
+                of_clients = Source(CLIENT_SNAPSHOTS, MEMBERS, where)
+                rows = reader.query(_OF_GROUPS, cluster, *changing, of_groups=of_groups, of_clients=of_clients)
+                parts = _by(python_rows(rows), "part")
         self._groups, self._members, self._starts = (
             _by(parts.get(part, ()), "consumer_group") for part in ("settings", "members", "starts")
         )
@@ -236,14 +238,33 @@ SELECT consumer_group, interval_start, list_sort(list(client_id)) AS client_ids 
 """
 
 
-def _of_groups(figures: Sequence[str]) -> str:
-    """Return SQL of everything about groups, oldest first; `part` says what a row is of, the rest of it is NULL."""
-    parts = {"settings": _without_repeats(GROUP_FACTS), "members": _MEMBERS_SQL, "starts": _STARTS_SQL}
-    parts |= {"figures": f"SELECT {', '.join(figures)} FROM rows"} if figures else {}
-    union = " UNION ALL BY NAME ".join(f"SELECT '{part}' AS part, * FROM ({sql})" for part, sql in parts.items())
-    return f"""FROM (
-        WITH rows AS MATERIALIZED (FROM of_groups), clients AS MATERIALIZED (FROM of_clients) {union}
-    ) ORDER BY interval_start, consumer_group, topic"""
+_PARTS = {"settings": _without_repeats(GROUP_FACTS), "members": _MEMBERS_SQL, "starts": _STARTS_SQL}
+_UNION = " UNION ALL BY NAME ".join(f"SELECT '{part}' AS part, * FROM ({sql})" for part, sql in _PARTS.items())
+# everything about groups, oldest first; `part` says what a row is of, the rest of it is NULL
+_OF_GROUPS = f"""FROM (
+    WITH rows AS MATERIALIZED (FROM of_groups), clients AS MATERIALIZED (FROM of_clients) {_UNION}
+) ORDER BY interval_start, consumer_group, topic"""
+_KEY_OF_GROUP = ("consumer_group", "topic", "interval_start")
+
+
+def _differing(figures: Sequence[str]) -> str:
+    """Return SQL: of each row of a group whether it may differ from the one before, and when that was; and figures."""
+    return f"""SELECT {"".join(f"{name}, " for name in figures if name != "interval_start")} interval_start,
+    lag(interval_start) OVER w AS before,
+    lag(interval_start) OVER w IS NOT NULL AND (
+      seen_digest IS NULL OR seen_digest IS DISTINCT FROM lag(seen_digest) OVER w
+      OR told_digest IS DISTINCT FROM lag(told_digest) OVER w
+    ) AS differs
+    FROM rows WINDOW w AS (PARTITION BY consumer_group, topic ORDER BY interval_start)
+    ORDER BY interval_start, consumer_group, topic"""
+
+
+def _changing(rows: pa.Table) -> tuple[datetime, datetime] | None:
+    """Return the span in which rows of `_differing` do; None: nowhere."""
+    found = python_rows(rows.filter(rows["differs"]).select(["before", "interval_start"]))
+    if not found:
+        return None
+    return min(row["before"] for row in found), max(row["interval_start"] for row in found) + INTERVAL_LENGTH
 
 
 def _of_members(rows: Iterable[Row]) -> Iterator[Change]:

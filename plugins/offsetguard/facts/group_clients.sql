@@ -10,6 +10,11 @@ SELECT
   CAST(SUM(TRY_CAST(consume_failed_tps AS DECIMAL(28, 6))) AS DOUBLE) AS consume_failed_tps,
   MAX(consume_rt_ms) AS consume_rt_ms,  -- the slowest client's
   MAX(consumer_start_at) AS newest_client_start_at,
+  ARRAY_JOIN(COALESCE(SORT_ARRAY(COLLECT_SET(client_id)), ARRAY()), ' ') AS client_ids,
+  ARRAY_JOIN(
+    COALESCE(SORT_ARRAY(COLLECT_SET(CONCAT(client_id, ' ', CAST(UNIX_MICROS(consumer_start_at) AS STRING)))), ARRAY()),
+    ' '
+  ) AS client_starts,
   COALESCE(SORT_ARRAY(COLLECT_SET(CASE WHEN client_version <> '' THEN client_version END)), ARRAY()) AS client_versions,
   CASE
     WHEN COUNT(connection_count) > 0

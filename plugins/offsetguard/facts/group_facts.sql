@@ -276,6 +276,30 @@ SELECT
   lite_lag,
   suspect_reason,
   in_detail,
+  -- Whoever looks for what changed among millions of rows reads these two instead of what they are made of.
+  MD5(
+    CONCAT_WS(
+      CHR(31),
+      COALESCE(CAST(online_client_count AS STRING), ''),
+      COALESCE(client_ids, ''),
+      COALESCE(ARRAY_JOIN(client_versions, ','), ''),
+      COALESCE(message_model, ''),
+      COALESCE(CAST(retry_max_times AS STRING), ''),
+      COALESCE(CAST(consume_enabled AS STRING), ''),
+      COALESCE(CAST(which_broker_when_consume_slowly AS STRING), '')
+    )
+  ) AS seen_digest,
+  MD5(
+    NULLIF(
+      CONCAT_WS(
+        CHR(31),
+        COALESCE(client_starts, ''),
+        COALESCE(CASE WHEN own_count > 0 THEN ARRAY_JOIN(expressions, ',') END, ''),
+        COALESCE(CAST(max_reconsume_times AS STRING), '')
+      ),
+      CONCAT(CHR(31), CHR(31))
+    )
+  ) AS told_digest,
   baseline_tps,
   baseline_spread_tps,
   baseline_week_count

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -22,7 +22,6 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table as IcebergTable
 from sqlalchemy import Engine
@@ -114,16 +113,10 @@ class FactReader:
         that are wanted.
         """
         names = [column.name for column in table.columns if not columns or column.name in columns]
-        newest = self._newest(table, cluster)
-        if newest is None:
-            return table_schema(table).empty_table().select(names)
         order = [_INTERVAL_START, *(name for name in table.key if name != _INTERVAL_START)]
-        wanted = _within(cluster, since, until, where)
-        rows = _rows(table, *newest, wanted, order=order, names=[*names, _INTERVAL_START])
-        # What a publication wrote that was killed before its row was there is left out.
-        starts = rows.column(_INTERVAL_START)
-        published = published_intervals.starts(self._engine, cluster, since, until)
-        return rows.filter(pc.is_in(starts, value_set=pa.array(published, starts.type))).select(names)
+        sql = f"SELECT {', '.join(names)} FROM rows ORDER BY {_in_order(order)}"
+        rows = self.query(sql, cluster, since, until, rows=Source(table, list(dict.fromkeys((*names, *order))), where))
+        return rows.cast(pa.schema(map(table_schema(table).field, names)))
 
     def query(
         self,
@@ -135,16 +128,18 @@ class FactReader:
         /,
         **sources: Source,
     ) -> pa.Table:
-        """Return what SQL gives of the rows that `history` would return, so that few of millions come into memory.
+        """Return what SQL gives of the rows of published intervals, so that few of millions come into memory.
 
+        What a publication wrote that was killed before its row was there is left out.
         `sources`: what it has after FROM. `given`: its other parameters; `$since` is always there.
         """
         published = published_intervals.starts(self._engine, cluster, since, until)
         params: dict[str, Any] = {"cluster": cluster, "since": since, "until": until, "published": published, **given}
-        named = []
+        named, read_at = [], []
         for name, source in sources.items():
             newest, wanted = self._newest(source.table, cluster), _within(cluster, since, until, source.where)
             files = _named_files(source.table, *newest, wanted) if newest else []
+            read_at += [f"{source.table.name}: snapshot {newest[1]}"] if newest else []
             params |= {f"{name}_files": files, **_named_values(name, source)}
             named.append(
                 f"{name} AS NOT MATERIALIZED ({_source(name, source, newest[0] if newest and files else None)})"
@@ -155,8 +150,7 @@ class FactReader:
             with _database().cursor() as connection:
                 return connection.sql(statement, params=used).to_arrow_table()
         except duckdb.Error as error:
-            names = ", ".join(source.table.name for source in sources.values())
-            raise PublishError(f"{names}: data files cannot be read: {error}") from error
+            raise PublishError(f"{', '.join(read_at)}: data files cannot be read: {error}") from error
 
     def _newest(self, table: Table, cluster: str) -> tuple[IcebergTable, int] | None:
         """Return a table with its newest published snapshot; None: no interval of it was published."""
@@ -265,7 +259,7 @@ def _rows(
             f"SELECT {', '.join(names)}"
             f" FROM read_parquet(?, schema = {_columns_by_id(table, state, needed)}, hive_partitioning = false)"
             f" WHERE {' AND '.join(map(_compared, wanted))}"
-            f" ORDER BY {', '.join(f'{name} NULLS FIRST' for name in order)}"
+            f" ORDER BY {_in_order(order)}"
         )
         with _database().cursor() as connection:
             values = (one for _, how, value in wanted for one in (value if how == "in" else (value,)))
@@ -273,6 +267,20 @@ def _rows(
     except duckdb.Error as error:
         raise PublishError(f"{table.name}: snapshot {snapshot_id}: data files cannot be read: {error}") from error
     return rows.cast(schema)
+
+
+def python_rows(rows: pa.Table) -> list[dict[str, Any]]:
+    """Return rows as `to_pylist` does, which of times in UTC imports pandas: 40 MiB, into the API server, too."""
+    times = [field.name for field in rows.schema if pa.types.is_timestamp(field.type)]
+    fields = [field.with_type(pa.timestamp("us")) if field.name in times else field for field in rows.schema]
+    found: list[dict[str, Any]] = rows.cast(pa.schema(fields)).to_pylist()
+    for row in found:
+        row |= {name: row[name].replace(tzinfo=UTC) for name in times if row[name] is not None}
+    return found
+
+
+def _in_order(columns: Sequence[str]) -> str:
+    return ", ".join(f"{name} NULLS FIRST" for name in columns)
 
 
 def _metadata_folder(state: IcebergTable) -> Path:
@@ -307,9 +315,11 @@ def _database() -> duckdb.DuckDBPyConnection:
     """Return the process's one: it takes longer to make than a small query."""
     database = duckdb.connect(":memory:")
     database.execute("SET GLOBAL TimeZone = 'UTC'")
-    # Each keeps some 40 MB that nobody uses: memory for another time, and eight threads that wait for slow disks.
+    # Each keeps 20 to 40 MB that nobody uses: memory for another time, eight threads that wait for slow disks, and
+    # those that share the work.
     database.execute("SET GLOBAL allocator_flush_threshold = '1MB'")
     database.execute("SET GLOBAL async_threads = 1")
+    database.execute("SET GLOBAL threads = 1")  # who reads a page takes no core from others
     return database
 
 
@@ -350,7 +360,7 @@ def quarantined_rows(reader: FactReader, wanted: Wanted) -> list[QuarantinedRow]
     found = reader.history(QUARANTINE, wanted.cluster, wanted.since, wanted.until)
     rows = [
         QuarantinedRow(interval=Interval(row.pop(_INTERVAL_START)), **row)
-        for row in found.to_pylist()
+        for row in python_rows(found)
         if wanted.table_name in (None, row["table_name"]) and wanted.invariant_id in (None, row["invariant_id"])
     ]
     order = sorted(rows, key=lambda row: (row.table_name, row.row_key, row.reason_number))

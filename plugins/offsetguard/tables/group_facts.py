@@ -165,6 +165,12 @@ class GroupFacts(Lags, ClientSummary, UsualTraffic):
     lite_lag: Annotated[int | None, "messages that wait in those lite topics"] = None
     suspect_reason: SuspectReason = None
     in_detail: Annotated[bool | None, "asked in detail in this round: pull offsets, rates, running info"] = None
+    seen_digest: Annotated[
+        str | None, "MD5 of who is online, client versions and the group's settings: another one where any differs"
+    ] = None
+    told_digest: Annotated[
+        str | None, "likewise of what clients say: starts, subscriptions, retry limit; NULL = none of it is known"
+    ] = None
     _usual_traffic: ClassVar = columns_of(UsualTraffic)
 
 

@@ -12,20 +12,23 @@ from offsetguard.facts.changes import MOST_CHANGES, About, changes_before
 from offsetguard.model.incident import Change
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import BROKER_FACTS, CLIENT_SNAPSHOTS, GROUP_FACTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, Table
-from offsetguard_peers.lake.warehouse import Warehouse, minute
+from offsetguard_peers.lake.warehouse import Warehouse, minute, with_digest
 
 TABLES = (GROUP_FACTS, CLIENT_SNAPSHOTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, BROKER_FACTS)
 BILLING = About("billing", frozenset({"orders"}), frozenset({"broker-a"}))
 Rows = dict[Table, list[dict[str, Any]]]
 
 
-@pytest.fixture
-def warehouse(tmp_path: Path) -> Warehouse:
+@pytest.fixture(params=[True, False], ids=["digests", "of an earlier release"])
+def warehouse(tmp_path: Path, request: pytest.FixtureRequest) -> Warehouse:
+    Minutes.have_digests = request.param
     return Warehouse.in_folder(tmp_path, *TABLES)
 
 
 class Minutes:
     """Minutes of a group with two clients; each changes what is said from then on."""
+
+    have_digests = True
 
     def __init__(self, warehouse: Warehouse, *, first: int = 0) -> None:
         """Begin with what is usual."""
@@ -41,9 +44,11 @@ class Minutes:
         """Publish a minute; returns its start."""
         count = self.count if self.clients is None else len(self.clients)
         group = {"consumer_group": "billing", "topic": "orders", "online_client_count": count, **self.group}
+        groups = [group, {**group, "consumer_group": "another", "retry_max_times": self.number}]
+        clients = [{"consumer_group": "billing", "client_id": one} for one in self.clients or ()]
         rows: Rows = {
-            GROUP_FACTS: [group, {**group, "consumer_group": "another", "retry_max_times": self.number}],
-            CLIENT_SNAPSHOTS: [{"consumer_group": "billing", "client_id": one} for one in self.clients or ()],
+            GROUP_FACTS: [with_digest(one, clients) if self.have_digests else one for one in groups],
+            CLIENT_SNAPSHOTS: clients,
             TOPIC_FACTS: [{"topic": "orders", **self.topic}],
             BROKER_FACTS: [{"broker_name": "broker-a", "broker_id": 0, "address": "10.0.0.1:10911", **self.broker}],
             OFFSET_MOVE_FACTS: self.moves,

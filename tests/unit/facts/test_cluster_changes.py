@@ -11,7 +11,7 @@ from offsetguard.facts.changes import About, changes_before
 from offsetguard.facts.cluster_changes import Changes, Kind, Within, changes_within
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import BROKER_FACTS, CLIENT_SNAPSHOTS, GROUP_FACTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, Table
-from offsetguard_peers.lake.warehouse import Warehouse, minute
+from offsetguard_peers.lake.warehouse import Warehouse, minute, with_digest
 
 WHOLE = Within("demo", minute(0), minute(50))
 Line = tuple[str, int, str | None, str | None, str | None]
@@ -78,14 +78,17 @@ def rows_of(number: int) -> dict[Table, list[dict[str, Any]]]:
     }
 
 
-@pytest.fixture(scope="module")
-def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+@pytest.fixture(scope="module", params=[True, False], ids=["digests", "of an earlier release"])
+def warehouse(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Warehouse:
     """Publish every other minute, and what lies between two of them in none; the last one was killed before its end."""
     tables = (GROUP_FACTS, CLIENT_SNAPSHOTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, BROKER_FACTS)
     found = Warehouse.in_folder(tmp_path_factory.mktemp("changes"), *tables)
     minutes = (0, 8, 10, 15, 20, 25, 28, 30, 32, 38, 40, 45, 46, 48)
     for number in minutes:
-        found.publish("demo", Interval(minute(number)), rows_of(number))
+        rows = rows_of(number)
+        if request.param:
+            rows[GROUP_FACTS] = [with_digest(one, rows[CLIENT_SNAPSHOTS]) for one in rows[GROUP_FACTS]]
+        found.publish("demo", Interval(minute(number)), rows)
     unseen = [{"consumer_group": "billing", "topic": "orders", "retry_max_times": 99}]
     found.publish("demo", Interval(minute(49)), {GROUP_FACTS: unseen}, show=False)
     return found

@@ -10,6 +10,26 @@ SELECT
   TRY_CAST(SUM(TRY_CAST(consume_failed_tps AS DECIMAL(28, 6))) AS DOUBLE) AS consume_failed_tps,
   MAX(consume_rt_ms) AS consume_rt_ms,
   MAX(consumer_start_at) AS newest_client_start_at,
+  ARRAY_TO_STRING(
+    COALESCE(
+      LIST_SORT(LIST(DISTINCT client_id) FILTER(WHERE
+        NOT client_id IS NULL), 'ASC', 'NULLS FIRST'),
+      []
+    ),
+    ' '
+  ) AS client_ids,
+  ARRAY_TO_STRING(
+    COALESCE(
+      LIST_SORT(
+        LIST(DISTINCT client_id || ' ' || TRY_CAST(EPOCH_US(consumer_start_at) AS TEXT)) FILTER(WHERE
+          NOT client_id || ' ' || TRY_CAST(EPOCH_US(consumer_start_at) AS TEXT) IS NULL),
+        'ASC',
+        'NULLS FIRST'
+      ),
+      []
+    ),
+    ' '
+  ) AS client_starts,
   COALESCE(
     LIST_SORT(
       LIST(DISTINCT CASE WHEN client_version <> '' THEN client_version END) FILTER(WHERE

@@ -288,6 +288,29 @@ SELECT
   lite_lag,
   suspect_reason,
   in_detail,
+  MD5(
+    CONCAT_WS(
+      CHR(31),
+      COALESCE(TRY_CAST(online_client_count AS TEXT), ''),
+      COALESCE(client_ids, ''),
+      COALESCE(ARRAY_TO_STRING(client_versions, ','), ''),
+      COALESCE(message_model, ''),
+      COALESCE(TRY_CAST(retry_max_times AS TEXT), ''),
+      COALESCE(TRY_CAST(consume_enabled AS TEXT), ''),
+      COALESCE(TRY_CAST(which_broker_when_consume_slowly AS TEXT), '')
+    )
+  ) AS seen_digest,
+  MD5(
+    NULLIF(
+      CONCAT_WS(
+        CHR(31),
+        COALESCE(client_starts, ''),
+        COALESCE(CASE WHEN own_count > 0 THEN ARRAY_TO_STRING(expressions, ',') END, ''),
+        COALESCE(TRY_CAST(max_reconsume_times AS TEXT), '')
+      ),
+      CHR(31) || CHR(31)
+    )
+  ) AS told_digest,
   baseline_tps,
   baseline_spread_tps,
   baseline_week_count

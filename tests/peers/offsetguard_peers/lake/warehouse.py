@@ -71,6 +71,12 @@ def group_rows(groups: Iterable[str], minutes: Iterable[int], cluster: str = "de
     )
 
 
+def with_digest(group: Row, clients: Iterable[Row]) -> Row:
+    """Add to a row of group_facts a digest that is another one where it, or a client of its group, is another."""
+    members = sorted(repr(sorted(one.items())) for one in clients if one["consumer_group"] == group["consumer_group"])
+    return {**group, "seen_digest": repr((sorted(group.items()), members))}
+
+
 def put_newest_commit_ahead(iceberg_table: IcebergTable, by: timedelta) -> None:
     """Let the newest commit, one of rows, carry a later time in all places where Iceberg keeps it."""
     iceberg_table.refresh()
