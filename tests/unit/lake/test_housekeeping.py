@@ -226,6 +226,23 @@ def test_files_that_nothing_names_go_after_a_while_and_others_stay(of_topics: Wa
     assert seen(of_topics, range(2)) == before
 
 
+def test_the_checksum_that_spark_leaves_beside_a_file_goes_with_it_and_not_before(of_topics: Warehouse) -> None:
+    publish(of_topics, range(6))
+    folder = local_path(of_topics.iceberg_table(TOPIC_FACTS).location())
+    long_ago = (datetime.now(UTC) - timedelta(days=2)).timestamp()
+    for file in [one for one in folder.rglob("*") if one.is_file()]:
+        checksum = file.with_name(f".{file.name}.crc")
+        checksum.write_bytes(b"crc")
+        os.utime(checksum, (long_ago, long_ago))
+
+    report = housekeeper(of_topics).clean(now=MIDNIGHT + timedelta(hours=25))
+
+    checksums = {one.with_name(one.name[1:-4]) for one in folder.rglob(".*.crc")}
+    gone = [one for one in checksums if not one.exists()]
+    done = report.tables["topic_facts"]
+    assert (gone, done.orphan_files, done.packed_files > 1, len(checksums) > 0) == ([], 0, True, True)
+
+
 def test_a_snapshot_that_a_reader_may_be_at_stays(of_topics: Warehouse) -> None:
     publish(of_topics, range(3))
     report = housekeeper(of_topics, keep_snapshots=timedelta(hours=1)).clean(now=datetime.now(UTC))

@@ -27,7 +27,7 @@ from sqlalchemy import Engine
 
 from offsetguard.config import Retention
 from offsetguard.config.workspace import MANIFEST_FILE_NAME, SPARK_TEMPORARY
-from offsetguard.lake.catalog import NO_SNAPSHOT, local_path
+from offsetguard.lake.catalog import NO_SNAPSHOT, checksum_of, local_path
 from offsetguard.lake.upkeep.packing import HOUSEKEEPING_PROPERTY, live_files
 from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
@@ -196,6 +196,7 @@ def delete_orphans(iceberg_table: IcebergTable, older_than: datetime) -> int:
         return 0
     iceberg_table.refresh()  # after the listing: what was committed meanwhile is named
     named = {local_path(path) for path in _named(iceberg_table)}
+    named |= {checksum_of(path) for path in named}
     orphans = [file for file in unnamed if file not in named]
     for file in orphans:
         file.unlink(missing_ok=True)
