@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pydantic import ConfigDict
 
@@ -161,10 +162,8 @@ class GroupRows(Record):
 
 def group_courses(history: pa.Table, since: datetime, until: datetime) -> tuple[Course, ...]:
     """Return the courses of a group over all its topics: messages and rates are sums of what is known, ages maxima."""
-    how = [(name, "max" if name.endswith("_ms") else "sum") for name in COURSES]
-    summed = history.group_by("interval_start").aggregate(how)
-    named = summed.rename_columns([name.removesuffix("_sum").removesuffix("_max") for name in summed.column_names])
-    return tuple(course_of(named, name, since, until) for name in COURSES)
+    how = {name: np.maximum if name.endswith("_ms") else np.add for name in COURSES}
+    return tuple(course_of(history, name, since, until, how[name]) for name in COURSES)
 
 
 def topic_lines(rows: Sequence[dict[str, Any]]) -> tuple[TopicLine, ...]:

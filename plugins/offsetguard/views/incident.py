@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
@@ -21,12 +22,13 @@ from offsetguard.model.silence import Acknowledgement
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import FigureView, QueueView, Record
 from offsetguard.store.notifications import Recipient
-from offsetguard.views.course import Band, Course, Span, band_of, course_of
+from offsetguard.views.course import Band, Course, Span, band_of, course_of, microseconds, numbers_of
 from offsetguard.views.group import group_courses
 from offsetguard.views.incidents import AboutIncidents, IncidentSummary, SilenceLine, silence_lines, summary_of
 from offsetguard.views.topic import COURSES as TOPIC_COURSES
 
 EVENTS = 200  # of a timeline, the newest
+CLUSTER_COURSES = ("effective_lag", "put_tps", "get_tps")  # of cluster_facts
 AROUND = timedelta(hours=1)  # what a course shows before and after
 
 
@@ -84,7 +86,7 @@ class IncidentPage(IncidentSummary):
     has_earlier_events: bool
     since: datetime  # of the courses
     until: datetime
-    courses: tuple[Course, ...]  # of its group, in its topic where it has one, or of its topic; empty: nothing is known
+    courses: tuple[Course, ...]  # of its group, in its topic if it has one; of its topic; else of its cluster
     band: Band  # where it lies in them
     lost: int | None  # messages that were deleted before its group had consumed them, in its time; None: unknown
     lost_is_least: bool  # of some minutes nothing is known
@@ -165,19 +167,20 @@ def lost_within(history: pa.Table, start: datetime, end: datetime) -> tuple[int 
     """
     if "lost" not in history.column_names:
         return None, False
-    known = history.filter(pc.and_(pc.is_valid(history["lost"]), pc.less(history["interval_start"], end)))
+    known = history.filter(pc.is_valid(history["lost"]))
     if not known.num_rows:
         return None, False
-    known = known.sort_by([("topic", "ascending"), ("interval_start", "ascending")]).combine_chunks()
-    topics, lost = (known[name].combine_chunks() for name in ("topic", "lost"))
-    goes_on = pa.concat_arrays([pa.array([False]), pc.equal(topics[1:], topics[:-1])])
-    rises = pc.max_element_wise(pc.if_else(goes_on, pc.pairwise_diff(lost), lost), 0)
-    within = known.append_column("rise", rises).filter(pc.greater_equal(known["interval_start"], start))
-    of_topics = within.group_by("topic").aggregate([("rise", "sum"), ("rise", "count")]).to_pylist()
-    is_least = len(of_topics) < pc.count_distinct(topics).as_py() or any(
-        one["rise_count"] < (end - start) // INTERVAL_LENGTH for one in of_topics
-    )
-    return (sum(one["rise_sum"] for one in of_topics) if of_topics else None), is_least
+    known = known.sort_by([("topic", "ascending"), ("interval_start", "ascending")])
+    topics = np.from_dlpack(known["topic"].combine_chunks().dictionary_encode().indices)
+    starts_us, lost = numbers_of(known["interval_start"].cast(pa.int64())), numbers_of(known["lost"])
+    rises = np.where(np.diff(topics, prepend=-1) == 0, np.diff(lost, prepend=0), lost).clip(0)
+    before = starts_us < microseconds(end)
+    within = before & (starts_us >= microseconds(start))
+    if not before.any():
+        return None, False
+    counts = np.bincount(topics[within], minlength=topics[before].max() + 1)
+    is_least = bool((counts[np.unique(topics[before])] < (end - start) // INTERVAL_LENGTH).any())
+    return (int(rises[within].sum()) if within.any() else None), is_least
 
 
 def _courses(subject: Subject, history: pa.Table, since: datetime, until: datetime) -> tuple[Course, ...]:
@@ -185,7 +188,8 @@ def _courses(subject: Subject, history: pa.Table, since: datetime, until: dateti
         return ()
     if subject.consumer_group is not None:
         return group_courses(history, since, until)
-    return tuple(course_of(history, name, since, until) for name in TOPIC_COURSES)
+    figures = CLUSTER_COURSES if subject.topic is None else TOPIC_COURSES
+    return tuple(course_of(history, name, since, until) for name in figures)
 
 
 def _event(event: IncidentEvent, words: Catalogue) -> EventLine:

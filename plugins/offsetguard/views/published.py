@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import pyarrow as pa
 from sqlalchemy import Engine
@@ -15,8 +15,16 @@ from sqlalchemy import Engine
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config.workspace import Workspace
 from offsetguard.facts.changes import BEFORE
-from offsetguard.facts.cluster_changes import NamedChange, Within, changes_of_group, changes_within, fitting
-from offsetguard.lake.reading import FactReader, Source
+from offsetguard.facts.cluster_changes import (
+    NamedChange,
+    Within,
+    changes_of_brokers,
+    changes_of_group,
+    changes_within,
+    fitting,
+    newest_first,
+)
+from offsetguard.lake.reading import FactReader, Source, python_rows
 from offsetguard.model.errors import PublishError
 from offsetguard.model.incident import Subject
 from offsetguard.model.views import Record
@@ -34,14 +42,17 @@ from offsetguard.tables import (
 )
 from offsetguard.views.changes import AskedChanges, ReadChanges
 from offsetguard.views.course import AskedSpan, Span
-from offsetguard.views.fleet import GROUP_COLUMNS, NewestFacts, group_lines
+from offsetguard.views.fleet import GROUP_COLUMNS, GROUP_LINES, GroupLine, NewestFacts
 from offsetguard.views.group import COURSES, AskedGroup, GroupRows, MemberLine, QueueLine, TopicLine
+from offsetguard.views.incident import CLUSTER_COURSES
 from offsetguard.views.queues import BROKERS, LAGS, PAIRS, STEPS, AskedQueues, QueueRows, step_of
 from offsetguard.views.topic import COURSES as TOPIC_COURSES
 from offsetguard.views.topic import AskedTopic, ReaderLine, TopicRows
 
-_CLUSTERS_KEPT = 32  # of 5,000 groups each: 10 MiB a cluster
 _CHANGES_KEPT = 16  # spans that were asked for, of some thousand changes each at most
+
+
+Kept = TypeVar("Kept")
 
 
 class Run(NamedTuple):
@@ -51,21 +62,38 @@ class Run(NamedTuple):
     facts_of: datetime
 
 
+class _OfNewest(Generic[Kept]):
+    """What was read of each cluster's newest interval, kept until another run is the newest; 5,000 groups: 10 MiB."""
+
+    def __init__(self, read: Callable[[PublishedInterval], Kept]) -> None:
+        self._read = read
+        self._kept: dict[str, tuple[str, Kept]] = {}
+
+    def __call__(self, newest: PublishedInterval) -> Kept:
+        """Return it; `newest`: of a cluster."""
+        run_id, kept = self._kept.get(newest.cluster, (None, None))
+        if run_id != newest.run_id or kept is None:
+            kept = self._read(newest)
+            self._kept[newest.cluster] = newest.run_id, kept
+        return kept
+
+
 class PublishedFacts:
     """Reads of one workspace, from any number of threads. Raises PublishError as FactReader does."""
 
     def __init__(self, workspace: Workspace, engine: Engine) -> None:
         self._engine = engine
         self._reader = FactReader(workspace, engine)
-        self._read = lru_cache(_CLUSTERS_KEPT)(self._read_run)
-        self._brokers = lru_cache(_CLUSTERS_KEPT)(self._read_brokers)
+        self._read = _OfNewest(self._read_run)
+        self._brokers = _OfNewest(self._read_brokers)
+        self._broker_changes = _OfNewest(self._read_broker_changes)
         self._changes = lru_cache(_CHANGES_KEPT)(lambda _run_id, within: changes_within(self._reader, within))
         self._one_at_a_time = Lock()
 
     def newest(self, configured: Iterable[str]) -> dict[str, NewestFacts | None]:
         """Return the newest facts of each cluster that is configured or was ever published; None: nothing yet."""
         found = {cluster: published_intervals.newest(self._engine, cluster) for cluster in self.clusters(configured)}
-        return {cluster: self._read(cluster, one.run_id) if one else None for cluster, one in found.items()}
+        return {cluster: self._read(one) if one else None for cluster, one in found.items()}
 
     def newest_run(self, cluster: str) -> Run | None:
         """Return the run of a cluster that was published last."""
@@ -96,14 +124,15 @@ class PublishedFacts:
     def of_group(self, asked: AskedGroup, now: datetime) -> GroupRows:
         """Return what was published of a group: newest, and within the span that ends now.
 
-        What changed of it and its topics within the span, of its last day at most and its last hour at least, is read
-        together with that time's courses: once for the pictures and the list.
+        What changed of it, its topics and its brokers within the span, of its last day at most and its last hour at
+        least, is read together with that time's courses: once for the pictures and the list.
         """
         cluster, group = asked.cluster, asked.consumer_group
         columns, since = ("interval_start", "topic", *COURSES), now - asked.span.length
         published = published_intervals.newest(self._engine, cluster)
         newest, rows = self._newest_rows(cluster, {"consumer_group": [group]})
-        topics = rows(GROUP_FACTS, TopicLine)
+        topics, queues = rows(GROUP_FACTS, TopicLine), rows(QUEUE_FACTS, QueueLine)
+        clients = rows(CLIENT_SNAPSHOTS, MemberLine, "broker_name")
         end = published.interval.end if published else since
         lately = end - max(BEFORE, min(asked.span.length, Span.DAY.length))
         history = self._reader.group_history(cluster, group, since, lately, columns=columns)
@@ -112,13 +141,16 @@ class PublishedFacts:
             within, names = Within(cluster, lately, end, group), [row["topic"] for row in topics]
             changes, figures = changes_of_group(self._reader, within, names, columns)
             history = pa.concat_tables([history, figures.select(history.column_names).cast(history.schema)])
+            its_brokers = {row["broker_name"] for row in (*clients, *queues)}
+            of_brokers = (one for one in self._broker_changes(published) if one.broker_name in its_brokers)
+            changes = newest_first((*changes, *(one for one in of_brokers if one.at >= lately)))
         return GroupRows(
             facts_of=newest,
             history=history,
             changes=changes,
             topics=topics,
-            queues=rows(QUEUE_FACTS, QueueLine),
-            clients=rows(CLIENT_SNAPSHOTS, MemberLine),
+            queues=queues,
+            clients=clients,
             brokers=self._newest_brokers(cluster),
         )
 
@@ -138,17 +170,15 @@ class PublishedFacts:
         )
 
     def of_subject(self, subject: Subject, since: datetime, until: datetime) -> pa.Table:
-        """Return the course of what an incident is about: of its group, in its topic where it has one, or of its topic.
+        """Return the course of an incident's group, in its topic if it has one; of its topic; else of its cluster.
 
-        `interval_start`, `topic`, COURSES and `lost` of group_facts, or COURSES of topic_facts; else no rows.
+        `interval_start`, `topic` if it has one, and COURSES and `lost` of group_facts, or COURSES of the other tables.
         """
         named = {"consumer_group": subject.consumer_group, "topic": subject.topic}
         where = {name: [value] for name, value in named.items() if value is not None}
-        table, figures = (
-            (GROUP_FACTS, [*COURSES, "lost"]) if "consumer_group" in where else (TOPIC_FACTS, TOPIC_COURSES)
-        )
-        columns = ("interval_start", "topic", *figures)
-        until = until if where else since
+        table = GROUP_FACTS if subject.consumer_group else TOPIC_FACTS if subject.topic else CLUSTER_FACTS
+        figures = {GROUP_FACTS: (*COURSES, "lost"), TOPIC_FACTS: TOPIC_COURSES, CLUSTER_FACTS: CLUSTER_COURSES}
+        columns = ("interval_start", "topic", *figures[table])
         return self._reader.history(table, subject.cluster, since, until, columns=columns, where=where)
 
     def known_until(self, cluster: str, now: datetime) -> datetime:
@@ -186,43 +216,46 @@ class PublishedFacts:
     ) -> tuple[datetime | None, Callable[..., list[dict[str, Any]]]]:
         """Return when the newest published facts were collected, and what gives a table's rows of them.
 
-        Of a line's fields where one is named: all columns of a wide table take up to three times as long.
+        Of a line's fields, and more, where one is named: all columns of a wide table take up to three times as long.
         """
         newest = published_intervals.newest(self._engine, cluster)
 
-        def rows(table: Table, line: type[Record] | None = None) -> list[dict[str, Any]]:
+        def rows(table: Table, line: type[Record] | None = None, *more: str) -> list[dict[str, Any]]:
             if newest is None:
                 return []
             start, end = newest.interval.start, newest.interval.end
-            columns = tuple(line.model_fields) if line else ()
-            return list(self._reader.history(table, cluster, start, end, columns=columns, where=where).to_pylist())
+            columns = (*line.model_fields, *more) if line else ()
+            return python_rows(self._reader.history(table, cluster, start, end, columns=columns, where=where))
 
         return _collected_at(newest), rows
 
     def _newest_brokers(self, cluster: str) -> Sequence[dict[str, Any]]:
-        run = self.newest_run(cluster)
-        return self._brokers(cluster, run.run_id) if run else ()
+        newest = published_intervals.newest(self._engine, cluster)
+        return self._brokers(newest) if newest else ()
 
-    def _read_brokers(self, cluster: str, run_id: str) -> list[dict[str, Any]]:
-        published = published_intervals.newest(self._engine, cluster)
+    def _read_brokers(self, published: PublishedInterval) -> list[dict[str, Any]]:
         columns = ("broker_name", "broker_id", "earliest_message_at")
-        return self._reader.published(BROKER_FACTS, published, columns=columns).to_pylist() if published else []
+        return python_rows(self._reader.published(BROKER_FACTS, published, columns=columns))
 
-    def _read_run(self, cluster: str, run_id: str) -> NewestFacts | None:
-        published = published_intervals.newest(self._engine, cluster)
-        if published is None:
-            return None
+    def _read_broker_changes(self, published: PublishedInterval) -> tuple[NamedChange, ...]:
+        end = published.interval.end
+        return changes_of_brokers(self._reader, Within(published.cluster, end - Span.DAY.length, end))
+
+    def _read_run(self, published: PublishedInterval) -> NewestFacts:
+        cluster, interval = published.cluster, published.interval
         manifest = Manifest.from_json(published.manifest_json)
-        figures = self._reader.published(CLUSTER_FACTS, published).to_pylist()
-        groups = self._reader.published(GROUP_FACTS, published, columns=GROUP_COLUMNS)
-        cycle = cycles.newest(self._engine, cluster=cluster, interval=published.interval, limit=1)
+        figures = python_rows(self._reader.published(CLUSTER_FACTS, published))
+        groups = self._reader.query(
+            *(GROUP_LINES, cluster, interval.start, interval.end), groups=Source(GROUP_FACTS, GROUP_COLUMNS)
+        )
+        cycle = cycles.newest(self._engine, cluster=cluster, interval=interval, limit=1)
         return NewestFacts(
             facts_of=manifest.finished_at,
             unseen_broker_names=manifest.unseen_broker_names,
             cluster_unseen=manifest.cluster_unseen,
             gap_count=manifest.gap_count,
             figures=figures[0] if figures else {},
-            groups=group_lines(cluster, groups),
+            groups=tuple(GroupLine(cluster=cluster, **row) for row in groups.to_pylist()),
             violated_invariants=tuple(sorted(cycle[0].violations or ())) if cycle else (),
         )
 

@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import AwareDatetime, ConfigDict, Field, field_validator
 
+from offsetguard.lake.reading import python_rows
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.model.views import Record
 from offsetguard.views.course import POINTS, AskedSpan, Name, Span
@@ -163,7 +163,7 @@ def queues_view(asked: AskedQueues, rows: QueueRows, now: datetime) -> QueuesVie
         suspect_queue_count=_sum(row["suspect_queue_count"] for row in rows.topics),
         unseen_broker_names=rows.unseen_broker_names,
         worst=queue_lines(rows.queues),
-        interval_count=len(set(rows.pairs["interval_start"].to_pylist())),
+        interval_count=len({row["interval_start"] for row in python_rows(rows.pairs)}),
         heat=heat,
         greatest=_greatest(lag for line in heat for lag in line.greatest),
     )
@@ -198,7 +198,7 @@ def _seen(
 ) -> Counter[tuple[str, str, int]]:
     """Count by topic, broker and step the intervals in which a queue without a row was healthy."""
     ever: dict[str, int] = {}
-    pairs = rows.pairs.to_pylist()
+    pairs = python_rows(rows.pairs)
     for row in pairs:
         ever[row["topic"]] = max(ever.get(row["topic"], 1), row["broker_count"] or 0)
     of_topics: defaultdict[str, set[datetime]] = defaultdict(set)  # when they were seen
@@ -206,8 +206,9 @@ def _seen(
     for row in pairs:
         if row["broker_count"] == ever[row["topic"]]:
             of_topics[row["topic"]].add(row["interval_start"])
-    for row in rows.brokers.filter(pc.greater(rows.brokers["consumed_queue_count"], 0)).to_pylist():
-        of_brokers[row["broker_name"]].add(row["interval_start"])
+    for row in python_rows(rows.brokers):
+        if row["consumed_queue_count"]:
+            of_brokers[row["broker_name"]].add(row["interval_start"])
     return Counter(
         (topic, broker, (start - since) // step)
         for topic, broker in places

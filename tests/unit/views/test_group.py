@@ -8,7 +8,7 @@ from typing import Any
 
 from offsetguard.model.intervals import Interval
 from offsetguard.model.verdicts import Severity
-from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_FACTS, QUEUE_FACTS
+from offsetguard.tables import BROKER_FACTS, CLIENT_SNAPSHOTS, GROUP_FACTS, QUEUE_FACTS, Table
 from offsetguard.views.course import Band, Span
 from offsetguard.views.fleet import Trust
 from offsetguard.views.group import QUEUES, AskedGroup, IncidentLine, group_view, limit_lines
@@ -80,6 +80,25 @@ def test_a_groups_page_has_its_course_its_topics_its_worst_queues_and_each_membe
     assert [one.incident_id for one in view.over] == ["i3"]
     assert (view.trust, view.facts_of) == (Trust.FRESH, NOW)
     assert rows.changes == ()
+
+
+def test_what_happened_to_brokers_of_its_members_or_queues_is_among_its_changes(tmp_path: Path) -> None:
+    warehouse = Warehouse.in_folder(tmp_path, BROKER_FACTS, GROUP_FACTS, QUEUE_FACTS, CLIENT_SNAPSHOTS)
+    for number in range(5):
+        booted = {name: minute(number) - timedelta(minutes=number % 2) for name in ("broker-a", "broker-b", "broker-c")}
+        interval = Interval(minute(number))
+        rows: dict[Table, list[dict[str, Any]]] = {
+            BROKER_FACTS: [{"broker_name": name, "broker_id": 0, "boot_at": at} for name, at in booted.items()],
+            GROUP_FACTS: [{"consumer_group": "billing", "topic": "orders"}],
+            QUEUE_FACTS: [{"consumer_group": "billing", "topic": "orders", "broker_name": "broker-a", "queue_id": 0}],
+            CLIENT_SNAPSHOTS: [{"consumer_group": "billing", "client_id": "x@1", "broker_name": "broker-b"}],
+        }
+        warehouse.publish("main", interval, rows, manifest_json=manifest_of(interval).to_json())
+    changes = PublishedFacts(warehouse.workspace, warehouse.engine).of_group(ASKED, NOW).changes
+    told = [(one.at, str(one.what)) for one in changes]
+    assert told == [
+        (minute(number), f"{broker}-0 was started") for number in (4, 2) for broker in ("broker-a", "broker-b")
+    ]
 
 
 def test_of_a_group_that_nobody_knows_nothing_is_made_up(tmp_path: Path) -> None:

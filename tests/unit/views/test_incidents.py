@@ -20,7 +20,7 @@ from offsetguard.model.silence import Matchers, Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import incidents, outbox, silences
 from offsetguard.store.database import database_time, writing
-from offsetguard.tables import GROUP_FACTS, TOPIC_FACTS
+from offsetguard.tables import CLUSTER_FACTS, GROUP_FACTS, TOPIC_FACTS
 from offsetguard.views.incident import EVENTS, AskedIncident, IncidentPage, lost_within, span_around
 from offsetguard.views.incidents import ROWS, IncidentList, WantedIncidents
 from offsetguard.views.workspace_views import WorkspaceViews
@@ -42,7 +42,7 @@ MINUTE = timedelta(minutes=1)
 
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Warehouse:
-    made = Warehouse.in_folder(tmp_path, GROUP_FACTS, TOPIC_FACTS)
+    made = Warehouse.in_folder(tmp_path, CLUSTER_FACTS, GROUP_FACTS, TOPIC_FACTS)
     made.workspace.config_file.write_text(CONFIG)
     return made
 
@@ -77,8 +77,12 @@ def publish(warehouse: Warehouse, numbers: Collection[int], lost: dict[int, int]
             for group, topic in (("billing", "orders"), ("billing", "payments"), ("other", "orders"))
         ]
         topics: list[Row] = [{"topic": "orders", "produce_tps": float(number)}]
-        manifest = manifest_of(interval).to_json()
-        warehouse.publish("main", interval, {GROUP_FACTS: facts, TOPIC_FACTS: topics}, manifest_json=manifest)
+        rows = {
+            GROUP_FACTS: facts,
+            TOPIC_FACTS: topics,
+            CLUSTER_FACTS: [{"effective_lag": 99, "put_tps": float(number)}],
+        }
+        warehouse.publish("main", interval, rows, manifest_json=manifest_of(interval).to_json())
 
 
 def test_open_incidents_come_before_past_ones_and_whatever_is_asked_for_holds_for_both(warehouse: Warehouse) -> None:
@@ -183,7 +187,8 @@ def test_its_course_is_of_its_group_in_its_topic_from_an_hour_before_to_an_hour_
     of_topic = shown(warehouse, an_incident(incident_id="a3", cluster="main", consumer_group=None, opened_at=minute(1)))
     assert (of_topic.courses[0].figure, of_topic.courses[0].greatest, of_topic.lost) == ("produce_tps", 4.0, None)
     neither = an_incident(incident_id="a4", cluster="main", consumer_group=None, topic=None, opened_at=minute(2))
-    assert shown(warehouse, neither).courses == ()
+    found = {one.figure: one.greatest for one in shown(warehouse, neither).courses}
+    assert found == {"effective_lag": 99, "put_tps": 4.0, "get_tps": None}, "of the whole cluster"
 
 
 def test_facts_that_cannot_be_read_keep_nobody_from_the_incident(warehouse: Warehouse) -> None:
