@@ -33,6 +33,7 @@ MAVEN_CENTRAL = "https://repo.maven.apache.org/maven2"  # as Maven itself has it
 PROGRESS_AFTER_S = 2.0
 PROGRESS_EVERY_S = 5.0
 DEADLINE_S = 900.0
+MOST_BYTES = 256 * 1024 * 1024  # the largest of ours has 48 MB
 _AT_ONCE = 8
 
 
@@ -137,7 +138,12 @@ def _download(jars: Sequence[Jar], folder: Path, *, label: str) -> dict[Jar, str
     certificates = ssl.create_default_context()  # the system's: httpx by itself brings its own
     began, next_line_s = time.monotonic(), PROGRESS_AFTER_S
     with (
-        httpx.Client(verify=certificates, timeout=httpx.Timeout(60, connect=15), follow_redirects=True) as client,
+        httpx.Client(
+            verify=certificates,
+            timeout=httpx.Timeout(60, connect=15),
+            follow_redirects=True,
+            headers={"Accept-Encoding": "identity"},
+        ) as client,
         ThreadPoolExecutor(_AT_ONCE) as pool,
     ):
         running = {
@@ -155,13 +161,18 @@ def _download(jars: Sequence[Jar], folder: Path, *, label: str) -> dict[Jar, str
 
 
 def _stream(client: httpx.Client, url: str, file: Path, ends_at: float) -> str | None:
-    """Write what is at a URL to a file, or return why that failed; without the URL, which may hold a password."""
+    """Write what is at a URL to a file, or return why that failed; without the URL, which may hold a password.
+
+    As it comes: httpx unpacks each piece of a packed answer into memory, however large that is then.
+    """
     try:
         with client.stream("GET", url) as answer, file.open("wb") as written:
             if answer.is_error:
                 return f"HTTP {answer.status_code} {answer.reason_phrase}"
-            for chunk in answer.iter_bytes():
+            for chunk in answer.iter_raw():
                 written.write(chunk)
+                if answer.num_bytes_downloaded > MOST_BYTES:
+                    return f"it is longer than {MOST_BYTES >> 20} MiB, as no jar of ours is"
                 if time.monotonic() > ends_at:
                     return f"the download did not end within {DEADLINE_S:.0f} s"
     except httpx.HTTPError as error:

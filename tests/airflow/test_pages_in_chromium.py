@@ -5,6 +5,7 @@ One group with a hostile name is in trouble on all of them: a script that it smu
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -186,14 +187,20 @@ def test_from_the_fleet_to_the_cause_in_the_frame_of_airflow(open_view: Any, air
 def test_from_a_mail_to_the_cause_and_to_the_group_in_two_clicks(
     open_view: Any, airflow: AirflowStandalone, workspace_folder: Path
 ) -> None:
+    """Says how long a person waits (`-s` shows it; docs/pages.md has a figure); reading is theirs."""
     engine = open_database(airflow.environment["OFFSETGUARD_DATABASE_URL"])
     with SmtpServer() as smtp, InboxPage(smtp) as inbox:
         Stage(engine, smtp, (ORDER_GROUP,), page_url=airflow.base_url).play(12)
         engine.dispose()
         page = open_view("fleet")
         page.goto(f"{inbox.url}1.html")
+        began = time.perf_counter()
         page.get_by_role("link", name="Details").click()
         page.get_by_role("heading", name="order-group").wait_for()
         assert "Start the consumers of order-group" in page.locator(".next").inner_text()
+        at_cause = time.perf_counter()
         page.get_by_role("link", name="order-group").first.click()
         page.get_by_text("Messages waiting").wait_for()
+        print(  # noqa: T201
+            f"from the mail to the cause {at_cause - began:.2f} s, to the group {time.perf_counter() - at_cause:.2f} s"
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import os
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from offsetguard_peers.http_server import HttpPeer, Quiet
-from offsetguard_spark.jars import jar_paths, read_set
+from offsetguard_spark.jars import MOST_BYTES, jar_paths, read_set
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -33,19 +34,22 @@ def fetch(cache: Path, set_name: str = SMALL_SET, **environment: str) -> subproc
 
 class _Handler(Quiet, BaseHTTPRequestHandler):
     jar = b""
+    encoding = ""
 
     def do_GET(self) -> None:
         body = self.jar if self.path.endswith(".jar") else b""
         self.send_response(200 if body else 404)
         self.send_header("Content-Length", str(len(body)))
+        if self.encoding:  # although nobody asked for it
+            self.send_header("Content-Encoding", self.encoding)
         self.end_headers()
         self.wfile.write(body)
 
 
 @contextmanager
-def repository(content: bytes) -> Iterator[str]:
+def repository(content: bytes, encoding: str = "") -> Iterator[str]:
     """Serve a Maven repository in which every jar has this content."""
-    with HttpPeer(type("Handler", (_Handler,), {"jar": content})) as server:
+    with HttpPeer(type("Handler", (_Handler,), {"jar": content, "encoding": encoding})) as server:
         yield f"{server.url}maven2"
 
 
@@ -68,6 +72,18 @@ def test_a_jar_with_a_wrong_sum_is_named_and_not_kept(tmp_path: Path) -> None:
         result = fetch(tmp_path, OFFSETGUARD_MAVEN_REPOSITORY=mirror)
     assert result.returncode == 1
     assert f"{jar.coordinate} has {hashlib.sha256(b'something else').hexdigest()} instead of" in result.stderr
+    assert [path.name for path in (tmp_path / "jars" / SMALL_SET).iterdir()] == []
+
+
+def test_no_answer_is_unpacked_and_one_without_end_is_left(tmp_path: Path) -> None:
+    """A few kB of a mirror that is not ours any more must not become GB."""
+    packed = gzip.compress(bytes(64 << 20))
+    with repository(packed, "gzip") as mirror:
+        result = fetch(tmp_path, OFFSETGUARD_MAVEN_REPOSITORY=mirror)
+    assert f"has {hashlib.sha256(packed).hexdigest()} instead of" in result.stderr
+    with repository(bytes(MOST_BYTES + 1)) as mirror:
+        result = fetch(tmp_path, OFFSETGUARD_MAVEN_REPOSITORY=mirror)
+    assert (result.returncode, "it is longer than 256 MiB" in result.stderr) == (1, True)
     assert [path.name for path in (tmp_path / "jars" / SMALL_SET).iterdir()] == []
 
 
