@@ -45,7 +45,7 @@ from offsetguard.views.course import AskedSpan, Span
 from offsetguard.views.fleet import GROUP_COLUMNS, GROUP_LINES, GroupLine, NewestFacts
 from offsetguard.views.group import COURSES, AskedGroup, GroupRows, MemberLine, QueueLine, TopicLine
 from offsetguard.views.incident import CLUSTER_COURSES
-from offsetguard.views.queues import BROKERS, LAGS, PAIRS, STEPS, AskedQueues, QueueRows, step_of
+from offsetguard.views.queues import BROKERS, LAGS, PAIRS, SEEN, STEPS, AskedQueues, QueueRows, step_of
 from offsetguard.views.topic import COURSES as TOPIC_COURSES
 from offsetguard.views.topic import AskedTopic, ReaderLine, TopicRows
 
@@ -196,16 +196,19 @@ class PublishedFacts:
         manifest = Manifest.from_json(newest.manifest_json) if newest else None
         facts_of, rows = self._newest_rows(cluster, where)
         until = until or asked.ends(newest.interval if newest else None, facts_of, now)
-        span = until - asked.span.length, until
+        span, step = (until - asked.span.length, until), {"step_us": step_of(asked) // timedelta(microseconds=1)}
         return QueueRows(
             facts_of=facts_of,
             until=until,
-            steps=self._reader.query(
-                *(STEPS, cluster, *span, {"step_us": step_of(asked) // timedelta(microseconds=1)}),
-                queues=Source(QUEUE_FACTS, LAGS, where),
+            steps=self._reader.query(STEPS, cluster, *span, step, queues=Source(QUEUE_FACTS, LAGS, where)),
+            seen=self._reader.query(
+                SEEN,
+                cluster,
+                *span,
+                step,
+                pairs=Source(GROUP_FACTS, PAIRS, where),
+                brokers=Source(BROKER_FACTS, BROKERS),
             ),
-            pairs=self._reader.history(GROUP_FACTS, cluster, *span, columns=PAIRS, where=where),
-            brokers=self._reader.history(BROKER_FACTS, cluster, *span, columns=BROKERS),
             topics=rows(GROUP_FACTS, TopicLine),
             queues=rows(QUEUE_FACTS, QueueLine),
             unseen_broker_names=manifest.unseen_broker_names if manifest else (),
@@ -245,9 +248,8 @@ class PublishedFacts:
         cluster, interval = published.cluster, published.interval
         manifest = Manifest.from_json(published.manifest_json)
         figures = python_rows(self._reader.published(CLUSTER_FACTS, published))
-        groups = self._reader.query(
-            *(GROUP_LINES, cluster, interval.start, interval.end), groups=Source(GROUP_FACTS, GROUP_COLUMNS)
-        )
+        of_groups = Source(GROUP_FACTS, GROUP_COLUMNS)
+        groups = self._reader.query(GROUP_LINES, cluster, interval.start, interval.end, groups=of_groups)
         cycle = cycles.newest(self._engine, cluster=cluster, interval=interval, limit=1)
         return NewestFacts(
             facts_of=manifest.finished_at,

@@ -7,15 +7,13 @@ broker told of queues; there nothing waited. In all other intervals nothing is k
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 import pyarrow as pa
 from pydantic import AwareDatetime, ConfigDict, Field, field_validator
 
-from offsetguard.lake.reading import python_rows
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.model.views import Record
 from offsetguard.views.course import POINTS, AskedSpan, Name, Span
@@ -38,6 +36,19 @@ SEMI JOIN (
   ORDER BY max(effective_lag) DESC NULLS LAST, topic, broker_name, queue_id LIMIT {HEAT_QUEUES}
 ) USING (topic, broker_name, queue_id)
 GROUP BY ALL
+"""
+# Of each topic of the group, broker and step: in how many intervals a queue without a row was healthy; and, without a
+# topic, of how many intervals the group has facts.
+SEEN = """
+FROM (
+  WITH of_group AS MATERIALIZED (FROM pairs)
+  SELECT topic, broker_name, (epoch_us(interval_start) - epoch_us($since)) // $step_us AS place,
+    count(*) AS interval_count
+  FROM (FROM of_group QUALIFY broker_count = greatest(1, max(broker_count) OVER (PARTITION BY topic)))
+  JOIN (SELECT DISTINCT interval_start, broker_name FROM brokers WHERE consumed_queue_count > 0) USING (interval_start)
+  GROUP BY ALL
+  UNION ALL BY NAME SELECT count(DISTINCT interval_start) AS interval_count FROM of_group
+)
 """
 COLUMNS = 24  # of the table behind the picture
 _MS = timedelta(milliseconds=1)
@@ -81,8 +92,7 @@ class QueueRows(Record):
     facts_of: datetime | None
     until: datetime
     steps: pa.Table  # of STEPS
-    pairs: pa.Table  # PAIRS of the group
-    brokers: pa.Table  # BROKERS of all
+    seen: pa.Table  # of SEEN
     topics: Sequence[dict[str, Any]] = ()
     queues: Sequence[dict[str, Any]] = ()
     unseen_broker_names: tuple[str, ...] = ()
@@ -150,7 +160,8 @@ def step_of(asked: AskedQueues) -> timedelta:
 def queues_view(asked: AskedQueues, rows: QueueRows, now: datetime) -> QueuesView:
     """Return the view."""
     step, since = step_of(asked), rows.until - asked.span.length
-    heat = heat_lines(rows, since, step, asked.span.length // step)
+    seen = {(row["topic"], row["broker_name"], row["place"]): row["interval_count"] for row in rows.seen.to_pylist()}
+    heat = heat_lines(rows.steps, seen, asked.span.length // step)
     return QueuesView(
         at=now,
         asked=asked,
@@ -163,23 +174,27 @@ def queues_view(asked: AskedQueues, rows: QueueRows, now: datetime) -> QueuesVie
         suspect_queue_count=_sum(row["suspect_queue_count"] for row in rows.topics),
         unseen_broker_names=rows.unseen_broker_names,
         worst=queue_lines(rows.queues),
-        interval_count=len({row["interval_start"] for row in python_rows(rows.pairs)}),
+        interval_count=seen[None, None, None],
         heat=heat,
         greatest=_greatest(lag for line in heat for lag in line.greatest),
     )
 
 
-def heat_lines(rows: QueueRows, since: datetime, step: timedelta, count: int) -> tuple[HeatLine, ...]:
-    """Return what waited in each queue that has rows, in so many steps; the worst first."""
+def heat_lines(
+    steps: pa.Table, seen: Mapping[tuple[str | None, str | None, int | None], int], count: int
+) -> tuple[HeatLine, ...]:
+    """Return what waited in each queue that has rows, in so many steps; the worst first.
+
+    `steps`: of STEPS. `seen`: by topic, broker and step the intervals in which a queue without a row was healthy.
+    """
     found: dict[tuple[str, str, int], dict[int, tuple[int | None, int]]] = {}
-    for row in rows.steps.to_pylist():
+    for row in steps.to_pylist():
         name = (row["topic"], row["broker_name"], row["queue_id"])
         found.setdefault(name, {})[row["place"]] = row["greatest"], row["row_count"]
-    seen = _seen(rows, {name[:2] for name in found}, since, step)
 
     def lag(name: tuple[str, str, int], place: int) -> int | None:
         greatest, row_count = found[name].get(place, (None, 0))
-        was_healthy = seen[(*name[:2], place)] > row_count
+        was_healthy = seen.get((*name[:2], place), 0) > row_count
         return _greatest((greatest, 0 if was_healthy else None))
 
     lines = [
@@ -190,29 +205,6 @@ def heat_lines(rows: QueueRows, since: datetime, step: timedelta, count: int) ->
     ]
     return tuple(
         sorted(lines, key=lambda one: (-(_greatest(one.greatest) or 0), one.topic, one.broker_name, one.queue_id))
-    )
-
-
-def _seen(
-    rows: QueueRows, places: Iterable[tuple[str, str]], since: datetime, step: timedelta
-) -> Counter[tuple[str, str, int]]:
-    """Count by topic, broker and step the intervals in which a queue without a row was healthy."""
-    ever: dict[str, int] = {}
-    pairs = python_rows(rows.pairs)
-    for row in pairs:
-        ever[row["topic"]] = max(ever.get(row["topic"], 1), row["broker_count"] or 0)
-    of_topics: defaultdict[str, set[datetime]] = defaultdict(set)  # when they were seen
-    of_brokers: defaultdict[str, set[datetime]] = defaultdict(set)
-    for row in pairs:
-        if row["broker_count"] == ever[row["topic"]]:
-            of_topics[row["topic"]].add(row["interval_start"])
-    for row in python_rows(rows.brokers):
-        if row["consumed_queue_count"]:
-            of_brokers[row["broker_name"]].add(row["interval_start"])
-    return Counter(
-        (topic, broker, (start - since) // step)
-        for topic, broker in places
-        for start in of_topics[topic] & of_brokers[broker]
     )
 
 
