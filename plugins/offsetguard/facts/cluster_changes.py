@@ -3,7 +3,7 @@
 Plan: first it is asked of which groups and topics anything differs at all; of too many, only in the newest part of the
 span. The rows of those that are found are gone through as `changes.py` says.
 Of groups two digests tell, which differ too where a broker was not seen for a while, or a client did not answer; when
-they name too many, all that is compared is read, which takes MEASURED
+they name too many, all that is compared is read: the clients are most of it (figures in benchmarks/README).
 """
 
 from __future__ import annotations
