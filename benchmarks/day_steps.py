@@ -63,8 +63,12 @@ def publish(home: Workspace, config: Config, interval: Interval, now: datetime) 
     engine = open_database(home.database_url)
     start_spark = cache(partial(make_session, home))
     publisher = Publisher(home, config, engine, start_spark, Progress(print))
-    publisher.catch_up(CLUSTER, interval, now=now)
-    publisher.publish(CLUSTER, interval, now=now)
+    try:
+        publisher.catch_up(CLUSTER, interval, now=now)
+        publisher.publish(CLUSTER, interval, now=now)
+    finally:
+        if start_spark.cache_info().currsize:  # multiprocessing runs nothing that is registered for the exit
+            start_spark().stop()
 
 
 def judge(home: Workspace, config: Config, interval: Interval, now: datetime) -> None:
