@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO, Self
 from urllib.parse import quote, unquote, urlparse
 
 from pyiceberg.avro import file as avro_file
@@ -17,8 +18,7 @@ from pyiceberg.avro.decoder import StreamingBinaryDecoder
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
-from pyiceberg.io import InputFile, OutputFile
-from pyiceberg.io.fsspec import FsspecFileIO
+from pyiceberg.io import FileIO, InputFile, OutputFile
 from pyiceberg.table import Table as IcebergTable
 from sqlalchemy import URL, NullPool, create_engine, inspect, make_url, select
 from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
@@ -59,16 +59,54 @@ NO_SNAPSHOT = -1  # published before anything was ever written to the table; Ice
 logging.getLogger("pyiceberg.io").setLevel(logging.WARNING)  # else it says of each table that it took LocalFiles
 
 
-class LocalFiles(FsspecFileIO):
-    """How pyiceberg reads, writes and deletes files; its default imports 40 MiB more, into the API server, too.
+class LocalFile(InputFile, OutputFile):
+    """A file that pyiceberg reads or writes."""
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return local_path(self.location)
+
+    def __len__(self) -> int:
+        return self.path.stat().st_size
+
+    def exists(self) -> bool:
+        """Whether it is there."""
+        return self.path.exists()
+
+    def open(self, seekable: bool = True) -> BinaryIO:
+        """Open it to read."""
+        return self.path.open("rb")
+
+    def create(self, overwrite: bool = False) -> BinaryIO:
+        """Open it to write."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        return self.path.open("wb" if overwrite else "xb")
+
+    def to_input_file(self) -> Self:
+        """Return it, to be read."""
+        return self
+
+
+class LocalFiles(FileIO):
+    """The files of a warehouse; what pyiceberg has for them imports 10 to 50 MiB into each worker of the API server.
 
     Hadoop writes a checksum beside each file that Spark makes, and deletes it with the file: so does this.
     """
 
+    def new_input(self, location: str) -> LocalFile:
+        """Return a file to read."""
+        return LocalFile(location)
+
+    def new_output(self, location: str) -> LocalFile:
+        """Return a file to write."""
+        return LocalFile(location)
+
     def delete(self, location: str | InputFile | OutputFile) -> None:
-        """Delete a file with its checksum."""
-        super().delete(location)
-        checksum_of(local_path(location if isinstance(location, str) else location.location)).unlink(missing_ok=True)
+        """Delete a file with its checksum; raises FileNotFoundError when it is not there."""
+        path = local_path(location if isinstance(location, str) else location.location)
+        path.unlink()
+        checksum_of(path).unlink(missing_ok=True)
 
 
 def checksum_of(path: Path) -> Path:

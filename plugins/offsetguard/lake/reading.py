@@ -16,6 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, cached_property
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -30,7 +31,7 @@ from offsetguard.config.workspace import Workspace
 from offsetguard.lake.catalog import NO_SNAPSHOT, damage_named, load_table, local_path, open_catalog
 from offsetguard.lake.data_files import Condition, data_files
 from offsetguard.model.errors import PublishError
-from offsetguard.model.intervals import Interval
+from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.published_intervals import RETENTION_PASSED, PublishedInterval
 from offsetguard.tables import GROUP_FACTS, QUARANTINE, QUEUE_STATE, ColumnType, Table
@@ -49,6 +50,9 @@ _TYPES = {
     ColumnType.TIMESTAMP: "TIMESTAMPTZ",
     ColumnType.STRING_LIST: "VARCHAR[]",
 }
+# the starts of all intervals of some runs of them: a month has 43,200, most often in one run
+_PUBLISHED = """SELECT unnest(generate_series(first, last, INTERVAL 1 MINUTE))
+FROM (SELECT unnest($firsts) AS first, unnest($lasts) AS last)"""
 _NO_FILE_HAS = 1_000_000  # from here on, numbers of columns that are yet to be added to the table
 
 
@@ -133,8 +137,9 @@ class FactReader:
         What a publication wrote that was killed before its row was there is left out.
         `sources`: what it has after FROM. `given`: its other parameters; `$since` is always there.
         """
-        published = published_intervals.starts(self._engine, cluster, since, until)
-        params: dict[str, Any] = {"cluster": cluster, "since": since, "until": until, "published": published, **given}
+        firsts, lasts = _runs(published_intervals.starts(self._engine, cluster, since, until))
+        params: dict[str, Any] = {"cluster": cluster, "since": since, "until": until, **given}
+        params |= {"firsts": firsts, "lasts": lasts}
         named, read_at = [], []
         for name, source in sources.items():
             newest, wanted = self._newest(source.table, cluster), _within(cluster, since, until, source.where)
@@ -172,6 +177,13 @@ class FactReader:
         return state
 
 
+def _runs(starts: Sequence[datetime]) -> tuple[list[datetime], list[datetime]]:
+    """Return the first and the last start of each run of intervals without a gap; `starts`: oldest first."""
+    ends = [one for one, other in pairwise(starts) if other - one != INTERVAL_LENGTH]
+    begins = [other for one, other in pairwise(starts) if other - one != INTERVAL_LENGTH]
+    return [*starts[:1], *begins], [*ends, *starts[-1:]]
+
+
 def _within(
     cluster: str, since: datetime, until: datetime, where: Mapping[str, Sequence[str]] = MappingProxyType({})
 ) -> list[Condition]:
@@ -202,7 +214,7 @@ def _source(name: str, source: Source, state: IcebergTable | None) -> str:
         f"SELECT {', '.join(source.columns)}"
         f" FROM read_parquet(${name}_files, schema = {columns}, hive_partitioning = false)"
         " WHERE cluster = $cluster AND interval_start >= $since AND interval_start < $until"
-        f" AND interval_start IN (SELECT unnest($published)){named}"
+        f" AND interval_start IN ({_PUBLISHED}){named}"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -87,7 +87,7 @@ class PublishedFacts:
         self._read = _OfNewest(self._read_run)
         self._brokers = _OfNewest(self._read_brokers)
         self._broker_changes = _OfNewest(self._read_broker_changes)
-        self._changes = lru_cache(_CHANGES_KEPT)(lambda _run_id, within: changes_within(self._reader, within))
+        self._changes = _OfNewest(lambda _: lru_cache(_CHANGES_KEPT)(partial(changes_within, self._reader)))
         self._one_at_a_time = Lock()
 
     def newest(self, configured: Iterable[str]) -> dict[str, NewestFacts | None]:
@@ -112,11 +112,11 @@ class PublishedFacts:
         facts_of, within = _collected_at(newest), asked.within(newest.interval.end)
         try:
             with self._one_at_a_time:
-                found = self._changes(newest.run_id, replace(within, topic="", search=""))
+                found = self._changes(newest)(replace(within, topic="", search=""))
                 if found.is_whole and found.since == within.since:  # all of them are known: none is read again
                     found = replace(found, changes=fitting(found.changes, within))
                 else:
-                    found = self._changes(newest.run_id, within)
+                    found = self._changes(newest)(within)
                 return ReadChanges(facts_of=facts_of, within=within, found=found)
         except PublishError as error:
             return ReadChanges(facts_of=facts_of, within=within, unreadable=str(error))
