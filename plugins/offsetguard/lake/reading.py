@@ -330,6 +330,7 @@ def _database() -> duckdb.DuckDBPyConnection:
     # Each keeps 20 to 40 MB that nobody uses: memory for another time, eight threads that wait for slow disks, and
     # those that share the work.
     database.execute("SET GLOBAL allocator_flush_threshold = '1MB'")
+    database.execute("SET GLOBAL allocator_bulk_deallocation_flush_threshold = '1MB'")
     database.execute("SET GLOBAL async_threads = 1")
     database.execute("SET GLOBAL threads = 1")  # who reads a page takes no core from others
     return database
