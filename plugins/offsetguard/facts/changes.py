@@ -131,7 +131,7 @@ class ChangedRows:
         parts: dict[str, list[Row]] = {}
         if groups:
             where = {"consumer_group": groups}
-            columns = tuple(dict.fromkeys((*_KEY_OF_GROUP, *DIGESTS, *figures)))
+            columns = tuple(dict.fromkeys((*GROUP_FACTS.key, *DIGESTS, *figures)))
             found = asked(_differing(figures), rows=Source(GROUP_FACTS, columns, where))
             self.figures = found.select(figures)
             if changing := _changing(found):
@@ -244,7 +244,6 @@ _UNION = " UNION ALL BY NAME ".join(f"SELECT '{part}' AS part, * FROM ({sql})" f
 _OF_GROUPS = f"""FROM (
     WITH rows AS MATERIALIZED (FROM of_groups), clients AS MATERIALIZED (FROM of_clients) {_UNION}
 ) ORDER BY interval_start, consumer_group, topic"""
-_KEY_OF_GROUP = ("consumer_group", "topic", "interval_start")
 
 
 def _differing(figures: Sequence[str]) -> str:

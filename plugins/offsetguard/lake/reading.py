@@ -223,59 +223,46 @@ def read_interval(
 ) -> pa.Table:
     """Return a table's rows of one published interval, ordered by key; raises PublishError as FactReader does."""
     interval = published.interval
+    return _rows(catalog, table, published, _within(published.cluster, interval.start, interval.end), columns)
+
+
+def read_queue_state(catalog: SqlCatalog, published: PublishedInterval) -> pa.Table:
+    """Return the state of every queue after a published interval; raises PublishError as FactReader does."""
+    return _rows(catalog, QUEUE_STATE, published, [("cluster", "=", published.cluster)])
+
+
+def _rows(
+    catalog: SqlCatalog,
+    table: Table,
+    published: PublishedInterval,
+    wanted: Sequence[Condition],
+    columns: Sequence[str] = (),
+) -> pa.Table:
+    """Return the rows of a published snapshot that meet all conditions, ordered by key (NULL first)."""
     names = [column.name for column in table.columns if not columns or column.name in columns]
+    schema = pa.schema(map(table_schema(table).field, names))
     snapshot_id = published.snapshot_ids.get(table.name, NO_SNAPSHOT)  # the table may have come later
     if snapshot_id == NO_SNAPSHOT:
-        return table_schema(table).empty_table().select(names)
-    whose = f"{published.cluster} {interval.name}"
+        return schema.empty_table()
+    whose = f"{published.cluster} {published.interval.name}"
     if snapshot_id == RETENTION_PASSED:
         raise PublishError(f"{table.name}: rows of {whose} were deleted: retention passed")
     state = load_table(catalog, table)
     if state.snapshot_by_id(snapshot_id) is None:
         raise _snapshot_is_gone(table, snapshot_id, whose)
-    wanted = _within(published.cluster, interval.start, interval.end)
-    return _rows(table, state, snapshot_id, wanted, order=table.key, names=names)
-
-
-def read_queue_state(catalog: SqlCatalog, published: PublishedInterval) -> pa.Table:
-    """Return the state of every queue after a published interval; raises PublishError as FactReader does."""
-    snapshot_id = published.snapshot_ids.get(QUEUE_STATE.name, NO_SNAPSHOT)
-    if snapshot_id == NO_SNAPSHOT:
-        return table_schema(QUEUE_STATE).empty_table()
-    state = load_table(catalog, QUEUE_STATE)
-    if state.snapshot_by_id(snapshot_id) is None:
-        raise _snapshot_is_gone(QUEUE_STATE, snapshot_id, f"{published.cluster} {published.interval.name}")
-    wanted = [("cluster", "=", published.cluster)]
-    names = [column.name for column in QUEUE_STATE.columns]
-    return _rows(QUEUE_STATE, state, snapshot_id, wanted, order=QUEUE_STATE.key, names=names)
-
-
-def _rows(
-    table: Table,
-    state: IcebergTable,
-    snapshot_id: int,
-    wanted: Sequence[Condition],
-    *,
-    order: Sequence[str],
-    names: Sequence[str],
-) -> pa.Table:
-    """Return the rows of a snapshot that meet all conditions, ordered by columns (NULL first)."""
-    names = list(dict.fromkeys(names))
-    schema = pa.schema(map(table_schema(table).field, names))
+    files = _named_files(table, state, snapshot_id, wanted)
+    if not files:
+        return schema.empty_table()
+    needed = {*names, *table.key, *(column for column, _, _ in wanted)}
+    query = (
+        f"SELECT {', '.join(names)}"
+        f" FROM read_parquet(?, schema = {_columns_by_id(table, state, needed)}, hive_partitioning = false)"
+        f" WHERE {' AND '.join(f'{column} {how} ?' for column, how, _ in wanted)}"
+        f" ORDER BY {_in_order(table.key)}"
+    )
     try:
-        files = _named_files(table, state, snapshot_id, wanted)
-        if not files:
-            return schema.empty_table()
-        needed = {*names, *order, *(column for column, _, _ in wanted)}
-        query = (
-            f"SELECT {', '.join(names)}"
-            f" FROM read_parquet(?, schema = {_columns_by_id(table, state, needed)}, hive_partitioning = false)"
-            f" WHERE {' AND '.join(map(_compared, wanted))}"
-            f" ORDER BY {_in_order(order)}"
-        )
         with _database().cursor() as connection:
-            values = (one for _, how, value in wanted for one in (value if how == "in" else (value,)))
-            rows = connection.sql(query, params=[files, *values]).to_arrow_table()
+            rows = connection.sql(query, params=[files, *(value for _, _, value in wanted)]).to_arrow_table()
     except duckdb.Error as error:
         raise PublishError(f"{table.name}: snapshot {snapshot_id}: data files cannot be read: {error}") from error
     return rows.cast(schema)
@@ -297,11 +284,6 @@ def _in_order(columns: Sequence[str]) -> str:
 
 def _metadata_folder(state: IcebergTable) -> Path:
     return local_path(state.location()) / "metadata"
-
-
-def _compared(condition: Condition) -> str:
-    column, comparison, value = condition
-    return f"{column} IN ({', '.join('?' * len(value))})" if comparison == "in" else f"{column} {comparison} ?"
 
 
 def _named_files(table: Table, state: IcebergTable, snapshot_id: int, wanted: Sequence[Condition]) -> list[str]:

@@ -71,11 +71,10 @@ class _OfNewest(Generic[Kept]):
 
     def __call__(self, newest: PublishedInterval) -> Kept:
         """Return it; `newest`: of a cluster."""
-        run_id, kept = self._kept.get(newest.cluster, (None, None))
-        if run_id != newest.run_id or kept is None:
-            kept = self._read(newest)
-            self._kept[newest.cluster] = newest.run_id, kept
-        return kept
+        found = self._kept.get(newest.cluster)
+        if found is None or found[0] != newest.run_id:
+            found = self._kept[newest.cluster] = newest.run_id, self._read(newest)
+        return found[1]
 
 
 class PublishedFacts:
@@ -129,29 +128,29 @@ class PublishedFacts:
         """
         cluster, group = asked.cluster, asked.consumer_group
         columns, since = ("interval_start", "topic", *COURSES), now - asked.span.length
-        published = published_intervals.newest(self._engine, cluster)
-        newest, rows = self._newest_rows(cluster, {"consumer_group": [group]})
+        newest = published_intervals.newest(self._engine, cluster)
+        rows = self._rows_of(newest, {"consumer_group": [group]})
         topics, queues = rows(GROUP_FACTS, TopicLine), rows(QUEUE_FACTS, QueueLine)
         clients = rows(CLIENT_SNAPSHOTS, MemberLine, "broker_name")
-        end = published.interval.end if published else since
+        end = newest.interval.end if newest else since
         lately = end - max(BEFORE, min(asked.span.length, Span.DAY.length))
         history = self._reader.group_history(cluster, group, since, lately, columns=columns)
         changes: tuple[NamedChange, ...] = ()
-        if published:
+        if newest:
             within, names = Within(cluster, lately, end, group), [row["topic"] for row in topics]
             changes, figures = changes_of_group(self._reader, within, names, columns)
             history = pa.concat_tables([history, figures.select(history.column_names).cast(history.schema)])
             its_brokers = {row["broker_name"] for row in (*clients, *queues)}
-            of_brokers = (one for one in self._broker_changes(published) if one.broker_name in its_brokers)
+            of_brokers = (one for one in self._broker_changes(newest) if one.broker_name in its_brokers)
             changes = newest_first((*changes, *(one for one in of_brokers if one.at >= lately)))
         return GroupRows(
-            facts_of=newest,
+            facts_of=_collected_at(newest),
             history=history,
             changes=changes,
             topics=topics,
             queues=queues,
             clients=clients,
-            brokers=self._newest_brokers(cluster),
+            brokers=self._brokers(newest) if newest else (),
         )
 
     def of_topic(self, asked: AskedTopic, now: datetime) -> TopicRows:
@@ -159,14 +158,15 @@ class PublishedFacts:
         cluster, topic = asked.cluster, asked.topic
         columns, where = ("interval_start", *TOPIC_COURSES), {"topic": [topic]}
         since = now - asked.span.length
-        newest, rows = self._newest_rows(cluster, where)
+        newest = published_intervals.newest(self._engine, cluster)
+        rows = self._rows_of(newest, where)
         return TopicRows(
-            facts_of=newest,
+            facts_of=_collected_at(newest),
             history=self._reader.history(TOPIC_FACTS, cluster, since, now, columns=columns, where=where),
             topics=rows(TOPIC_FACTS),
             groups=rows(GROUP_FACTS, ReaderLine),
             queues=rows(TOPIC_QUEUE_SNAPSHOTS),
-            brokers=self._newest_brokers(cluster),
+            brokers=self._brokers(newest) if newest else (),
         )
 
     def of_subject(self, subject: Subject, since: datetime, until: datetime) -> pa.Table:
@@ -194,7 +194,7 @@ class PublishedFacts:
         cluster, where = asked.cluster, asked.where
         newest = published_intervals.newest(self._engine, cluster)
         manifest = Manifest.from_json(newest.manifest_json) if newest else None
-        facts_of, rows = self._newest_rows(cluster, where)
+        facts_of, rows = manifest.finished_at if manifest else None, self._rows_of(newest, where)
         until = until or asked.ends(newest.interval if newest else None, facts_of, now)
         span, step = (until - asked.span.length, until), {"step_us": step_of(asked) // timedelta(microseconds=1)}
         return QueueRows(
@@ -214,27 +214,23 @@ class PublishedFacts:
             unseen_broker_names=manifest.unseen_broker_names if manifest else (),
         )
 
-    def _newest_rows(
-        self, cluster: str, where: Mapping[str, Sequence[str]]
-    ) -> tuple[datetime | None, Callable[..., list[dict[str, Any]]]]:
-        """Return when the newest published facts were collected, and what gives a table's rows of them.
+    def _rows_of(
+        self, newest: PublishedInterval | None, where: Mapping[str, Sequence[str]]
+    ) -> Callable[..., list[dict[str, Any]]]:
+        """Return what gives a table's rows of a published interval.
 
         Of a line's fields, and more, where one is named: all columns of a wide table take up to three times as long.
         """
-        newest = published_intervals.newest(self._engine, cluster)
 
         def rows(table: Table, line: type[Record] | None = None, *more: str) -> list[dict[str, Any]]:
             if newest is None:
                 return []
             start, end = newest.interval.start, newest.interval.end
             columns = (*line.model_fields, *more) if line else ()
-            return python_rows(self._reader.history(table, cluster, start, end, columns=columns, where=where))
+            found = self._reader.history(table, newest.cluster, start, end, columns=columns, where=where)
+            return python_rows(found)
 
-        return _collected_at(newest), rows
-
-    def _newest_brokers(self, cluster: str) -> Sequence[dict[str, Any]]:
-        newest = published_intervals.newest(self._engine, cluster)
-        return self._brokers(newest) if newest else ()
+        return rows
 
     def _read_brokers(self, published: PublishedInterval) -> list[dict[str, Any]]:
         columns = ("broker_name", "broker_id", "earliest_message_at")
