@@ -7,6 +7,7 @@ manifests only, with the bounds that they would have: no reader opens them. Colu
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 from pages import (
     BROKERS,
+    CHANGES,
     CLUSTER,
     DAY,
     END,
@@ -38,14 +40,18 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.typedef import Record
 from pyiceberg.types import StringType
+from sqlalchemy import insert
 
+from offsetguard.catalogue import Sentence
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.upkeep.packing import PACKED_FILES, PACKED_PREFIX, full_rows, write_file
+from offsetguard.model.changes import Kind
 from offsetguard.model.intervals import Interval
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import incidents
+from offsetguard.store.columns import to_json
 from offsetguard.store.database import writing
-from offsetguard.store.models import PublishedIntervalRow
+from offsetguard.store.models import ChangeRow, PublishedIntervalRow, RecordedChangesRow
 from offsetguard.tables import (
     BROKER_FACTS,
     CLIENT_SNAPSHOTS,
@@ -76,7 +82,7 @@ def groups_written() -> range:
 
 
 def write(folder: Path, days_kept: int) -> None:
-    """Write the tables, what says that their intervals are published, and incidents."""
+    """Write the tables, what says that their intervals are published, incidents and changes."""
     url = f"sqlite:///{folder / 'offsetguard.db'}"
     # by table, in the order of its rows: the things that have a row each minute, days that are kept (0: two hours)
     kept = {
@@ -110,6 +116,8 @@ def write(folder: Path, days_kept: int) -> None:
                     settled=False,
                 )
             )
+            session.add(RecordedChangesRow(cluster=CLUSTER, interval_start=start, run_id=f"run-{number}"))
+        session.execute(insert(ChangeRow), [_change(number) for number in range(days_kept * DAY * CHANGES)])
         opened_at, critical = END - timedelta(hours=5), Severity.CRITICAL
         troubled = [group_name(number) for number in groups_written()][:TROUBLED]
         told = [
@@ -134,6 +142,18 @@ def write(folder: Path, days_kept: int) -> None:
         ]
         incidents.save(session, [*over, *told])
     warehouse.engine.dispose()
+
+
+def _change(number: int) -> dict[str, Any]:
+    """Return the numbered row of `changes`, newest first: most are of groups, some of topics and of brokers."""
+    at = END - timedelta(minutes=number // CHANGES + 1)
+    group = {"consumer_group": group_name(number * 7 % GROUPS), "topic": "", "broker_name": ""}
+    topic = {"consumer_group": "", "topic": topic_name(number * 7 % TOPICS), "broker_name": ""}
+    broker = {"consumer_group": "", "topic": "", "broker_name": _broker(number // 50)}
+    whose = topic if number % 100 == 1 else broker if number % 50 == 2 else group
+    kind, what = Kind.MEMBERS, Sentence("changed_joined", came=f"10.0.0.{number % 250}@{number}", count=MEMBERS)
+    said = {"kind": kind, "what_json": json.dumps(to_json(what))}
+    return {"cluster": CLUSTER, "at": at, "interval_start": at, "identity": f"{number:032x}", **whose, **said}
 
 
 def append(warehouse: Warehouse, table: Table, rows_of: RowsOf, things: int, days: int) -> int:

@@ -112,7 +112,7 @@ def incident(asked: AskedIncident) -> Mapping[str, Any]:
 def changes(asked: AskedChanges) -> Mapping[str, Any]:
     """List what changed in a cluster, newest first: settings, versions, members, resets, restarts; and all silences.
 
-    Of a silence: whether it still matches anything. `is_cut`, `is_whole` say where more changed than was gone through.
+    Of a silence: whether it still matches anything. `unknown_count`: minutes of which it is not known what changed.
     """
     return _said(_views().changes(asked, catalogue()), exclude={"clusters"})
 

@@ -11,7 +11,6 @@ to come. With `notify_late` both tell what they find, marked as late, as long as
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -23,22 +22,22 @@ from offsetguard.decide.incidents.history import history_of
 from offsetguard.decide.incidents.lifecycle import Changes, advance
 from offsetguard.decide.outlooks import Outlooks, keep_score
 from offsetguard.decide.planning import GroupDecision, Plan, PlannedMessage, plan
-from offsetguard.facts.changes import About
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.registry import RULES, Judgement
 from offsetguard.judge.registry import judge as judge_facts
 from offsetguard.judge.rule import Finding
 from offsetguard.judge.windows.windows import judge_queues
+from offsetguard.model.changes import BEFORE, MOST_CHANGES
 from offsetguard.model.incident import Change, Incident, IncidentEvent, worst_first
 from offsetguard.model.intervals import Interval
 from offsetguard.model.verdicts import CannotTell
+from offsetguard.store import changes as change_store
 from offsetguard.store import incidents as incident_store
 from offsetguard.store import judge_memory, judged_intervals, notifications, outbox
 from offsetguard.store.database import reading, serialize, writing
 from offsetguard.store.models import JudgedIntervalRow, Mode
 
 EVERY_GROUP = "*"
-ChangesBefore = Callable[[Sequence[About], datetime], Sequence[tuple[Change, ...]]]
 MOST_ASKED = 100  # incidents that one interval opens: what changed is read for the worst of them
 LOOK_BACK = timedelta(hours=2)
 """Longer than rules look back by default (30 min), and than an end takes: what ended is not opened anew."""
@@ -90,11 +89,8 @@ def judge_interval(
     replay: bool = False,
     notify_late: bool = False,
     group_pattern: str | None = None,
-    changes_before: ChangesBefore | None = None,
 ) -> JudgeReport:
     """Judge one interval of one cluster.
-
-    `changes_before`: `facts.changes.changes_before` of the cluster; None: nobody says what changed before an incident.
 
     `group_pattern`: a glob; findings about other groups, or about the whole cluster, are left alone, and the interval
     stays open for a judgement of all groups. `dry_run`: reads only. `replay`: changes no incident and sends nothing.
@@ -128,7 +124,7 @@ def judge_interval(
         if not report.already_judged and mode is not Mode.HISTORY:
             ahead = judged_intervals.newest_ahead(session, facts.cluster, now) is not None
             report = _advanced(session, report, facts, judgement=judgement, pattern=pattern, ahead=ahead)
-            report = _with_changes(report, facts, changes_before)
+            report = _with_changes(session, report, facts)
             if mode is Mode.LIVE or notify_late:
                 report = _planned(session, report, facts, config, pattern=pattern, now=now)
         if not dry_run and not report.already_judged and not _is_still_to_come(session, report, now):
@@ -167,23 +163,24 @@ def _advanced(
     return replace(report, changes=changes, history=history_of(concerned, changes, facts.interval))
 
 
-def _with_changes(report: JudgeReport, facts: IntervalFacts, changes_before: ChangesBefore | None) -> JudgeReport:
+def _with_changes(session: Session, report: JudgeReport, facts: IntervalFacts) -> JudgeReport:
     """Say of each incident that people hear of what changed in the hour before it; the worst MOST_ASKED of them."""
     sent = sorted((one for one in report.opened if one.evidence.severity.is_sent), key=worst_first)[:MOST_ASKED]
-    if changes_before is None or not sent:
-        return report
-    found = changes_before([_about(one, facts) for one in sent], facts.now)
-    known = {one.incident_id: replace(one, changes=changes) for one, changes in zip(sent, found, strict=True)}
+    known = {}
+    for incident in sent:
+        about, since = _about(incident, facts), facts.now - BEFORE
+        found = change_store.around(session, facts.cluster, since, facts.now, about, limit=MOST_CHANGES)
+        known[incident.incident_id] = replace(incident, changes=tuple(Change(one.at, one.what) for one in found))
     opened = tuple(known.get(one.incident_id, one) for one in report.opened)
     return replace(report, changes=replace(report.changes, opened=opened))
 
 
-def _about(incident: Incident, facts: IntervalFacts) -> About:
+def _about(incident: Incident, facts: IntervalFacts) -> change_store.About:
     """Return whose changes concern an incident: its group, its topics, and the brokers that it is on."""
     subject = incident.subject
     of_group = {row.topic for row in facts.groups if row.consumer_group == subject.consumer_group}
     topics = frozenset({subject.topic} if subject.topic is not None else of_group)
-    return About(subject.consumer_group, topics, incident.evidence.broker_names)
+    return change_store.About(subject.consumer_group, topics, incident.evidence.broker_names)
 
 
 def _planned(

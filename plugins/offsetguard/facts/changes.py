@@ -1,36 +1,40 @@
 """What changed: what somebody did is the first question of whoever is woken up.
 
-Goal: each change of groups, topics and brokers within a span, from published facts; of an incident the newest few of
-the hour before, about its group, its topic and its brokers. `cluster_changes.py` finds them of a whole cluster.
-Plan: rows of one key are gone through in order of time; a column that is not what it was when it was last known is a
-change, at the interval that first shows it, or at the moment that a column tells (a start, a switch of master). Rows
-that repeat the one before change nothing and are left out while they are read; of groups, two digests of their rows say
-between which intervals there is anything to read at all.
+Goal: what a published interval shows to be other than before, of groups, topics and brokers; written down once, so that
+a page or a mail about any span reads no facts for it.
+Plan: of which groups, topics and brokers rows differ from those of the interval before; of these the rows of some hours
+are gone through in order of time: a column that is not what it was when it was last known is a change, at the interval
+that first shows it, or at the moment that a column tells (a start, a switch of master). Of groups, two digests of their
+rows and clients say whether there is anything to go through.
 Not here: why. That a change came before a trouble does not make it the cause. What is not known changes nothing.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import pairwise
 from typing import Any
 
-import pyarrow as pa
+from sqlalchemy import Engine
 
 from offsetguard.catalogue import Sentence
 from offsetguard.lake.reading import FactReader, Source, python_rows
+from offsetguard.model.changes import Kind, NamedChange
 from offsetguard.model.errors import PublishError
-from offsetguard.model.incident import Change
 from offsetguard.model.intervals import INTERVAL_LENGTH
+from offsetguard.store import changes, published_intervals
+from offsetguard.store.database import serialize, writing
 from offsetguard.tables import BROKER_FACTS, CLIENT_SNAPSHOTS, GROUP_FACTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, Table
 
-BEFORE = timedelta(hours=1)
-MOST_CHANGES = 5
+LOOK_BACK = timedelta(hours=6)  # a value that was not known for longer is compared with nothing
+FEW = 300  # groups; of more that differ at once
+LOOK_BACK_OF_MANY = timedelta(minutes=5)
+MOST = 500  # changes of an interval that are written down; the others are counted
+CATCH_UP = timedelta(days=1)  # what was published longer ago, and not gone through, stays unknown
+CAUGHT_UP = 30  # intervals at a time
 _NAMES_SHOWN = 2
-ORDERED = ("reset", "snapshot")  # origins of offsets that somebody has set; others are a broker's corrections
+_ORDERED = ("reset", "snapshot")  # origins of offsets that somebody has set; others are a broker's corrections
 # Columns and how their change reads; what has a name in RocketMQ is a setting, and keeps it.
 _OF_GROUP = {
     "retry_max_times": "retryMaxTimes",
@@ -39,7 +43,7 @@ _OF_GROUP = {
     "message_model": "messageModel",
     "max_reconsume_times": "maxReconsumeTimes",
 }
-OF_TOPIC = {"read_queue_count": "readQueueNums", "write_queue_count": "writeQueueNums", "perm": "perm"}
+_OF_TOPIC = {"read_queue_count": "readQueueNums", "write_queue_count": "writeQueueNums", "perm": "perm"}
 _OF_BROKER = {
     "version": "brokerVersion",
     "role": "brokerRole",
@@ -49,161 +53,164 @@ _OF_BROKER = {
     "delete_when": "deleteWhen",
     "disk_max_used_space_ratio": "diskMaxUsedSpaceRatio",
 }
-LISTS = ("client_versions", "subscription_expressions")
-Row = Mapping[str, Any]
-
-
+_KINDS_OF_SETTINGS = {"brokerVersion": Kind.VERSIONS, "readQueueNums": Kind.QUEUES, "writeQueueNums": Kind.QUEUES}
 COMPARED = {
     GROUP_FACTS: ("client_versions", "subscription_expressions", *_OF_GROUP),
-    OFFSET_MOVE_FACTS: ("origin", "first_moved_at"),
-    TOPIC_FACTS: ("broker_count", *OF_TOPIC),
+    TOPIC_FACTS: ("broker_count", *_OF_TOPIC),
     BROKER_FACTS: ("boot_at", "master_changed_at", "address", *_OF_BROKER),
 }
-DIGESTS = ("seen_digest", "told_digest")  # of all that is compared of a group's rows and clients: see group_facts.sql
-MEMBERS = ("consumer_group", "client_id", "broker_name", "broker_id", "interval_start", "consumer_start_at")
+_DIGESTS = ("seen_digest", "told_digest")  # of all that is compared of a group's rows and clients: see group_facts.sql
+_MEMBERS = ("consumer_group", "client_id", "broker_name", "broker_id", "interval_start", "consumer_start_at")
+Row = Mapping[str, Any]
+Change = tuple[datetime, Kind, Sentence]
 
 
-@dataclass(frozen=True, slots=True)
-class About:
-    """Whose changes are asked for."""
+def record_changes(reader: FactReader, engine: Engine, cluster: str, start: datetime) -> None:
+    """Write down what the interval that starts then shows to have changed, if it is published; and the one after it.
 
-    consumer_group: str | None
-    topics: frozenset[str]
-    broker_names: frozenset[str]
-
-
-def changes_before(
-    reader: FactReader, cluster: str, asked: Sequence[About], until: datetime
-) -> tuple[tuple[Change, ...], ...]:
-    """Return the changes of each that is asked for, newest first, of the hour before `until`; of many in a few reads.
-
-    What cannot be read is one entry that says so.
+    What cannot be read is written down as such, and tried again by `catch_up`.
     """
-    groups = sorted({one.consumer_group for one in asked if one.consumer_group is not None})
-    topics = sorted(frozenset().union(*(one.topics for one in asked)))
-    brokers = sorted(frozenset().union(*(one.broker_names for one in asked)))
+    for one in published_intervals.starts(engine, cluster, start, start + LOOK_BACK)[:2]:
+        _record(reader, engine, cluster, one)
+
+
+def catch_up(reader: FactReader, engine: Engine, cluster: str, now: datetime) -> int:
+    """Write down the changes of intervals that were published lately, and not gone through; returns how many."""
+    missed = changes.unrecorded(engine, cluster, now - CATCH_UP, limit=CAUGHT_UP)
+    for start in missed:
+        record_changes(reader, engine, cluster, start)
+    return len(missed)
+
+
+def _record(reader: FactReader, engine: Engine, cluster: str, start: datetime) -> None:
+    earlier = published_intervals.starts(engine, cluster, start - LOOK_BACK, start)
+    is_known = True
     try:
-        rows = ChangedRows(reader, cluster, until - BEFORE, until, groups=groups, topics=topics, brokers=brokers)
+        found = changes_at(reader, cluster, start, earlier[-1]) if earlier else ()
     except PublishError as error:
-        return ((Change(until, not_read(error)),),) * len(asked)
-    return tuple(tuple(_newest(rows.changes_of(one))) for one in asked)
+        found, is_known = (NamedChange(start, Sentence("changes_not_read", because=str(error)), None),), False
+    if len(found) > MOST:
+        more = Sentence("changes_left_out", count=len(found) - MOST)
+        found = (*found[:MOST], NamedChange(start, more, None))
+    with writing(engine) as session:
+        serialize(session, f"changes {cluster}")
+        changes.replace(session, cluster, start, found, is_known=is_known)
 
 
-def not_read(error: PublishError) -> Sentence:
-    """Return what is said instead of changes that cannot be read."""
-    return Sentence("changes_not_read", because=str(error))
+def changes_at(reader: FactReader, cluster: str, start: datetime, before: datetime) -> tuple[NamedChange, ...]:
+    """Return what the published interval that starts then shows to be other than it was, by name.
 
-
-class ChangedRows:
-    """The rows of a span that any of those who are asked for is in; `brokers` None: of all.
-
-    `figures`: columns of group_facts that are wanted of each row beside the changes, in `.figures`, oldest first: to
-    open a day of its files once more costs 50 ms.
+    `before`: the start of the published interval before it. Raises PublishError as the reader does.
     """
+    rows = _Rows(reader, cluster, start)
+    found: set[NamedChange] = set()
 
-    def __init__(
-        self,
-        reader: FactReader,
-        cluster: str,
-        since: datetime,
-        until: datetime,
-        *,
-        groups: Sequence[str],
-        topics: Sequence[str],
-        brokers: Sequence[str] | None,
-        figures: Sequence[str] = (),
-    ) -> None:
-        self._since = since
+    def add(some: Iterable[Change], **owner: str) -> None:
+        for at, kind, what in some:
+            names = {"topic": what.figures["topic"], **owner} if "topic" in what.figures else owner
+            found.add(NamedChange(at, what, kind, **names))
 
-        def asked(sql: str, **sources: Source) -> pa.Table:
-            return reader.query(sql, cluster, since, until, **sources)
+    for group, parts in rows.of_groups(before).items():
+        add(_of_group(group, parts, start), consumer_group=group)
+    for group, at, topic, count in rows.moves(before):
+        add([(at, Kind.OFFSETS, Sentence("changed_offsets", topic=topic, count=count))], consumer_group=group)
+    for topic, of_topic in rows.of_others(TOPIC_FACTS, "topic", before).items():
+        add(_of_columns(of_topic, start, topic, _OF_TOPIC, together="broker_count"), topic=topic)
+    for broker_name, of_broker in rows.of_others(BROKER_FACTS, "broker_name", before).items():
+        for replica in _by(of_broker, "broker_id").values():
+            add(_of_broker(replica, start, broker_name), broker_name=broker_name)
+    return tuple(sorted(found, key=_names_of))
 
-        def of(table: Table, key: str, names: Sequence[str] | None) -> dict[Any, list[Row]]:
-            if names is not None and not names:
-                return defaultdict(list)
-            rows = Source(table, _columns_of(table), {} if names is None else {key: names})
-            return _by(python_rows(asked(_without_repeats(table), rows=rows)), key)
 
-        self._moves = of(OFFSET_MOVE_FACTS, "consumer_group", groups)
-        self._topics = of(TOPIC_FACTS, "topic", topics)
-        self._brokers = of(BROKER_FACTS, "broker_name", brokers)
-        self.figures = pa.table({})
-        parts: dict[str, list[Row]] = {}
-        if groups:
-            where = {"consumer_group": groups}
-            columns = tuple(dict.fromkeys((*GROUP_FACTS.key, *DIGESTS, *figures)))
-            found = asked(_differing(figures), rows=Source(GROUP_FACTS, columns, where))
-            self.figures = found.select(figures)
-            if changing := _changing(found):
-                of_groups = Source(GROUP_FACTS, (*_columns_of(GROUP_FACTS), "online_client_count"), where)
-                of_clients = Source(CLIENT_SNAPSHOTS, MEMBERS, where)
-                rows = reader.query(_OF_GROUPS, cluster, *changing, of_groups=of_groups, of_clients=of_clients)
-                parts = _by(python_rows(rows), "part")
-        self._groups, self._members, self._starts = (
-            _by(parts.get(part, ()), "consumer_group") for part in ("settings", "members", "starts")
-        )
+def _names_of(change: NamedChange) -> tuple[str, ...]:
+    return change.consumer_group or "", change.topic or "", change.broker_name or "", change.what
 
-    @property
-    def broker_names(self) -> list[str]:
-        """Those that are known."""
-        return sorted(self._brokers)
 
-    def changes_of(self, asked: About) -> Iterator[Change]:
-        """Give them in any order."""
-        if asked.consumer_group is not None:
-            yield from self.of_group(asked.consumer_group, asked.topics)
-        for topic in asked.topics:
-            yield from self.of_topic(topic)
-        for broker in asked.broker_names:
-            yield from self.of_broker(broker)
+class _Rows:
+    """Rows of those of whom anything may have changed at an interval."""
 
-    def of_group(self, group: str, topics: Collection[str] | None = None) -> Iterator[Change]:
-        """Give a group's; what is of a topic only of these, None: of all."""
-        yield from _of_members(self._members[group])
-        for row in self._starts[group]:
-            yield Change(row["interval_start"], Sentence("changed_restarted", clients=_shortened(row["client_ids"])))
-        of_topics = _by(self._groups[group], "topic")
-        for topic, rows in of_topics.items():
-            if topics is None or topic in topics:
-                for at, before, after in _differences(rows, "subscription_expressions"):
-                    said = {"topic": topic, "before": _list(before), "after": _list(after)}
-                    yield Change(at, Sentence("changed_subscription", **said))
-        of_one = next(iter(of_topics.values()), [])  # what is the group's stands on each of its rows
-        for at, before, after in _differences(of_one, "client_versions"):
-            yield Change(at, Sentence("changed_versions", before=_list(before), after=_list(after)))
-        yield from _of_columns(of_one, group, _OF_GROUP)
-        yield from self._of_offsets(self._moves[group], topics)
+    def __init__(self, reader: FactReader, cluster: str, start: datetime) -> None:
+        self._reader, self._cluster, self._start = reader, cluster, start
 
-    def of_topic(self, topic: str) -> Iterator[Change]:
-        """Give a topic's; of a broker that was not seen its queues are missing in the sum."""
-        return _of_columns(self._topics[topic], topic, OF_TOPIC, together="broker_count")
+    def of_groups(self, before: datetime) -> dict[str, dict[str, list[Row]]]:
+        """Return by group `settings` (its rows), `members` (who was there) and `starts` (restarts), oldest first."""
+        columns = (*GROUP_FACTS.key, *_DIGESTS)
+        differing = f"{_differing(_DIGESTS)} OR count(seen_digest) < count(*)"
+        sql = f"""SELECT DISTINCT consumer_group FROM rows GROUP BY consumer_group, topic HAVING ({differing})
+        EXCEPT SELECT consumer_group FROM rows WHERE system_group"""
+        names = self._names(sql, before, Source(GROUP_FACTS, (*columns, "system_group")))
+        if not names:
+            return {}
+        since, where = self._span(names), _where("consumer_group", names)
+        changed = self._names(_CHANGED_GROUPS, since, Source(GROUP_FACTS, columns, where))
+        if not (names := sorted({*names} & {*changed})):
+            return {}
+        where = _where("consumer_group", names)
+        of_groups = Source(GROUP_FACTS, (*_columns_of(GROUP_FACTS), "online_client_count"), where)
+        of_clients = Source(CLIENT_SNAPSHOTS, _MEMBERS, where)
+        rows = self._query(_OF_GROUPS, since, of_groups=of_groups, of_clients=of_clients)
+        by_group = {name: _by(found, "part") for name, found in _by(rows, "consumer_group").items()}
+        return {name: by_group[name] for name in names if name in by_group}
 
-    def _of_offsets(self, rows: Iterable[Row], topics: Collection[str] | None) -> Iterator[Change]:
-        """Queues whose offset was set at about one time are one change."""
-        queues: defaultdict[tuple[str, datetime], set[tuple[str, int]]] = defaultdict(set)
-        for row in rows:
-            at = row["first_moved_at"]
-            is_asked = topics is None or row["topic"] in topics
-            if is_asked and row["origin"] in ORDERED and at is not None and at >= self._since:
-                queues[row["topic"], at.replace(second=0, microsecond=0)].add((row["broker_name"], row["queue_id"]))
-        for (topic, at), moved in queues.items():
-            yield Change(at, Sentence("changed_offsets", topic=topic, count=len(moved)))
+    def moves(self, before: datetime) -> Iterator[tuple[str, datetime, str, int]]:
+        """Give (group, minute, topic, queues) of offsets that were set; queues of about one time are one change."""
+        key = ("consumer_group", "topic", "broker_name", "queue_id", "interval_start", "origin", "first_moved_at")
+        groups = Source(GROUP_FACTS, ("consumer_group", "interval_start", "system_group"))
+        moves = Source(OFFSET_MOVE_FACTS, key, {"origin": _ORDERED})
+        for row in self._query(_MOVES, before, moves=moves, groups=groups):
+            yield row["consumer_group"], row["at"], row["topic"], row["queues"]
 
-    def of_broker(self, broker_name: str) -> Iterator[Change]:
-        """Give a broker's, with all its replicas'."""
-        for rows in _by(self._brokers[broker_name], "broker_id").values():
-            name = f"{broker_name}-{rows[0]['broker_id']}"
-            for _, _, boot_at in _differences(rows, "boot_at"):
-                yield Change(boot_at, Sentence("changed_start", broker=name))
-            for at in {row["master_changed_at"] for row in rows} - {None}:
-                if at >= self._since:
-                    address = next(row["address"] for row in reversed(rows) if row["master_changed_at"] == at)
-                    yield Change(at, Sentence("changed_master", broker=broker_name, address=address))
-            yield from _of_columns(rows, name, _OF_BROKER)
+    def of_others(self, table: Table, key: str, before: datetime) -> dict[str, list[Row]]:
+        """Return by name the rows of topics or brokers, oldest first."""
+        whose = ", ".join(name for name in table.key if name not in {"cluster", "interval_start"})
+        sql = f"SELECT DISTINCT {key} FROM rows GROUP BY {whose} HAVING {_differing(COMPARED[table])}"
+        names = self._names(sql, before, Source(table, _columns_of(table)))
+        if not names:
+            return {}
+        source = Source(table, _columns_of(table), _where(key, names))
+        found = _by(self._query(_without_repeats(table), self._span(names), rows=source), key)
+        return {name: found[name] for name in names}
+
+    def _names(self, sql: str, since: datetime, rows: Source) -> list[str]:
+        return sorted(name for row in self._query(sql, since, rows=rows) for name in row.values())
+
+    def _query(self, sql: str, since: datetime, **sources: Source) -> list[dict[str, Any]]:
+        until, given = self._start + INTERVAL_LENGTH, {"at": self._start}
+        return python_rows(self._reader.query(sql, self._cluster, since, until, given, **sources))
+
+    def _span(self, names: Sequence[str]) -> datetime:
+        return self._start - (LOOK_BACK if len(names) <= FEW else LOOK_BACK_OF_MANY)
+
+
+def _where(key: str, names: Sequence[str]) -> dict[str, Sequence[str]]:
+    """Return the condition that rows are of these; of many, none: it would take longer than it saves."""
+    return {key: names} if len(names) <= FEW else {}
 
 
 def _columns_of(table: Table) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*(name for name in table.key if name != "cluster"), *COMPARED[table])))
+
+
+def _differing(columns: Sequence[str]) -> str:
+    """Return SQL: whether one who was seen in the interval was not seen before, or otherwise."""
+    return f"bool_or(interval_start = $at) AND (count(*) = 1 OR count(DISTINCT row({', '.join(columns)})) > 1)"
+
+
+# groups of which something is known that is not what it was when anything was last known of it
+_CHANGED_GROUPS = """SELECT DISTINCT consumer_group FROM (
+    SELECT consumer_group,
+      count(*) FILTER (seen_digest IS NULL) > 0 AS unknown,
+      max(seen_digest) FILTER (interval_start = $at) AS seen,
+      max(told_digest) FILTER (interval_start = $at) AS told,
+      arg_max(seen_digest, interval_start) FILTER (interval_start < $at) AS seen_before,
+      arg_max(told_digest, interval_start) FILTER (interval_start < $at) AS told_before
+    FROM rows GROUP BY consumer_group, topic
+) WHERE unknown OR seen <> seen_before OR told <> told_before"""
+_MOVES = """SELECT consumer_group, topic, date_trunc('minute', first_moved_at) AS at,
+  count(DISTINCT (broker_name, queue_id)) FILTER (interval_start = $at) AS queues
+FROM moves
+WHERE first_moved_at IS NOT NULL AND consumer_group NOT IN (SELECT consumer_group FROM groups WHERE system_group)
+GROUP BY ALL HAVING queues > count(DISTINCT (broker_name, queue_id)) FILTER (interval_start < $at)"""
 
 
 def _without_repeats(table: Table) -> str:
@@ -234,10 +241,8 @@ SELECT consumer_group, interval_start, list_sort(list(client_id)) AS client_ids 
         SELECT consumer_group, client_id, interval_start, max(consumer_start_at) AS started_at FROM clients
         WHERE consumer_start_at IS NOT NULL GROUP BY ALL
     )
-) WHERE started_at <> before GROUP BY ALL
+) WHERE started_at <> before AND interval_start = $at GROUP BY ALL
 """
-
-
 _PARTS = {"settings": _without_repeats(GROUP_FACTS), "members": _MEMBERS_SQL, "starts": _STARTS_SQL}
 _UNION = " UNION ALL BY NAME ".join(f"SELECT '{part}' AS part, * FROM ({sql})" for part, sql in _PARTS.items())
 # everything about groups, oldest first; `part` says what a row is of, the rest of it is NULL
@@ -246,27 +251,36 @@ _OF_GROUPS = f"""FROM (
 ) ORDER BY interval_start, consumer_group, topic"""
 
 
-def _differing(figures: Sequence[str]) -> str:
-    """Return SQL: of each row of a group whether it may differ from the one before, and when that was; and figures."""
-    return f"""SELECT {"".join(f"{name}, " for name in figures if name != "interval_start")} interval_start,
-    lag(interval_start) OVER w AS before,
-    lag(interval_start) OVER w IS NOT NULL AND (
-      seen_digest IS NULL OR seen_digest IS DISTINCT FROM lag(seen_digest) OVER w
-      OR told_digest IS DISTINCT FROM lag(told_digest) OVER w
-    ) AS differs
-    FROM rows WINDOW w AS (PARTITION BY consumer_group, topic ORDER BY interval_start)
-    ORDER BY interval_start, consumer_group, topic"""
+def _of_group(group: str, parts: Mapping[str, Sequence[Row]], at: datetime) -> Iterator[Change]:
+    yield from _of_members(parts.get("members", ()), at)
+    for row in parts.get("starts", ()):
+        yield at, Kind.RESTARTS, Sentence("changed_restarted", clients=_shortened(row["client_ids"]))
+    of_topics = _by(parts.get("settings", ()), "topic")
+    for topic, rows in of_topics.items():
+        for before, after in _difference(rows, "subscription_expressions", at):
+            said = {"topic": topic, "before": _list(before), "after": _list(after)}
+            yield at, Kind.SUBSCRIPTIONS, Sentence("changed_subscription", **said)
+    of_one = next(iter(of_topics.values()), [])  # what is the group's stands on each of its rows
+    for before, after in _difference(of_one, "client_versions", at):
+        yield at, Kind.VERSIONS, Sentence("changed_versions", before=_list(before), after=_list(after))
+    yield from _of_columns(of_one, at, group, _OF_GROUP)
 
 
-def _changing(rows: pa.Table) -> tuple[datetime, datetime] | None:
-    """Return the span in which rows of `_differing` do; None: nowhere."""
-    found = python_rows(rows.filter(rows["differs"]).select(["before", "interval_start"]))
-    if not found:
-        return None
-    return min(row["before"] for row in found), max(row["interval_start"] for row in found) + INTERVAL_LENGTH
+def _of_broker(rows: Sequence[Row], at: datetime, broker_name: str) -> Iterator[Change]:
+    """Give those of one replica."""
+    name = f"{broker_name}-{rows[0]['broker_id']}"
+    for _, boot_at in _difference(rows, "boot_at", at):
+        yield boot_at, Kind.RESTARTS, Sentence("changed_start", broker=name)
+    *earlier, newest = rows
+    switched_at = newest["master_changed_at"]
+    is_new = all(row["master_changed_at"] != switched_at for row in earlier) and newest["interval_start"] == at
+    if switched_at is not None and is_new and switched_at >= at - LOOK_BACK:
+        said = Sentence("changed_master", broker=broker_name, address=newest["address"])
+        yield switched_at, Kind.MASTERS, said
+    yield from _of_columns(rows, at, name, _OF_BROKER)
 
 
-def _of_members(rows: Iterable[Row]) -> Iterator[Change]:
+def _of_members(rows: Iterable[Row], moment: datetime) -> Iterator[Change]:
     """Who joined and who left, by name where both sides were seen by name, else by count."""
     last: frozenset[str] | None = None
     last_count: int | None = None
@@ -274,11 +288,14 @@ def _of_members(rows: Iterable[Row]) -> Iterator[Change]:
         at, count, named = row["interval_start"], row["online"], row["client_ids"]
         members = frozenset() if count == 0 else None if named is None else frozenset(named)
         count = count if members is None else len(members)
+        said = None
         if members is not None and last is not None and members != last:
-            yield Change(at, _exchanged(sorted(members - last), sorted(last - members), len(members)))
+            said = _exchanged(sorted(members - last), sorted(last - members), len(members))
         elif members is None and None not in (count, last_count) and count != last_count:
-            yield Change(at, Sentence("changed_count", before=last_count, after=count))
+            said = Sentence("changed_count", before=last_count, after=count)
             last = None  # who they are is not known: the next names are compared with nothing
+        if said is not None and at == moment:
+            yield at, Kind.MEMBERS, said
         last, last_count = last if members is None else members, last_count if count is None else count
 
 
@@ -291,32 +308,31 @@ def _exchanged(came: Sequence[str], left: Sequence[str], count: int) -> Sentence
 
 
 def _of_columns(
-    rows: Sequence[Row], owner: str, settings: Mapping[str, str], *, together: str | None = None
+    rows: Sequence[Row], at: datetime, owner: str, settings: Mapping[str, str], *, together: str | None = None
 ) -> Iterator[Change]:
     """Give changes of settings; those of a row in which `together` differs, too, are none."""
     for column, setting in settings.items():
-        for at, before, after in _differences(rows, column, together):
+        for before, after in _difference(rows, column, at, together):
             said = {"owner": owner, "setting": setting, "before": _value(before), "after": _value(after)}
-            yield Change(at, Sentence("changed_setting", **said))
+            yield at, _KINDS_OF_SETTINGS.get(setting, Kind.SETTINGS), Sentence("changed_setting", **said)
 
 
-def _differences(rows: Sequence[Row], column: str, together: str | None = None) -> Iterator[tuple[datetime, Any, Any]]:
-    """Give (start of the interval, value before, value after); `rows` of one key, oldest first."""
+def _difference(
+    rows: Sequence[Row], column: str, at: datetime, together: str | None = None
+) -> Iterator[tuple[Any, Any]]:
+    """Give (value before, value at the moment) where they are two; `rows` of one key, oldest first."""
     known = [row for row in rows if row[column] not in (None, [])]
-    for one, other in pairwise(known):
+    if len(known) > 1 and known[-1]["interval_start"] == at:
+        one, other = known[-2:]
         if one[column] != other[column] and (together is None or one[together] == other[together]):
-            yield other["interval_start"], one[column], other[column]
+            yield one[column], other[column]
 
 
-def _by(rows: Iterable[Row], key: str) -> dict[Any, list[Row]]:
-    found: defaultdict[Any, list[Row]] = defaultdict(list)
+def _by(rows: Iterable[Row], key: str) -> dict[str, list[Row]]:
+    found: defaultdict[str, list[Row]] = defaultdict(list)
     for row in rows:
         found[row[key]].append(row)
     return found
-
-
-def _newest(changes: Iterable[Change]) -> list[Change]:
-    return sorted(set(changes), key=lambda one: (one.at, one.what), reverse=True)[:MOST_CHANGES]
 
 
 def _value(value: Any) -> str:

@@ -13,6 +13,7 @@ from enum import StrEnum
 from sqlalchemy import JSON, BigInteger, Double, Enum, ForeignKey, Index, Integer, MetaData, String, Text
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 
+from offsetguard.model.changes import Kind as ChangeKind
 from offsetguard.model.forecast import Basis, Kind, Outcome
 from offsetguard.model.incident import EventKind
 from offsetguard.model.intervals import Interval
@@ -77,6 +78,38 @@ class PublishedIntervalRow(Base):
     snapshot_ids: Mapped[dict[str, int]] = mapped_column(JSON)  # Iceberg table name -> snapshot id
     manifest_json: Mapped[str] = mapped_column(Text)
     settled: Mapped[bool] = mapped_column(default=False)  # its ids stand in settled_snapshots now
+
+
+class ChangeRow(Base):
+    """Something that was other than before; see `model.changes.NamedChange`. Names are empty where they are None."""
+
+    __tablename__ = "changes"
+
+    cluster: Mapped[str] = mapped_column(primary_key=True)
+    at: Mapped[datetime] = mapped_column(primary_key=True)
+    identity: Mapped[str] = mapped_column(String(32), primary_key=True)  # of what it is of: see `store.changes`
+    interval_start: Mapped[datetime]  # that showed it
+    kind: Mapped[ChangeKind | None]
+    consumer_group: Mapped[str]
+    topic: Mapped[str]
+    broker_name: Mapped[str]
+    what_json: Mapped[str] = mapped_column(Text)  # a sentence: see `store.columns.to_json`
+
+    __table_args__ = (
+        Index("ix_changes_interval_start", "cluster", "interval_start"),
+        # all that changes are counted and chosen by, so that no texts are read for it
+        Index("ix_changes_listed", "cluster", "at", "consumer_group", "topic", "broker_name", "identity", "kind"),
+    )
+
+
+class RecordedChangesRow(Base):
+    """A published interval of which it is written down what changed."""
+
+    __tablename__ = "recorded_changes"
+
+    cluster: Mapped[str] = mapped_column(primary_key=True)
+    interval_start: Mapped[datetime] = mapped_column(primary_key=True)
+    run_id: Mapped[str] = mapped_column(Text)  # that published what was compared
 
 
 class SettledSnapshotsRow(Base):

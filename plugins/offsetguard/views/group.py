@@ -14,11 +14,12 @@ from offsetguard.catalogue import Catalogue
 from offsetguard.config import Config
 from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.deliver.messages.wording import pasteable
-from offsetguard.facts.cluster_changes import Kind, NamedChange
+from offsetguard.model.changes import Kind, NamedChange
 from offsetguard.model.forecast import Stated
 from offsetguard.model.incident import Incident
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import Record
+from offsetguard.store.changes import About
 from offsetguard.views.course import AskedSpan, Band, Course, Name, band_of, course_of
 from offsetguard.views.fleet import Trust
 from offsetguard.views.outlook import Outlook, is_behind, kept_since, outlooks
@@ -137,7 +138,7 @@ class GroupView(Record):
     queue_count: int  # of all that are not provably healthy
     members: tuple[MemberLine, ...]
     changes: tuple[ChangeLine, ...]  # in the hour before the newest facts, newest first
-    marks: tuple[Mark, ...]  # what changed within the span, of its last day at most, newest first
+    marks: tuple[Mark, ...]  # what changed within the span, newest first
     outlooks: tuple[Outlook, ...]  # that of its backlog, and that of the first loss; missing: unknown, or none in sight
     is_behind: bool  # messages wait that are older than a minute
     kept_since: datetime | None  # every broker of the cluster keeps messages since then
@@ -153,11 +154,20 @@ class GroupRows(Record):
 
     facts_of: datetime | None
     history: pa.Table  # `interval_start` and COURSES of group_facts, a row for each topic
-    changes: tuple[NamedChange, ...]  # newest first
     topics: Sequence[dict[str, Any]]
     queues: Sequence[dict[str, Any]]
     clients: Sequence[dict[str, Any]]
     brokers: Sequence[dict[str, Any]] = ()  # all of the cluster
+
+
+def what_concerns(asked: AskedGroup, rows: GroupRows) -> About:
+    """Return whose changes stand on the page: the group's, of its topics, and of brokers it has members or waits on."""
+    return About(
+        asked.consumer_group,
+        topics=[row["topic"] for row in rows.topics],
+        broker_names={row["broker_name"] for row in (*rows.clients, *rows.queues)},
+        in_any_topic=True,
+    )
 
 
 def group_courses(history: pa.Table, since: datetime, until: datetime) -> tuple[Course, ...]:
@@ -232,11 +242,11 @@ def change_lines(
 
 
 def marks_of(changes: Sequence[NamedChange], words: Catalogue, since: datetime, until: datetime) -> tuple[Mark, ...]:
-    """Return the newest changes of the span in the reader's words, and where they lie in the pictures."""
-    within = [one for one in changes if since <= one.at < until][:MARKS]
+    """Return the changes of the span in the reader's words, and where they lie in the pictures."""
     return tuple(
         Mark(at=one.at, what=words.read(one.what), band=band_of(one.at, one.at, since, until), kind=one.kind)
-        for one in within
+        for one in changes
+        if one.kind is not None and since <= one.at < until
     )
 
 

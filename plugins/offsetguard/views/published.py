@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import lru_cache, partial
-from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import pyarrow as pa
 from sqlalchemy import Engine
+from sqlalchemy.orm import Session
 
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config.workspace import Workspace
-from offsetguard.facts.changes import BEFORE
-from offsetguard.facts.cluster_changes import (
-    NamedChange,
-    Within,
-    changes_of_brokers,
-    changes_of_group,
-    changes_within,
-    fitting,
-    newest_first,
-)
 from offsetguard.lake.reading import FactReader, Source, python_rows
-from offsetguard.model.errors import PublishError
 from offsetguard.model.incident import Subject
 from offsetguard.model.views import Record
-from offsetguard.store import cycles, published_intervals
+from offsetguard.store import changes, cycles, published_intervals
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import (
     BROKER_FACTS,
@@ -40,17 +27,14 @@ from offsetguard.tables import (
     TOPIC_QUEUE_SNAPSHOTS,
     Table,
 )
-from offsetguard.views.changes import AskedChanges, ReadChanges
-from offsetguard.views.course import AskedSpan, Span
+from offsetguard.views.changes import ROWS, AskedChanges, ReadChanges, page_count
+from offsetguard.views.course import AskedSpan
 from offsetguard.views.fleet import GROUP_COLUMNS, GROUP_LINES, GroupLine, NewestFacts
 from offsetguard.views.group import COURSES, AskedGroup, GroupRows, MemberLine, QueueLine, TopicLine
 from offsetguard.views.incident import CLUSTER_COURSES
 from offsetguard.views.queues import BROKERS, LAGS, PAIRS, SEEN, STEPS, AskedQueues, QueueRows, step_of
 from offsetguard.views.topic import COURSES as TOPIC_COURSES
 from offsetguard.views.topic import AskedTopic, ReaderLine, TopicRows
-
-_CHANGES_KEPT = 16  # spans that were asked for, of some thousand changes each at most
-
 
 Kept = TypeVar("Kept")
 
@@ -85,9 +69,6 @@ class PublishedFacts:
         self._reader = FactReader(workspace, engine)
         self._read = _OfNewest(self._read_run)
         self._brokers = _OfNewest(self._read_brokers)
-        self._broker_changes = _OfNewest(self._read_broker_changes)
-        self._changes = _OfNewest(lambda _: lru_cache(_CHANGES_KEPT)(partial(changes_within, self._reader)))
-        self._one_at_a_time = Lock()
 
     def newest(self, configured: Iterable[str]) -> dict[str, NewestFacts | None]:
         """Return the newest facts of each cluster that is configured or was ever published; None: nothing yet."""
@@ -103,53 +84,35 @@ class PublishedFacts:
         """Return the clusters that are configured or were ever published."""
         return sorted({*configured, *published_intervals.clusters(self._engine)})
 
-    def changes(self, asked: AskedChanges) -> ReadChanges:
-        """Return what changed, read once of each newest interval; what cannot be read says so."""
+    def changes(self, session: Session, asked: AskedChanges) -> ReadChanges:
+        """Return a page of what changed within the span that ends with the newest interval."""
         newest = published_intervals.newest(self._engine, asked.cluster)
         if newest is None:
-            return ReadChanges()
-        facts_of, within = _collected_at(newest), asked.within(newest.interval.end)
-        try:
-            with self._one_at_a_time:
-                found = self._changes(newest)(replace(within, topic="", search=""))
-                if found.is_whole and found.since == within.since:  # all of them are known: none is read again
-                    found = replace(found, changes=fitting(found.changes, within))
-                else:
-                    found = self._changes(newest)(within)
-                return ReadChanges(facts_of=facts_of, within=within, found=found)
-        except PublishError as error:
-            return ReadChanges(facts_of=facts_of, within=within, unreadable=str(error))
+            return ReadChanges(asked=asked)
+        within = asked.within(newest.interval.end)
+        count = changes.count(session, within)
+        asked = asked.model_copy(update={"page": min(asked.page, page_count(count))})
+        return ReadChanges(
+            asked=asked,
+            facts_of=_collected_at(newest),
+            within=within,
+            found=changes.listed(session, within, limit=ROWS, offset=(asked.page - 1) * ROWS),
+            change_count=count,
+            unknown_count=changes.unknown_count(session, within.cluster, within.since, within.until),
+        )
 
     def of_group(self, asked: AskedGroup, now: datetime) -> GroupRows:
-        """Return what was published of a group: newest, and within the span that ends now.
-
-        What changed of it, its topics and its brokers within the span, of its last day at most and its last hour at
-        least, is read together with that time's courses: once for the pictures and the list.
-        """
+        """Return what was published of a group: newest, and within the span that ends now."""
         cluster, group = asked.cluster, asked.consumer_group
         columns, since = ("interval_start", "topic", *COURSES), now - asked.span.length
         newest = published_intervals.newest(self._engine, cluster)
         rows = self._rows_of(newest, {"consumer_group": [group]})
-        topics, queues = rows(GROUP_FACTS, TopicLine), rows(QUEUE_FACTS, QueueLine)
-        clients = rows(CLIENT_SNAPSHOTS, MemberLine, "broker_name")
-        end = newest.interval.end if newest else since
-        lately = end - max(BEFORE, min(asked.span.length, Span.DAY.length))
-        history = self._reader.group_history(cluster, group, since, lately, columns=columns)
-        changes: tuple[NamedChange, ...] = ()
-        if newest:
-            within, names = Within(cluster, lately, end, group), [row["topic"] for row in topics]
-            changes, figures = changes_of_group(self._reader, within, names, columns)
-            history = pa.concat_tables([history, figures.select(history.column_names).cast(history.schema)])
-            its_brokers = {row["broker_name"] for row in (*clients, *queues)}
-            of_brokers = (one for one in self._broker_changes(newest) if one.broker_name in its_brokers)
-            changes = newest_first((*changes, *(one for one in of_brokers if one.at >= lately)))
         return GroupRows(
             facts_of=_collected_at(newest),
-            history=history,
-            changes=changes,
-            topics=topics,
-            queues=queues,
-            clients=clients,
+            history=self._reader.group_history(cluster, group, since, now, columns=columns),
+            topics=rows(GROUP_FACTS, TopicLine),
+            queues=rows(QUEUE_FACTS, QueueLine),
+            clients=rows(CLIENT_SNAPSHOTS, MemberLine, "broker_name"),
             brokers=self._brokers(newest) if newest else (),
         )
 
@@ -235,10 +198,6 @@ class PublishedFacts:
     def _read_brokers(self, published: PublishedInterval) -> list[dict[str, Any]]:
         columns = ("broker_name", "broker_id", "earliest_message_at")
         return python_rows(self._reader.published(BROKER_FACTS, published, columns=columns))
-
-    def _read_broker_changes(self, published: PublishedInterval) -> tuple[NamedChange, ...]:
-        end = published.interval.end
-        return changes_of_brokers(self._reader, Within(published.cluster, end - Span.DAY.length, end))
 
     def _read_run(self, published: PublishedInterval) -> NewestFacts:
         cluster, interval = published.cluster, published.interval

@@ -15,15 +15,16 @@ from offsetguard.config import Config
 from offsetguard.config.file import config_in_use
 from offsetguard.config.workspace import Workspace
 from offsetguard.decide.incidents.history import IncidentWords
-from offsetguard.facts.changes import BEFORE, MOST_CHANGES
+from offsetguard.model.changes import BEFORE, MOST_CHANGES
 from offsetguard.model.errors import ConfigError, PublishError
 from offsetguard.model.intervals import INTERVAL_LENGTH
-from offsetguard.store import incidents, judge_memory, newest, notifications, published_intervals, silences
+from offsetguard.store import changes, incidents, judge_memory, newest, notifications, published_intervals, silences
 from offsetguard.store.database import current_time, database_time, reading
 from offsetguard.views.changes import AskedChanges, ChangesView, changes_view
 from offsetguard.views.fleet import Fleet, NewestFacts, Wanted, fleet
 from offsetguard.views.group import (
     INCIDENTS,
+    MARKS,
     AskedGroup,
     GroupView,
     change_lines,
@@ -31,6 +32,7 @@ from offsetguard.views.group import (
     incident_line,
     limit_lines,
     marks_of,
+    what_concerns,
 )
 from offsetguard.views.incident import EVENTS, AskedIncident, IncidentPage, IncidentRecords, incident_page, span_around
 from offsetguard.views.incidents import (
@@ -104,14 +106,18 @@ class WorkspaceViews:
         rows = self._facts.of_group(asked, now)
         _, since, until = asked.shown(rows.facts_of, now)
         hour_ago = (rows.facts_of or now) - BEFORE
+        with reading(self._engine) as session:
+            changed = changes.around(
+                session, asked.cluster, min(since, hour_ago), until, what_concerns(asked, rows), limit=MARKS
+            )
         config = configuration(self._workspace)
         return group_view(
             asked,
             rows,
             [incident_line(one, words, since, until) for one in found],
-            change_lines([one for one in rows.changes if one.at >= hour_ago][:MOST_CHANGES], words, since, until),
+            change_lines([one for one in changed if one.at >= hour_ago][:MOST_CHANGES], words, since, until),
             now,
-            marks=marks_of(rows.changes, words, since, until),
+            marks=marks_of(changed, words, since, until),
             stated=tuple(stated.values()),
             team=config.policy(asked.cluster, asked.consumer_group).team if config else None,
             limits=limit_lines(config, asked.cluster, asked.consumer_group) if config else (),
@@ -177,15 +183,13 @@ class WorkspaceViews:
         clusters = self._facts.clusters(config.clusters if config else ())
         if not asked.cluster and clusters:
             asked = asked.model_copy(update={"cluster": clusters[0]})
-        read = self._facts.changes(asked)
         with reading(self._engine) as session:
             now = current_time(session)
+            read = self._facts.changes(session, asked)
             given = silences.not_over(session, now)
             over = silences.over_since(session, now - LATELY, now, limit=SILENCES)
             watched = watched_silences([*given, *over], incidents.seen_since(session, now - LATELY), now)
-        return changes_view(
-            asked, read, watched[:SILENCES], now, silence_count=len(watched), clusters=clusters, words=words
-        )
+        return changes_view(read, watched[:SILENCES], now, silence_count=len(watched), clusters=clusters, words=words)
 
     def _newest(self) -> dict[str, NewestFacts | None]:
         config = configuration(self._workspace)

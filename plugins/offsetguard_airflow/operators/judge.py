@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
@@ -70,15 +69,16 @@ class JudgeOperator(BaseOperator):
     def execute(self, context: Context) -> None:
         """Judge, and announce the outbox when messages were written."""
         from offsetguard.decide.judge import judge_interval
-        from offsetguard.facts.changes import changes_before
+        from offsetguard.facts.changes import catch_up, record_changes
         from offsetguard.lake.reading import FactReader
         from offsetguard.store.database import database_time
 
         ours = open_workspace(self.log.error)
+        interval, is_rehearsal = interval_at(self.interval_start), str(self.rehearsal) == "True"
         facts = FactsToJudge(
             ours,
             self.cluster,
-            interval_at(self.interval_start),
+            interval,
             is_history=str(self.replay) == "True",
             publication_state=lambda: state_beside(context["ti"], self.publish_task_id),
             say=self.log.warning,
@@ -89,17 +89,21 @@ class JudgeOperator(BaseOperator):
                 check_group_pattern(pattern, facts)
             except ConfigError as error:
                 raise AirflowFailException(str(error)) from None  # trying again cannot help
+        reader = FactReader(ours.workspace, ours.engine)
+        if not is_rehearsal:
+            record_changes(reader, ours.engine, self.cluster, interval.start)
         report = judge_interval(
             ours.engine,
             replace(facts, config_problem=ours.config_problem),
             ours.config,
             now=database_time(ours.engine),
-            dry_run=str(self.rehearsal) == "True",
+            dry_run=is_rehearsal,
             replay=str(self.replay) == "True",
             notify_late=str(self.notify_late) == "True",
             group_pattern=pattern,
-            changes_before=partial(changes_before, FactReader(ours.workspace, ours.engine), self.cluster),
         )
+        if not is_rehearsal and (count := catch_up(reader, ours.engine, self.cluster, database_time(ours.engine))):
+            self.log.info("wrote down what changed in %d intervals that were published lately", count)
         self._log_report(report)
         if report.messages and not report.dry_run:
             context["outlet_events"][OUTBOX_CHANGES].add(OUTBOX)

@@ -11,7 +11,7 @@ from airflow.api_fastapi.core_api.security import GetUserDep
 from fastapi import APIRouter, Query, Request, status
 from fastapi.responses import RedirectResponse, Response
 
-from offsetguard.facts.cluster_changes import Kind
+from offsetguard.model.changes import Kind
 from offsetguard.store import silences
 from offsetguard.store.database import current_time, writing
 from offsetguard.views.changes import AskedChanges, ClusterChange
@@ -51,7 +51,7 @@ def show_changes(
             for one in view.changes
         ],
         kinds=list(Kind),
-        spans=[span for span in Span if span.length <= Span.WEEK.length],
+        spans=list(Span),
         token=token_for(user),
         may_act=may_act,
     )

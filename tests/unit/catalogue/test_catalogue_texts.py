@@ -16,9 +16,9 @@ import offsetguard
 from offsetguard.catalogue.catalogue import FIGURES, entries
 from offsetguard.catalogue.text import FIGURE_WORDS, Language, named_figures
 from offsetguard.collect.manifest import Outcome
-from offsetguard.facts.cluster_changes import Kind
 from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import Rule
+from offsetguard.model.changes import Kind
 from offsetguard.model.forecast import Kind as Forecast
 from offsetguard.model.incident import EventKind
 from offsetguard.model.notification import Channel, MuteReason

@@ -1,16 +1,21 @@
-"""What changed in the hour before an incident, from published facts: the newest five, each as people say it."""
+"""What a published interval shows to have changed: each once, as people say it, whatever order intervals come in."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from offsetguard.facts.changes import MOST_CHANGES, About, changes_before
-from offsetguard.model.incident import Change
+from offsetguard.facts import changes as facts_changes
+from offsetguard.facts.changes import CAUGHT_UP, catch_up, record_changes
+from offsetguard.model.changes import BEFORE, MOST_CHANGES
 from offsetguard.model.intervals import Interval
+from offsetguard.store import changes as change_store
+from offsetguard.store.changes import About
+from offsetguard.store.database import reading
 from offsetguard.tables import BROKER_FACTS, CLIENT_SNAPSHOTS, GROUP_FACTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, Table
 from offsetguard_peers.lake.warehouse import Warehouse, minute, with_digest
 
@@ -40,8 +45,8 @@ class Minutes:
         self.count: int | None = None  # else: as many as are named
         self.moves: list[dict[str, Any]] = []
 
-    def publish(self) -> datetime:
-        """Publish a minute; returns its start."""
+    def publish(self, *, again: bool = False) -> datetime:
+        """Publish a minute, and write down what it shows; returns its start."""
         count = self.count if self.clients is None else len(self.clients)
         group = {"consumer_group": "billing", "topic": "orders", "online_client_count": count, **self.group}
         groups = [group, {**group, "consumer_group": "another", "retry_max_times": self.number}]
@@ -54,18 +59,26 @@ class Minutes:
             OFFSET_MOVE_FACTS: self.moves,
         }
         start = minute(self.number)
-        self._warehouse.publish("demo", Interval(start), rows)
+        self._warehouse.publish("demo", Interval(start), rows, again=again)
+        record(self._warehouse, start)
         self.number += 1
         return start
 
 
-def changes(warehouse: Warehouse, until: datetime, *asked: About) -> list[tuple[Change, ...]]:
-    return list(changes_before(warehouse.reader(), "demo", asked or (BILLING,), until))
+def record(warehouse: Warehouse, start: datetime) -> None:
+    record_changes(warehouse.reader(), warehouse.engine, "demo", start)
 
 
-def said(warehouse: Warehouse, until: datetime) -> list[tuple[datetime, str]]:
-    (found,) = changes(warehouse, until)
+def said(warehouse: Warehouse, until: datetime, about: About = BILLING) -> list[tuple[datetime, str]]:
+    """Return what an incident that was found then says of it."""
+    with reading(warehouse.engine) as session:
+        found = change_store.around(session, "demo", until - BEFORE, until, about, limit=MOST_CHANGES)
     return [(one.at, str(one.what)) for one in found]
+
+
+def unknown(warehouse: Warehouse) -> int:
+    with reading(warehouse.engine) as session:
+        return change_store.unknown_count(session, "demo", minute(-999), minute(999))
 
 
 def test_each_kind_of_change_is_said_once_where_it_was_first_seen(warehouse: Warehouse) -> None:
@@ -109,7 +122,7 @@ def test_each_kind_of_change_is_said_once_where_it_was_first_seen(warehouse: War
     changed("offsets of orders were set, on 3 queues", at=moved_at.replace(second=0))
     minutes.clients = []
     changed("b@1, c@2 +3 left: 0 clients online")
-    assert len(changes(warehouse, minute(minutes.number))[0]) == MOST_CHANGES
+    assert unknown(warehouse) == 0
 
 
 def test_what_is_not_known_changes_nothing(warehouse: Warehouse) -> None:
@@ -137,18 +150,81 @@ def test_only_the_hour_before_and_only_what_concerns_it(warehouse: Warehouse) ->
     minutes.publish()
     assert said(warehouse, minute(66)) == [], "that was more than an hour before"
     another, nobody = About("another", frozenset(), frozenset()), About(None, frozenset(), frozenset({"broker-z"}))
-    ours, others, none = changes(warehouse, minute(60), BILLING, another, nobody)
-    assert [str(one.what) for one in ours] == ["c@2 joined and a@1, b@1 left: 1 client online"]
-    told = sorted(str(one.what) for one in others)
-    assert told == ["another: retryMaxTimes 0 became 1", "clients online: 2 became 1"]
-    assert none == ()
+    ours, others, none = (said(warehouse, minute(60), about) for about in (BILLING, another, nobody))
+    assert [what for _, what in ours] == ["c@2 joined and a@1, b@1 left: 1 client online"]
+    assert sorted(what for _, what in others) == [*("another: retryMaxTimes 0 became 1", "clients online: 2 became 1")]
+    assert none == []
 
 
-def test_that_they_cannot_be_read_is_said(tmp_path: Path) -> None:
+def test_an_interval_that_is_published_again_says_anew_what_it_and_the_next_show(warehouse: Warehouse) -> None:
+    minutes = Minutes(warehouse)
+    for retries in (16, 3, 4):
+        minutes.group["retry_max_times"] = retries
+        minutes.publish()
+    minutes.group["retry_max_times"], minutes.number = 16, 1
+    minutes.publish(again=True)
+    assert said(warehouse, minute(3)) == [(minute(2), "billing: retryMaxTimes 16 became 4")]
+    assert unknown(warehouse) == 0
+
+
+def test_what_was_not_gone_through_is_counted_and_caught_up_with(warehouse: Warehouse) -> None:
+    minutes, interval = Minutes(warehouse), Interval(minute(1))
+    minutes.publish()
+    warehouse.publish("demo", interval, {GROUP_FACTS: [{"consumer_group": "billing", "topic": "orders"}]})
+    assert unknown(warehouse) == 1
+    caught_up = partial(catch_up, warehouse.reader(), warehouse.engine, "demo")
+    assert caught_up(minute(3) + facts_changes.CATCH_UP) == 0, "that was published too long ago"
+    assert (caught_up(minute(9)), caught_up(minute(9)), unknown(warehouse)) == (1, 0, 0)
+    warehouse.publish("demo", interval, {}, run_id="another", again=True)
+    assert caught_up(minute(9)) == 1, "it was published again since"
+    assert CAUGHT_UP > 1
+
+
+def test_a_client_that_answers_again_after_hours_is_compared_with_what_it_said_then(warehouse: Warehouse) -> None:
+    minutes = Minutes(warehouse)
+    minutes.group["max_reconsume_times"] = 16
+    minutes.publish()
+    del minutes.group["max_reconsume_times"]
+    minutes.publish()
+    minutes.group["max_reconsume_times"], minutes.number = 3, 300
+    at = minutes.publish()
+    assert said(warehouse, minute(301)) == [(at, "billing: maxReconsumeTimes 16 became 3")]
+
+
+def test_of_too_many_changes_at_once_the_others_are_counted(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(facts_changes, "MOST", 3)
+    monkeypatch.setattr(facts_changes, "FEW", 2)
+    for number in range(3):
+        groups = [{"consumer_group": f"g{one}", "topic": "t", "retry_max_times": number // 2} for one in range(9)]
+        rows = [with_digest(one, ()) if Minutes.have_digests else one for one in groups]
+        warehouse.publish("demo", Interval(minute(number)), {GROUP_FACTS: rows})
+        record(warehouse, minute(number))
+    told = [f"g{one}: retryMaxTimes 0 became 1" for one in range(3)]
+    assert [what for _, what in said(warehouse, minute(3), About("g1", (), ()))] == [
+        "6 more changes at this minute, not listed",
+        told[1],
+    ]
+    with reading(warehouse.engine) as session:
+        found = change_store.listed(session, change_store.Asked("demo", minute(0), minute(3)), limit=9)
+    assert [str(one.what) for one in found if one.consumer_group] == told
+
+
+def test_that_they_cannot_be_read_is_said_until_they_can(tmp_path: Path) -> None:
     warehouse = Warehouse.in_folder(tmp_path, *TABLES)
-    Minutes(warehouse).publish()
-    (warehouse.workspace.home / "catalog.db").unlink()
-    (text,) = said(warehouse, minute(1))
+    minutes = Minutes(warehouse)
+    minutes.publish()
+    minutes.group["retry_max_times"] = 3
+    minutes.publish()
+    catalog = warehouse.workspace.home / "catalog.db"
+    catalog.rename(hidden := catalog.with_suffix(".hidden"))
+    record(warehouse, minute(1))
+    (text,) = said(warehouse, minute(2))
     assert text[0] == minute(1)
     assert "it could not be read: " in text[1]
     assert "there is no catalog" in text[1]
+    assert unknown(warehouse) == 1
+    hidden.rename(catalog)
+    assert catch_up(warehouse.reader(), warehouse.engine, "demo", minute(9)) == 1
+    assert said(warehouse, minute(2)) == [(minute(1), "billing: retryMaxTimes 16 became 3")]

@@ -7,14 +7,17 @@ from typing import Any
 
 import pytest
 
-from offsetguard.facts.changes import About, changes_before
-from offsetguard.facts.cluster_changes import Changes, Kind, Within, changes_within
+from offsetguard.facts.changes import record_changes
+from offsetguard.model.changes import BEFORE, Kind
 from offsetguard.model.intervals import Interval
+from offsetguard.store import changes
+from offsetguard.store.changes import About, Asked
+from offsetguard.store.database import reading
 from offsetguard.tables import BROKER_FACTS, CLIENT_SNAPSHOTS, GROUP_FACTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, Table
 from offsetguard_peers.lake.warehouse import Warehouse, minute, with_digest
 
-WHOLE = Within("demo", minute(0), minute(50))
-Line = tuple[str, int, str | None, str | None, str | None]
+WHOLE = Asked("demo", minute(0), minute(50))
+Line = tuple[str, Kind | None, int, str | None, str | None, str | None]
 # (what, kind, minute, group, topic, broker), newest first
 EXPECTED = [
     ("10.0.0.2:10911 became the master of broker-a", Kind.MASTERS, 48, None, None, "broker-a"),
@@ -89,60 +92,52 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureR
         if request.param:
             rows[GROUP_FACTS] = [with_digest(one, rows[CLIENT_SNAPSHOTS]) for one in rows[GROUP_FACTS]]
         found.publish("demo", Interval(minute(number)), rows)
+        record_changes(found.reader(), found.engine, "demo", minute(number))
     unseen = [{"consumer_group": "billing", "topic": "orders", "retry_max_times": 99}]
     found.publish("demo", Interval(minute(49)), {GROUP_FACTS: unseen}, show=False)
+    record_changes(found.reader(), found.engine, "demo", minute(49))
     return found
 
 
-def lines(found: Changes) -> list[tuple[Any, ...]]:
+def lines(warehouse: Warehouse, asked: Asked) -> list[Line]:
+    with reading(warehouse.engine) as session:
+        found = changes.listed(session, asked, limit=99)
+        assert changes.count(session, asked) == len(found)
     return [
         (str(one.what), one.kind, round((one.at - minute(0)).total_seconds() / 60), *names)
-        for one in found.changes
+        for one in found
         for names in [(one.consumer_group, one.topic, one.broker_name)]
     ]
 
 
 def test_each_change_of_a_cluster_is_told_once_with_whose_it_is(warehouse: Warehouse) -> None:
-    found = changes_within(warehouse.reader(), WHOLE)
-    assert lines(found) == EXPECTED
-    assert (found.since, found.is_whole) == (minute(0), True)
+    assert lines(warehouse, WHOLE) == EXPECTED
+    with reading(warehouse.engine) as session:
+        assert changes.unknown_count(session, "demo", minute(0), minute(50)) == 0
 
 
 def test_a_change_is_the_same_for_an_incident_for_a_group_and_for_the_cluster(warehouse: Warehouse) -> None:
-    reader = warehouse.reader()
     about = About("billing", frozenset({"orders"}), frozenset({"broker-a"}))
-    (before,) = changes_before(reader, "demo", [about], minute(50))
+    with reading(warehouse.engine) as session:
+        before = changes.around(session, "demo", minute(50) - BEFORE, minute(50), about, limit=5)
     assert [str(one.what) for one in before] == [what for what, *_ in EXPECTED[:5]]
-    of_group = lines(changes_within(reader, replace(WHOLE, consumer_group="billing")))
+    of_group = lines(warehouse, replace(WHOLE, consumer_group="billing"))
     assert of_group == [line for line in EXPECTED if line[3] == "billing"]
 
 
 def test_a_topics_changes_are_its_own_and_those_of_its_readers(warehouse: Warehouse) -> None:
-    reader = warehouse.reader()
     for topic in ("orders", "payments", "nobody"):
-        found = lines(changes_within(reader, replace(WHOLE, topic=topic)))
-        assert found == [line for line in EXPECTED if line[4] == topic]
+        assert lines(warehouse, replace(WHOLE, topic=topic)) == [line for line in EXPECTED if line[4] == topic]
 
 
 def test_part_of_a_name_finds_groups_topics_and_brokers_in_any_case(warehouse: Warehouse) -> None:
-    reader = warehouse.reader()
     for search in ("BILL", "pay", "broker", "%"):
-        found = lines(changes_within(reader, replace(WHOLE, search=search)))
+        found = lines(warehouse, replace(WHOLE, search=search))
         assert found == [line for line in EXPECTED if any(search.lower() in (name or "") for name in line[3:])], search
 
 
-def test_only_the_span_counts_and_nothing_published_is_nothing_changed(warehouse: Warehouse) -> None:
-    reader = warehouse.reader()
-    assert lines(changes_within(reader, replace(WHOLE, since=minute(30)))) == EXPECTED[:6]
-    assert changes_within(reader, replace(WHOLE, cluster="another")).changes == ()
-
-
-def test_of_more_names_than_are_gone_through_the_newest_changes_are_shown(warehouse: Warehouse) -> None:
-    few = replace(WHOLE, most_names=1)
-    found = changes_within(warehouse.reader(), few)
-    assert (found.since, found.is_whole) == (minute(20), False), "audit and billing changed in the last half hour"
-    assert {one.consumer_group for one in found.changes} == {"audit", None}
-    parts = (minute(50) - minute(30), minute(50) - minute(39))
-    found = changes_within(warehouse.reader(), replace(few, parts=parts))
-    assert (found.since, found.is_whole) == (minute(30), True)
-    assert lines(found) == [line for line in EXPECTED if line[2] > 30]
+def test_only_the_span_and_the_kind_count_and_nothing_published_is_nothing_changed(warehouse: Warehouse) -> None:
+    assert lines(warehouse, replace(WHOLE, since=minute(30))) == EXPECTED[:7]
+    masters = [line for line in EXPECTED if line[1] is Kind.MASTERS]
+    assert lines(warehouse, replace(WHOLE, kind=Kind.MASTERS)) == masters
+    assert lines(warehouse, replace(WHOLE, cluster="another")) == []

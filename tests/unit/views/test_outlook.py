@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from offsetguard.catalogue import Sentence, catalogue
-from offsetguard.facts.cluster_changes import Kind as ChangeKind
-from offsetguard.facts.cluster_changes import NamedChange
+from offsetguard.model.changes import Kind as ChangeKind
+from offsetguard.model.changes import NamedChange
 from offsetguard.model.forecast import DRAINED_MS, FURTHEST_MS, Basis, Forecast, Kind, Stated
 from offsetguard.views.course import WIDTH
 from offsetguard.views.group import marks_of

@@ -30,7 +30,7 @@ from offsetguard.lake.upkeep.expiry import (
     settle,
 )
 from offsetguard.lake.upkeep.packing import exchange, pack
-from offsetguard.store import ageing, cycles, judge_memory, judged_intervals, published_intervals
+from offsetguard.store import ageing, changes, cycles, judge_memory, judged_intervals, published_intervals
 from offsetguard.store.database import writing
 from offsetguard.store.locks import Lock, only_publisher
 from offsetguard.tables import PUBLISHED, Table
@@ -149,6 +149,7 @@ class Housekeeper:
             intervals = published_intervals.delete_older(session, min(snapshots_from, records_from))
             deleted_cycles = cycles.delete_older(session, records_from)
             judgements = judged_intervals.delete_older(session, records_from)
+            changes.delete_older(session, records_from)
             judge_memory.delete_forecasts(session, snapshots_from, records_from)
             judge_memory.delete_rhythms(session, now)
         aged = ageing.delete_older(self.engine, records_from)
