@@ -15,7 +15,7 @@ import click
 from pydantic import ValidationError
 
 from offsetguard.catalogue.text import format_moment
-from offsetguard.cli.output import finding_document, findings_as_text, show_findings
+from offsetguard.cli.finding_output import finding_document, findings_as_text, show_findings
 from offsetguard.cli.parameters import (
     PATTERN,
     check_group,

@@ -14,7 +14,8 @@ from sqlalchemy.orm import Session
 
 from offsetguard.catalogue import catalogue
 from offsetguard.catalogue.text import format_duration, format_moment
-from offsetguard.cli.output import queue_documents, queue_text, show
+from offsetguard.cli.finding_output import queue_documents, queue_text
+from offsetguard.cli.output import show
 from offsetguard.cli.parameters import WithExamples, author_option, format_option
 from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.deliver.messages.wording import harmless, pasteable

@@ -1,4 +1,4 @@
-"""How the command line shows findings and figures: JSON for scripts, text for people.
+"""How commands show what they have: JSON for scripts, text for people, progress on stderr.
 
 The JSON is an interface that others script against: fields are only ever added.
 """
@@ -6,22 +6,15 @@ The JSON is an interface that others script against: fields are only ever added.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
 import click
 
-from offsetguard.catalogue import catalogue
 from offsetguard.collect.manifest import Manifest
-from offsetguard.decide.incidents.history import queue_view
-from offsetguard.deliver.messages.wording import harmless, pasteable
-from offsetguard.judge.rule import Finding
-from offsetguard.model.verdicts import CannotTell, Figure, QueueEvidence, Severity
-
-MAX_QUEUES_SHOWN = 10
-_TEXT_LIMIT = 4_000
-_COLOURS = {Severity.CRITICAL: "red", Severity.WARNING: "yellow", Severity.INFO: "blue"}
+from offsetguard.deliver.messages.wording import harmless
+from offsetguard.model.verdicts import Figure
 
 
 def show(
@@ -59,73 +52,6 @@ def shown(figure: Figure) -> str:
     return f"{figure:,}" if isinstance(figure, int) and not isinstance(figure, bool) else str(figure)
 
 
-def queue_documents(queues: Iterable[QueueEvidence]) -> list[dict[str, Any]]:
-    """Return queues with the figures that were found in them, for JSON."""
-    return [
-        {
-            "topic": queue.message_queue.topic,
-            "broker_name": queue.message_queue.broker_name,
-            "queue_id": queue.message_queue.queue_id,
-            **queue.figures,
-        }
-        for queue in queues
-    ]
-
-
-def queue_text(queue: QueueEvidence) -> str:
-    """Return a queue with the figures that were found in it, for people."""
-    one = queue_view(queue, catalogue())
-    figures = ", ".join(f"{figure.label} {figure.value}" for figure in one.figures)
-    return f"    {one.topic} {one.broker_name}/{one.queue_id}: {figures}"
-
-
-def finding_document(finding: Finding) -> dict[str, Any]:
-    """Return a finding for JSON."""
-    return {
-        "cluster": finding.cluster,
-        "consumer_group": finding.consumer_group,
-        "topic": finding.topic,
-        "rule": finding.rule.id,
-        "severity": finding.severity,
-        "state": finding.state,
-        "summary": finding.summary,
-        "cause": finding.cause,
-        "do_next": finding.do_next,
-        "evidence": dict(finding.figures),
-        "queues": queue_documents(finding.queues),
-        "broker_names": sorted(finding.all_broker_names),
-        "explains": [
-            {
-                "rule": one.rule_id,
-                "consumer_group": one.consumer_group,
-                "topic": one.topic,
-                "summary": one.summary,
-            }
-            for one in finding.explains
-        ],
-        "commands": list(finding.commands),
-    }
-
-
-def show_findings(
-    documents: Sequence[Mapping[str, Any]],
-    texts: Iterable[str],
-    unknown: Iterable[CannotTell],
-    *,
-    looked_at: Iterable[str],
-    as_json: bool,
-) -> None:
-    """Print what was looked at, what was found and what cannot be told; with JSON only findings are on stdout."""
-    for text in looked_at:
-        click.echo(harmless(text, 1_000), err=as_json)
-    for line in map(json_line, documents) if as_json else texts:
-        click.echo(line)
-    if not as_json and not documents:
-        click.echo("Nothing found.")
-    for line in _cannot_tell_as_text(unknown):
-        click.echo(line, err=as_json)
-
-
 def progress(*, shown: bool) -> Callable[[str], None]:
     """Return what says on stderr what goes on, or keeps it to itself."""
     return lambda text: click.echo(text, err=True) if shown else None
@@ -140,34 +66,3 @@ def masters_seen(manifest: Manifest) -> str:
     """Return how many masters gave their offsets, of how many."""
     count = len(manifest.master_broker_names)
     return f"{count - len(manifest.unseen_broker_names)} of {count} masters"
-
-
-def findings_as_text(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield lines for people; names from the cluster cannot steer the terminal."""
-    for finding in findings:
-        head = click.style(finding.severity.value.upper(), fg=_COLOURS[finding.severity], bold=True)
-        yield f"{head}  {_safe(finding.summary)}  [{finding.rule.id}, {finding.state}]"
-        yield f"  {_safe(finding.cause)}"
-        yield f"  Do next: {_safe(finding.do_next)}"
-        yield from (f"    {command}" for command in pasteable(finding.commands))
-        for queue in finding.queues[:MAX_QUEUES_SHOWN]:
-            yield _safe(queue_text(queue))
-        if len(finding.queues) > MAX_QUEUES_SHOWN:
-            yield f"    and {len(finding.queues) - MAX_QUEUES_SHOWN} more queues (all of them with --format json)"
-        for one in finding.explains:
-            yield f"  Also explains: {_safe(one.summary)}  [{one.rule_id}]"
-        yield ""
-
-
-def _cannot_tell_as_text(unknown: Iterable[CannotTell]) -> Iterator[str]:
-    """Yield which rules could not look, and why: one line for all that have the same reason."""
-    rules: dict[tuple[str | None, str], list[str]] = {}
-    for one in unknown:
-        rules.setdefault((one.consumer_group, one.because), []).append(one.rule_id)
-    for (consumer_group, because), rule_ids in rules.items():
-        of = f" of {consumer_group}" if consumer_group is not None else ""
-        yield f"Cannot tell: {', '.join(rule_ids)}{_safe(of)}: {_safe(because)}"
-
-
-def _safe(text: str) -> str:
-    return harmless(text, _TEXT_LIMIT)

@@ -2,7 +2,7 @@
 
     python -m offsetguard_peers.pictures.demo docs
 
-Takes about four minutes: the demo runs until the DAG has succeeded RUNS times.
+Takes a quarter of an hour: the demo runs until the DAG has succeeded RUNS times.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from offsetguard_peers.demo.embedded import PASSWORD
 from offsetguard_peers.pictures.chromium import log_in, open_page, shrink
 from offsetguard_peers.waiting import wait_until
 
-DAG, RUNS = "collect_and_judge", 3
+DAG, RUNS = "collect_and_judge", 12
 USER, CLUSTER = "admin", "demo"
 PATIENCE_S = 1_200.0
 SETTLES_MS = 3_000  # what Airflow moves into its place
@@ -74,6 +74,8 @@ def take_pictures(api: AirflowApi, airflow_url: str, folder: Path) -> None:
         page.set_viewport_size({"width": 1280, "height": 1820})
         _keep(page, folder / "incident-page.png")
         page.set_viewport_size({"width": 1280, "height": 900})
+        page.goto(f"{airflow_url}{URL_PREFIX}/changes/?span=30m")
+        _keep(page, folder / "changes-page.png")
         page.emulate_media(color_scheme="dark")
         page.goto(f"{airflow_url}{URL_PREFIX}{FLEET_PATH}/?lang=zh")
         _keep(page, folder / "fleet-page-zh.png")
@@ -95,6 +97,7 @@ def main() -> None:
                 _take_when_there_are_runs(demo, pictures)
             finally:
                 demo.terminate()
+                demo.communicate()  # it says that it ends
 
 
 def _take_when_there_are_runs(demo: subprocess.Popen[str], pictures: Path) -> None:
