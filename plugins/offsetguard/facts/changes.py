@@ -135,8 +135,7 @@ class _Rows:
     def of_groups(self, before: datetime) -> dict[str, dict[str, list[Row]]]:
         """Return by group `settings` (its rows), `members` (who was there) and `starts` (restarts), oldest first."""
         columns = (*GROUP_FACTS.key, *_DIGESTS)
-        differing = f"{_differing(_DIGESTS)} OR count(seen_digest) < count(*)"
-        sql = f"""SELECT DISTINCT consumer_group FROM rows GROUP BY consumer_group, topic HAVING ({differing})
+        sql = f"""SELECT DISTINCT consumer_group FROM rows GROUP BY consumer_group, topic HAVING {_differing(_DIGESTS)}
         EXCEPT SELECT consumer_group FROM rows WHERE system_group"""
         names = self._names(sql, before, Source(GROUP_FACTS, (*columns, "system_group")))
         if not names:
@@ -199,13 +198,12 @@ def _differing(columns: Sequence[str]) -> str:
 # groups of which something is known that is not what it was when anything was last known of it
 _CHANGED_GROUPS = """SELECT DISTINCT consumer_group FROM (
     SELECT consumer_group,
-      count(*) FILTER (seen_digest IS NULL) > 0 AS unknown,
       max(seen_digest) FILTER (interval_start = $at) AS seen,
       max(told_digest) FILTER (interval_start = $at) AS told,
       arg_max(seen_digest, interval_start) FILTER (interval_start < $at) AS seen_before,
       arg_max(told_digest, interval_start) FILTER (interval_start < $at) AS told_before
     FROM rows GROUP BY consumer_group, topic
-) WHERE unknown OR seen <> seen_before OR told <> told_before"""
+) WHERE seen <> seen_before OR told <> told_before"""
 _MOVES = """SELECT consumer_group, topic, date_trunc('minute', first_moved_at) AS at,
   count(DISTINCT (broker_name, queue_id)) FILTER (interval_start = $at) AS queues
 FROM moves

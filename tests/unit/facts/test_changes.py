@@ -17,23 +17,20 @@ from offsetguard.store import changes as change_store
 from offsetguard.store.changes import About
 from offsetguard.store.database import reading
 from offsetguard.tables import BROKER_FACTS, CLIENT_SNAPSHOTS, GROUP_FACTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, Table
-from offsetguard_peers.lake.warehouse import Warehouse, minute, with_digest
+from offsetguard_peers.lake.warehouse import Warehouse, minute
 
 TABLES = (GROUP_FACTS, CLIENT_SNAPSHOTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, BROKER_FACTS)
 BILLING = About("billing", frozenset({"orders"}), frozenset({"broker-a"}))
 Rows = dict[Table, list[dict[str, Any]]]
 
 
-@pytest.fixture(params=[True, False], ids=["digests", "of an earlier release"])
-def warehouse(tmp_path: Path, request: pytest.FixtureRequest) -> Warehouse:
-    Minutes.have_digests = request.param
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
     return Warehouse.in_folder(tmp_path, *TABLES)
 
 
 class Minutes:
     """Minutes of a group with two clients; each changes what is said from then on."""
-
-    have_digests = True
 
     def __init__(self, warehouse: Warehouse, *, first: int = 0) -> None:
         """Begin with what is usual."""
@@ -52,7 +49,7 @@ class Minutes:
         groups = [group, {**group, "consumer_group": "another", "retry_max_times": self.number}]
         clients = [{"consumer_group": "billing", "client_id": one} for one in self.clients or ()]
         rows: Rows = {
-            GROUP_FACTS: [with_digest(one, clients) if self.have_digests else one for one in groups],
+            GROUP_FACTS: groups,
             CLIENT_SNAPSHOTS: clients,
             TOPIC_FACTS: [{"topic": "orders", **self.topic}],
             BROKER_FACTS: [{"broker_name": "broker-a", "broker_id": 0, "address": "10.0.0.1:10911", **self.broker}],
@@ -198,8 +195,7 @@ def test_of_too_many_changes_at_once_the_others_are_counted(
     monkeypatch.setattr(facts_changes, "FEW", 2)
     for number in range(3):
         groups = [{"consumer_group": f"g{one}", "topic": "t", "retry_max_times": number // 2} for one in range(9)]
-        rows = [with_digest(one, ()) if Minutes.have_digests else one for one in groups]
-        warehouse.publish("demo", Interval(minute(number)), {GROUP_FACTS: rows})
+        warehouse.publish("demo", Interval(minute(number)), {GROUP_FACTS: groups})
         record(warehouse, minute(number))
     told = [f"g{one}: retryMaxTimes 0 became 1" for one in range(3)]
     assert [what for _, what in said(warehouse, minute(3), About("g1", (), ()))] == [

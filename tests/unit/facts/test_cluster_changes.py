@@ -14,7 +14,7 @@ from offsetguard.store import changes
 from offsetguard.store.changes import About, Asked
 from offsetguard.store.database import reading
 from offsetguard.tables import BROKER_FACTS, CLIENT_SNAPSHOTS, GROUP_FACTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, Table
-from offsetguard_peers.lake.warehouse import Warehouse, minute, with_digest
+from offsetguard_peers.lake.warehouse import Warehouse, minute
 
 WHOLE = Asked("demo", minute(0), minute(50))
 Line = tuple[str, Kind | None, int, str | None, str | None, str | None]
@@ -81,17 +81,14 @@ def rows_of(number: int) -> dict[Table, list[dict[str, Any]]]:
     }
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["digests", "of an earlier release"])
-def warehouse(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Warehouse:
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     """Publish every other minute, and what lies between two of them in none; the last one was killed before its end."""
     tables = (GROUP_FACTS, CLIENT_SNAPSHOTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, BROKER_FACTS)
     found = Warehouse.in_folder(tmp_path_factory.mktemp("changes"), *tables)
     minutes = (0, 8, 10, 15, 20, 25, 28, 30, 32, 38, 40, 45, 46, 48)
     for number in minutes:
-        rows = rows_of(number)
-        if request.param:
-            rows[GROUP_FACTS] = [with_digest(one, rows[CLIENT_SNAPSHOTS]) for one in rows[GROUP_FACTS]]
-        found.publish("demo", Interval(minute(number)), rows)
+        found.publish("demo", Interval(minute(number)), rows_of(number))
         record_changes(found.reader(), found.engine, "demo", minute(number))
     unseen = [{"consumer_group": "billing", "topic": "orders", "retry_max_times": 99}]
     found.publish("demo", Interval(minute(49)), {GROUP_FACTS: unseen}, show=False)

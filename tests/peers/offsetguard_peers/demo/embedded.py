@@ -38,6 +38,7 @@ Tell = Callable[[str], None]
 REPOSITORY = Path(__file__).resolve().parents[4]
 PASSWORD = "offsetguard"  # of a server that listens on 127.0.0.1 while the demo runs
 USUAL_PORT = 8080
+GROWS_AFTER_S = 200.0
 _UNIT_S = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -81,14 +82,18 @@ def _run(folder: Path, options: argparse.Namespace, tell: Tell) -> int:
             world.write_config(demo_config({"demo": {"name_servers": [cluster.namesrv]}}))
             world.run_dags()
             _say_where_to_look(world, cluster, tell)
-            return _watch(world, options, tell)
+            return _watch(world, cluster, options, tell)
 
 
-def _watch(world: World, options: argparse.Namespace, tell: Tell) -> int:
+def _watch(world: World, cluster: RocketMQCluster, options: argparse.Namespace, tell: Tell) -> int:
     feed = WarningFeed(world, tell)
     began_at = time.monotonic()
+    is_grown = False
     while options.seconds is None or time.monotonic() < began_at + options.seconds:
         feed.poll()
+        if not is_grown and time.monotonic() > began_at + GROWS_AFTER_S:
+            groups.grow(cluster, tell)
+            is_grown = True
         if feed.count and options.until_first_warning:
             return 0
         if not feed.count:

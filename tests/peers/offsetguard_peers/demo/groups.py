@@ -27,6 +27,7 @@ HEALTHY = (
     ConsumerSpec("payment-ledger", {"payments": "*"}, orderly=True),
 )
 BUSY_TOPICS = ("orders", "payments", SHORT_LOCK[1])
+QUEUES, GROWN_QUEUES = 4, 6
 MESSAGES_PER_S = 1.0  # in each of them
 WITHOUT_END = 2**31 - 1  # 68 years
 
@@ -43,12 +44,19 @@ def stage_trouble(cluster: RocketMQCluster, tell: Callable[[str], None]) -> None
     commit_beyond_end(cluster, *BEYOND_END, by=BEYOND_BY)
 
 
+def grow(cluster: RocketMQCluster, tell: Callable[[str], None]) -> None:
+    """Do what operators do, so that the page of changes has something to show."""
+    topic = BUSY_TOPICS[0]
+    tell(f"{topic} gets {GROWN_QUEUES} queues instead of {QUEUES}: see Browse / Changes in two minutes")
+    Admin(cluster).create_topic(topic, queues=GROWN_QUEUES)
+
+
 @contextmanager
 def living_groups(cluster: RocketMQCluster) -> Iterator[None]:
     """Run real consumers until the context ends, and a producer that ends with the cluster."""
     admin = Admin(cluster)
     for topic in BUSY_TOPICS:
-        admin.create_topic(topic, queues=4)
+        admin.create_topic(topic, queues=QUEUES)
     group, topic = SHORT_LOCK
     lock_interval = {"rocketmq.client.rebalance.lockInterval": str(SHORT_LOCK_INTERVAL_MS)}
     with ExitStack() as stack:

@@ -28,7 +28,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database
 from offsetguard.store.published_intervals import CLUSTER_PROPERTY, RUN_PROPERTY, PublishedInterval
-from offsetguard.tables import GROUP_FACTS, ColumnType, Table
+from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_FACTS, ColumnType, Table
 from offsetguard.tables.table import arrow_schema
 from offsetguard_peers.databases import fresh_database
 
@@ -71,7 +71,7 @@ def group_rows(groups: Iterable[str], minutes: Iterable[int], cluster: str = "de
     )
 
 
-def with_digest(group: Row, clients: Iterable[Row]) -> Row:
+def _with_digest(group: Row, clients: Iterable[Row]) -> Row:
     """Add to a row of group_facts a digest that is another one where it, or a client of its group, is another."""
     members = sorted(repr(sorted(one.items())) for one in clients if one["consumer_group"] == group["consumer_group"])
     return {**group, "seen_digest": repr((sorted(group.items()), members))}
@@ -141,6 +141,8 @@ class Warehouse:
         run_id = run_id or f"{interval.name}_{abs(hash((cluster, interval))):012x}"[:29]
         properties = {RUN_PROPERTY: run_id, CLUSTER_PROPERTY: cluster}
         for table, new in rows.items():
+            if table is GROUP_FACTS:
+                new = [_with_digest(one, rows.get(CLIENT_SNAPSHOTS, ())) for one in new]  # noqa: PLW2901
             is_state = table.partition == ("cluster",)  # replaced as a whole
             old = [
                 file
