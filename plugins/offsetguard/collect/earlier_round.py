@@ -21,7 +21,7 @@ from offsetguard.collect.name_servers import ClusterMembers
 from offsetguard.collect.replica import Replica
 from offsetguard.model.errors import SnapshotError
 from offsetguard.model.intervals import Interval
-from offsetguard.model.offsets import MASTER_ID, MessageQueue
+from offsetguard.model.offsets import MASTER_ID, MessageQueue, QueueOffsets
 from offsetguard.tables import (
     BROKER_SNAPSHOTS,
     BROKER_STATS,
@@ -188,10 +188,14 @@ class EarlierFigures:
             return before.get("master_changed_at")
         return now if (master.broker_name, master.address) in self.slaves else None
 
-    def oldest_unconsumed(self, group: str, queue: MessageQueue, consumer_offset: int) -> int | None:
-        """When the message at that offset was stored, microseconds since 1970; None = it was not asked before."""
+    def oldest_unconsumed(self, group: str, queue: MessageQueue, offsets: QueueOffsets) -> int | None:
+        """When the message at the consumer offset was stored, microseconds since 1970.
+
+        None: it was not asked before, nothing waits, or it was deleted, so that another one is the oldest by now.
+        """
         known = self.ages.get((queue.broker_name, queue.topic, group), {}).get(queue.queue_id)
-        return known[1] if known is not None and known[0] == consumer_offset else None
+        is_there = known is not None and known[0] == offsets.consumer_offset and not offsets.lost
+        return known[1] if known is not None and is_there and (offsets.effective_lag or 0) > 0 else None
 
 
 def earlier_round(landing_folder: Path, cluster: str, interval: Interval) -> EarlierRound:

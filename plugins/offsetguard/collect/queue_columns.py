@@ -179,11 +179,7 @@ class _QueueRows:
         """Return when the oldest message that waits was stored: as it was asked now, or in an earlier round."""
         ages = self._reading.waiting_ages.get((group, queue.topic))
         asked = ages.oldest_unconsumed(queue.queue_id, offsets) if ages else None
-        if asked is not None:
-            return asked
-        if (offsets.effective_lag or 0) <= 0 or offsets.lost or offsets.consumer_offset is None:
-            return None
-        return self._earlier.oldest_unconsumed(group, queue, offsets.consumer_offset)
+        return self._earlier.oldest_unconsumed(group, queue, offsets) if asked is None else asked
 
 
 def _add_topic(columns: _Columns, reading: BrokerReading, topic: str, read_queue_nums: int) -> None:

@@ -258,8 +258,9 @@ async def read_detailed_offsets(
     for (group, queue), offsets in known:
         if group not in reading.detailed_groups:
             continue
-        lag, consumer = offsets.effective_lag or 0, offsets.consumer_offset
-        if consumer is not None and lag > 0 and earlier.oldest_unconsumed(group, queue, consumer) is None:
+        lag = offsets.effective_lag or 0
+        is_asked = offsets.consumer_offset is not None and lag > 0
+        if is_asked and earlier.oldest_unconsumed(group, queue, offsets) is None:
             waiting[group, queue.topic] += lag
     requests = {(group, topic): QueryConsumeTimeSpan(topic, group) for group, topic in _ages_to_ask(waiting)}
     async for pair, answer in link.ask_each(requests, answers=NO_SUCH_GROUP, at_once=COSTLY_AT_ONCE):

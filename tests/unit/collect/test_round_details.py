@@ -94,6 +94,17 @@ def test_the_age_of_what_waits_is_asked_once_and_kept_while_the_offset_stays(pla
     assert rounds.queue("billing")["oldest_unconsumed_at"] > first
 
 
+def test_the_age_of_what_retention_has_overtaken_is_known_in_every_round(play: Play) -> None:
+    """The message at the consumer offset is gone, and the oldest one is another each time that retention moves on."""
+    broker = broker_with(4, 10)
+    broker.topics["orders"] = [(6, 10)]
+    rounds = play(broker)
+    for number in range(1, 4):
+        rounds.run()
+        assert rounds.queue("billing")["oldest_unconsumed_at"] is not None
+        assert asked(broker, RequestCode.QUERY_CONSUME_TIME_SPAN) == number
+
+
 def test_more_suspects_than_places_take_turns_and_are_counted(play: Play) -> None:
     broker = ScriptedBroker("broker-a", topics={"orders": [(0, 100)]}, pulled={})
     broker.committed = {("orders", f"group-{number:02}"): {0: number} for number in range(20)}
