@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Engine, Select, and_, delete, func, or_, s
 from sqlalchemy.orm import Session
 
 from offsetguard.model.changes import Kind, NamedChange
-from offsetguard.store.columns import count_changed, from_json, storable, to_json
+from offsetguard.store.columns import NAME_LIMIT, count_changed, from_json, storable, to_json
 from offsetguard.store.database import reading
 from offsetguard.store.models import ChangeRow, PublishedIntervalRow, RecordedChangesRow
 
@@ -54,7 +54,7 @@ def replace(
     for model in (ChangeRow, RecordedChangesRow):
         session.execute(delete(model).filter_by(**whose))
     for one in found:
-        names = {name: storable(getattr(one, name) or "") for name in _NAMES}
+        names = {name: storable(getattr(one, name) or "")[:NAME_LIMIT] for name in _NAMES}
         what = json.dumps(to_json(one.what), ensure_ascii=False)
         row = ChangeRow(**whose, at=one.at, identity=_identity(one, names), kind=one.kind, what_json=what, **names)
         session.merge(row)
