@@ -18,6 +18,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from offsetguard.config.workspace import Workspace
+from offsetguard.facts.changes import record_changes
 from offsetguard.model.intervals import Interval
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import incidents
@@ -74,6 +75,7 @@ def published(airflow: AirflowStandalone, workspace_folder: Path) -> Iterator[No
         }
         manifest = manifest_of(interval, unseen_broker_names=("broker-b",), gap_count=1).to_json()
         warehouse.publish(CLUSTER, interval, rows, manifest_json=manifest)
+        record_changes(warehouse.reader(), warehouse.engine, CLUSTER, interval.start)
     opened_at = newest.start - timedelta(minutes=8)
     trouble = an_incident(
         incident_id=INCIDENT,
