@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pytest
 from sqlalchemy import Engine
 
+from offsetguard.catalogue import Sentence
 from offsetguard.facts.interval import TrafficHour
+from offsetguard.model.changes import Kind, NamedChange
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.model.views import NotificationReason
-from offsetguard.store import outbox
+from offsetguard.store import changes, outbox
+from offsetguard.store.database import writing
 from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard_peers.databases import newest_incidents
 from offsetguard_peers.judging.records import MINUTE, START, a_queue, config, facts, group, judge, told
@@ -31,6 +35,26 @@ def test_trouble_opens_an_incident_and_tells_every_receiver_of_the_team(engine: 
         ("lag", "20,000"),
         ("oldest unconsumed", "10 min"),
     ]
+
+
+def test_what_changed_in_the_hour_before_stands_in_the_message_and_in_the_incident(engine: Engine) -> None:
+    def joined(who: str, at: datetime, **whose: str) -> NamedChange:
+        return NamedChange(at, Sentence("changed_joined", came=who, count=2), Kind.MEMBERS, **whose)
+
+    found = [
+        joined("x@1", START, consumer_group="billing"),
+        joined("y@1", START - 59 * MINUTE, topic="orders"),
+        joined("long before", START - 61 * MINUTE, consumer_group="billing"),
+        joined("of another", START, consumer_group="audit"),
+    ]
+    with writing(engine) as session:
+        changes.replace(session, "demo", START, found)
+    report = judge(engine, facts(0, group("billing", 20_000)))
+    told = [(START, "x@1 joined: 2 clients online"), (START - 59 * MINUTE, "y@1 joined: 2 clients online")]
+    (incident,) = newest_incidents(engine)
+    assert [(one.at, one.what) for one in incident.changes] == told
+    (shown,) = {message.view.firing[0].changes for message in report.messages}
+    assert [what in line for line, (_, what) in zip(shown, told, strict=True)] == [True, True]
 
 
 @pytest.mark.parametrize(
