@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from offsetguard.store import incidents
+from offsetguard.store import changes, incidents
 from offsetguard.store.database import open_database, reading, writing
 from offsetguard_peers.demo.world import World
 from offsetguard_peers.help_examples import examples, filled_in
@@ -164,6 +164,22 @@ def test_when_the_group_has_caught_up_everybody_hears_of_it_once(story: Story, l
     assert mail.message["References"] == told.mails[0].message["References"], "not in the thread of the warning"
     assert message.thread_ts == told.slack[0].ts
     assert GROUP in f"{message.text} {message.blocks}"
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_what_changed_is_written_down_of_each_minute_also_of_the_one_that_ran_again(
+    story: Story, world: World, line: str
+) -> None:
+    published, _ = story.published
+    engine = open_database(world.workspace.database_url)
+    with reading(engine) as session:
+        since, until = datetime.now(UTC) - timedelta(hours=1), datetime.now(UTC)
+        count = changes.unknown_count(session, line, since, until)
+        found = changes.listed(session, changes.Asked(line, since, until), limit=99)
+    engine.dispose()
+    assert published
+    assert count <= 1, "of the newest the judge may not be done"
+    assert [one.what for one in found if one.kind is None] == [], "what could not be read"
 
 
 @pytest.mark.parametrize("line", LINES)
