@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any
 
 from sqlalchemy import Engine
@@ -65,20 +66,20 @@ Row = Mapping[str, Any]
 Change = tuple[datetime, Kind, Sentence]
 
 
-def record_changes(reader: FactReader, engine: Engine, cluster: str, start: datetime) -> None:
-    """Write down what the interval that starts then shows to have changed, if it is published; and the one after it.
+def record_changes(reader: FactReader, engine: Engine, cluster: str, *starts: datetime) -> None:
+    """Write down what the published intervals that start then show to have changed, and each that follows one.
 
     What cannot be read is written down as such, and tried again by `catch_up`.
     """
-    for one in published_intervals.starts(engine, cluster, start, start + LOOK_BACK)[:2]:
-        _record(reader, engine, cluster, one)
+    concerned = (published_intervals.starts(engine, cluster, one, one + LOOK_BACK)[:2] for one in starts)
+    for start in sorted(set(chain.from_iterable(concerned))):
+        _record(reader, engine, cluster, start)
 
 
 def catch_up(reader: FactReader, engine: Engine, cluster: str, now: datetime) -> int:
     """Write down the changes of intervals that were published lately, and not gone through; returns how many."""
     missed = changes.unrecorded(engine, cluster, now - CATCH_UP, limit=CAUGHT_UP)
-    for start in missed:
-        record_changes(reader, engine, cluster, start)
+    record_changes(reader, engine, cluster, *missed)
     return len(missed)
 
 
