@@ -23,7 +23,7 @@ from offsetguard.catalogue import Sentence
 from offsetguard.lake.reading import FactReader, Source, python_rows
 from offsetguard.model.changes import Kind, NamedChange
 from offsetguard.model.errors import PublishError
-from offsetguard.model.intervals import INTERVAL_LENGTH
+from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.store import changes, published_intervals
 from offsetguard.store.database import serialize, writing
 from offsetguard.tables import BROKER_FACTS, CLIENT_SNAPSHOTS, GROUP_FACTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, Table
@@ -84,18 +84,19 @@ def catch_up(reader: FactReader, engine: Engine, cluster: str, now: datetime) ->
 
 
 def _record(reader: FactReader, engine: Engine, cluster: str, start: datetime) -> None:
+    published = published_intervals.get(engine, cluster, Interval(start))
     earlier = published_intervals.starts(engine, cluster, start - LOOK_BACK, start)
-    is_known = True
+    run_id = published.run_id if published else None  # read first: what is published meanwhile is gone through again
     try:
         found = changes_at(reader, cluster, start, earlier[-1]) if earlier else ()
     except PublishError as error:
-        found, is_known = (NamedChange(start, Sentence("changes_not_read", because=str(error)), None),), False
+        found, run_id = (NamedChange(start, Sentence("changes_not_read", because=str(error)), None),), None
     if len(found) > MOST:
         more = Sentence("changes_left_out", count=len(found) - MOST)
         found = (*found[:MOST], NamedChange(start, more, None))
     with writing(engine) as session:
         serialize(session, f"changes {cluster}")
-        changes.replace(session, cluster, start, found, is_known=is_known)
+        changes.replace(session, cluster, start, found, run_id)
 
 
 def changes_at(reader: FactReader, cluster: str, start: datetime, before: datetime) -> tuple[NamedChange, ...]:

@@ -24,11 +24,17 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class NamedChange:
-    """Something that was other than before, and whose it is; nobody's and of no kind: what is not known of changes."""
+class Change:
+    """Something that was other than before."""
 
     at: datetime  # the moment that was told, or the start of the first interval that shows it
     what: str  # a sentence of the catalogue
+
+
+@dataclass(frozen=True, slots=True)
+class NamedChange(Change):
+    """The same, and whose it is; nobody's and of no kind: what is not known of changes."""
+
     kind: Kind | None
     consumer_group: str | None = None
     topic: str | None = None

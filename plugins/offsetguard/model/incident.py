@@ -12,6 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 
+from offsetguard.model.changes import Change
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.model.verdicts import CannotTell, Explained, Figure, QueueEvidence, Severity
 
@@ -35,14 +36,6 @@ class Subject:
     def key(self) -> str:
         """64 hexadecimal digits, equal for equal subjects."""
         return digest_of(self.cluster, self.rule_id, self.consumer_group, self.topic)
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """Something that was other than before."""
-
-    at: datetime  # the moment that was told, or the start of the first interval that shows it
-    what: str  # a sentence of the catalogue
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,11 +44,12 @@ class About:
 
 
 def replace(
-    session: Session, cluster: str, interval_start: datetime, found: Iterable[NamedChange], *, is_known: bool = True
+    session: Session, cluster: str, interval_start: datetime, found: Iterable[NamedChange], run_id: str | None
 ) -> None:
-    """Write down what was found in an interval instead of what was; `is_known` False: it is to be looked at again.
+    """Write down what was found in an interval instead of what was.
 
-    A change that another interval showed, too, stands once, as it was found last.
+    `run_id`: that published what was compared; None: it could not be, and is to be looked at again. A change that
+    another interval showed, too, stands once, as it was found last.
     """
     whose = {"cluster": cluster, "interval_start": interval_start}
     for model in (ChangeRow, RecordedChangesRow):
@@ -58,8 +59,7 @@ def replace(
         what = json.dumps(to_json(one.what), ensure_ascii=False)
         row = ChangeRow(**whose, at=one.at, identity=_identity(one, names), kind=one.kind, what_json=what, **names)
         session.merge(row)
-    run_id = session.scalar(select(PublishedIntervalRow.run_id).filter_by(**whose))
-    if is_known and run_id is not None:
+    if run_id is not None:
         session.add(RecordedChangesRow(**whose, run_id=run_id))
 
 

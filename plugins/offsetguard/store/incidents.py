@@ -29,7 +29,8 @@ from sqlalchemy import (
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from offsetguard.catalogue.text import Readable
-from offsetguard.model.incident import Change, Evidence, Incident, IncidentEvent, Subject
+from offsetguard.model.changes import Change
+from offsetguard.model.incident import Evidence, Incident, IncidentEvent, Subject
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import CannotTell, Explained, QueueEvidence, Severity
 from offsetguard.store.columns import NAME_LIMIT, chunks, from_json, record_of, storable, to_json

@@ -13,10 +13,8 @@ from offsetguard.model.changes import Kind, NamedChange
 from offsetguard.model.views import Record
 from offsetguard.store import changes
 from offsetguard.views.course import EMPTY_IS_NONE, Asked, Span
-from offsetguard.views.fleet import Trust, trust_in
+from offsetguard.views.fleet import Trust, page_count, trust_in
 from offsetguard.views.silences import WatchedSilence
-
-ROWS = 100  # changes on one page
 
 
 class AskedChanges(BaseModel):
@@ -79,11 +77,6 @@ class ReadChanges(Record):
     found: tuple[NamedChange, ...] = ()
     change_count: int = 0
     unknown_count: int = 0
-
-
-def page_count(changes: int) -> int:
-    """Return how many pages so many changes take."""
-    return max(1, -(-changes // ROWS))
 
 
 def changes_view(

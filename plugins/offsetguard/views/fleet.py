@@ -20,7 +20,7 @@ from offsetguard.model.views import Record
 from offsetguard.store.incidents import OpenIncident
 
 LATE_AFTER, OLD_AFTER = 2, 5  # missed minutes
-ROWS = 100  # groups on one page
+ROWS = 100  # of a list on one page: groups, incidents, changes
 GROUP_COLUMNS = (
     *("consumer_group", "system_group", "effective_lag", "lag_ms", "produce_tps", "consume_tps"),
     *("online_client_count", "unknown_queue_count"),
@@ -130,6 +130,11 @@ class NewestFacts:
     violated_invariants: tuple[str, ...]
 
 
+def page_count(count: int) -> int:
+    """Return on how many pages so many rows are; there is always one."""
+    return max(1, -(-count // ROWS))
+
+
 def fleet(
     newest: Mapping[str, NewestFacts | None],
     incidents: Sequence[OpenIncident],
@@ -142,8 +147,7 @@ def fleet(
     shown = {name: facts for name, facts in newest.items() if wanted.cluster in {"", name}}
     about_them = [one for one in incidents if wanted.cluster in {"", one.cluster}]
     lines = sorted(_wanted_lines(shown.values(), about_them, wanted), key=_key_of(wanted.order))
-    page_count = max(1, -(-len(lines) // ROWS))
-    page = min(wanted.page, page_count)
+    page = min(wanted.page, page_count(len(lines)))
     on_page = lines[(page - 1) * ROWS : page * ROWS]
     words = words_of([one.incident_id for one in on_page if one.incident_id is not None])
     return Fleet(
@@ -155,7 +159,7 @@ def fleet(
         ),
         groups=tuple(one.model_copy(update={"because": words.get(one.incident_id or "")}) for one in on_page),
         group_count=len(lines),
-        page_count=page_count,
+        page_count=page_count(len(lines)),
         open_incident_count=len(about_them),
         cluster_names=tuple(sorted(newest)),
     )

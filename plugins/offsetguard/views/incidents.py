@@ -19,8 +19,7 @@ from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import Record
 from offsetguard.store.incidents import Which
 from offsetguard.views.course import EMPTY_IS_NONE, Asked
-
-ROWS = 100  # incidents on one page
+from offsetguard.views.fleet import ROWS, page_count
 
 
 class State(StrEnum):
@@ -135,7 +134,7 @@ def incident_list(
         incidents=tuple(IncidentSummary(**summary_of(one, about, acknowledged.get(one.incident_id))) for one in found),
         open_count=counts[0],
         past_count=counts[1],
-        page_count=page_count(counts),
+        page_count=page_count(sum(counts)),
         silences=silence_lines(about.silences[:ROWS]),
         silence_count=len(about.silences),
         teams=_names(wanted.team, {*config.teams, config.default_team} if config else ()),
@@ -143,11 +142,6 @@ def incident_list(
         rules=_names(wanted.rule, (rule_id for _, rule_id in rules)),
         clusters=_names(wanted.cluster, (cluster for cluster, _ in rules)),
     )
-
-
-def page_count(counts: tuple[int, int]) -> int:
-    """Return on how many pages so many open and past incidents are."""
-    return max(1, -(-sum(counts) // ROWS))
 
 
 def silence_lines(silences: Iterable[Silence]) -> tuple[SilenceLine, ...]:

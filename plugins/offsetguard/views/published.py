@@ -27,9 +27,9 @@ from offsetguard.tables import (
     TOPIC_QUEUE_SNAPSHOTS,
     Table,
 )
-from offsetguard.views.changes import ROWS, AskedChanges, ReadChanges, page_count
+from offsetguard.views.changes import AskedChanges, ReadChanges
 from offsetguard.views.course import AskedSpan
-from offsetguard.views.fleet import GROUP_COLUMNS, GROUP_LINES, GroupLine, NewestFacts
+from offsetguard.views.fleet import GROUP_COLUMNS, GROUP_LINES, ROWS, GroupLine, NewestFacts, page_count
 from offsetguard.views.group import COURSES, AskedGroup, GroupRows, MemberLine, QueueLine, TopicLine
 from offsetguard.views.incident import CLUSTER_COURSES
 from offsetguard.views.queues import BROKERS, LAGS, PAIRS, SEEN, STEPS, AskedQueues, QueueRows, step_of

@@ -21,7 +21,7 @@ from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.store import changes, incidents, judge_memory, newest, notifications, published_intervals, silences
 from offsetguard.store.database import current_time, database_time, reading
 from offsetguard.views.changes import AskedChanges, ChangesView, changes_view
-from offsetguard.views.fleet import Fleet, NewestFacts, Wanted, fleet
+from offsetguard.views.fleet import ROWS, Fleet, NewestFacts, Wanted, fleet, page_count
 from offsetguard.views.group import (
     INCIDENTS,
     MARKS,
@@ -36,13 +36,11 @@ from offsetguard.views.group import (
 )
 from offsetguard.views.incident import EVENTS, AskedIncident, IncidentPage, IncidentRecords, incident_page, span_around
 from offsetguard.views.incidents import (
-    ROWS,
     AboutIncidents,
     IncidentList,
     State,
     WantedIncidents,
     incident_list,
-    page_count,
     which,
 )
 from offsetguard.views.published import PublishedFacts
@@ -144,7 +142,7 @@ class WorkspaceViews:
                 incidents.count(session, asked, over=over) if wanted.state in {None, state} else 0
                 for over, state in ((False, State.OPEN), (True, State.PAST))
             )
-            wanted = wanted.model_copy(update={"page": min(wanted.page, page_count((open_count, past_count)))})
+            wanted = wanted.model_copy(update={"page": min(wanted.page, page_count(open_count + past_count))})
             first = (wanted.page - 1) * ROWS
             shown = min(max(open_count - first, 0), ROWS)
             found = incidents.listed(session, asked, over=False, limit=shown, offset=first)

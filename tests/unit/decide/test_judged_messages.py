@@ -48,7 +48,7 @@ def test_what_changed_in_the_hour_before_stands_in_the_message_and_in_the_incide
         joined("of another", START, consumer_group="audit"),
     ]
     with writing(engine) as session:
-        changes.replace(session, "demo", START, found)
+        changes.replace(session, "demo", START, found, None)
     report = judge(engine, facts(0, group("billing", 20_000)))
     told = [(START, "x@1 joined: 2 clients online"), (START - 59 * MINUTE, "y@1 joined: 2 clients online")]
     (incident,) = newest_incidents(engine)

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from offsetguard.facts import changes as facts_changes
-from offsetguard.facts.changes import CAUGHT_UP, catch_up, record_changes
+from offsetguard.facts.changes import CATCH_UP, CAUGHT_UP, FEW, MOST, catch_up, record_changes
 from offsetguard.model.changes import BEFORE, MOST_CHANGES
 from offsetguard.model.intervals import Interval
 from offsetguard.store import changes as change_store
@@ -170,7 +169,7 @@ def test_what_was_not_gone_through_is_counted_and_caught_up_with(warehouse: Ware
     warehouse.publish("demo", interval, {GROUP_FACTS: [{"consumer_group": "billing", "topic": "orders"}]})
     assert unknown(warehouse) == 1
     caught_up = partial(catch_up, warehouse.reader(), warehouse.engine, "demo")
-    assert caught_up(minute(3) + facts_changes.CATCH_UP) == 0, "that was published too long ago"
+    assert caught_up(minute(3) + CATCH_UP) == 0, "that was published too long ago"
     assert (caught_up(minute(9)), caught_up(minute(9)), unknown(warehouse)) == (1, 0, 0)
     warehouse.publish("demo", interval, {}, run_id="another", again=True)
     assert caught_up(minute(9)) == 1, "it was published again since"
@@ -188,22 +187,19 @@ def test_a_client_that_answers_again_after_hours_is_compared_with_what_it_said_t
     assert said(warehouse, minute(301)) == [(at, "billing: maxReconsumeTimes 16 became 3")]
 
 
-def test_of_too_many_changes_at_once_the_others_are_counted(
-    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(facts_changes, "MOST", 3)
-    monkeypatch.setattr(facts_changes, "FEW", 2)
+def test_of_too_many_changes_at_once_the_others_are_counted(warehouse: Warehouse) -> None:
+    many = max(FEW, MOST) + 6
     for number in range(3):
-        groups = [{"consumer_group": f"g{one}", "topic": "t", "retry_max_times": number // 2} for one in range(9)]
+        groups = [{"consumer_group": f"g{one:03}", "topic": "t", "retry_max_times": number // 2} for one in range(many)]
         warehouse.publish("demo", Interval(minute(number)), {GROUP_FACTS: groups})
         record(warehouse, minute(number))
-    told = [f"g{one}: retryMaxTimes 0 became 1" for one in range(3)]
-    assert [what for _, what in said(warehouse, minute(3), About("g1", (), ()))] == [
-        "6 more changes at this minute, not listed",
+    told = [f"g{one:03}: retryMaxTimes 0 became 1" for one in range(MOST)]
+    assert [what for _, what in said(warehouse, minute(3), About("g001", (), ()))] == [
+        f"{many - MOST} more changes at this minute, not listed",
         told[1],
     ]
     with reading(warehouse.engine) as session:
-        found = change_store.listed(session, change_store.Asked("demo", minute(0), minute(3)), limit=9)
+        found = change_store.listed(session, change_store.Asked("demo", minute(0), minute(3)), limit=many)
     assert [str(one.what) for one in found if one.consumer_group] == told
 
 

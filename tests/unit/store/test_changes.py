@@ -27,9 +27,9 @@ def joined(count: int, **names: str) -> NamedChange:
     return NamedChange(START, Sentence("changed_joined", came="x@1", count=count), Kind.MEMBERS, **names)
 
 
-def replaced(engine: Engine, start: datetime, *found: NamedChange, is_known: bool = True) -> None:
+def replaced(engine: Engine, start: datetime, *found: NamedChange, run_id: str | None = None) -> None:
     with writing(engine) as session:
-        changes.replace(session, "demo", start, found, is_known=is_known)
+        changes.replace(session, "demo", start, found, run_id)
 
 
 def listed(engine: Engine, asked: Asked = WHOLE) -> tuple[NamedChange, ...]:
@@ -90,8 +90,8 @@ def test_it_is_known_which_intervals_are_to_be_gone_through_and_old_ones_go(each
         start = START + number * MINUTE
         row = PublishedInterval("demo", Interval(start), f"run {number}", start + MINUTE, "audited", {}, "{}")
         published_intervals.record(each_engine, row)
-    replaced(each_engine, START, joined(1, consumer_group="billing"))
-    replaced(each_engine, START + MINUTE, is_known=False)
+    replaced(each_engine, START, joined(1, consumer_group="billing"), run_id="run 0")
+    replaced(each_engine, START + MINUTE)
     assert changes.unrecorded(each_engine, "demo", START, limit=9) == [START + 2 * MINUTE, START + MINUTE]
     assert changes.unrecorded(each_engine, "demo", START, limit=1) == [START + 2 * MINUTE]
     with writing(each_engine) as session:

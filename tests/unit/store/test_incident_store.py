@@ -10,7 +10,8 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import IntegrityError
 
 from offsetguard.catalogue import Sentence
-from offsetguard.model.incident import Change, Evidence, Incident, Subject
+from offsetguard.model.changes import Change
+from offsetguard.model.incident import Evidence, Incident, Subject
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import CannotTell, Explained, QueueEvidence, Severity
 from offsetguard.store import incidents, judged_intervals

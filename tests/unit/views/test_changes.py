@@ -19,8 +19,9 @@ from offsetguard.store import changes, incidents, silences
 from offsetguard.store.changes import Asked
 from offsetguard.store.database import reading, writing
 from offsetguard.tables import BROKER_FACTS, CLIENT_SNAPSHOTS, GROUP_FACTS, OFFSET_MOVE_FACTS, TOPIC_FACTS
-from offsetguard.views.changes import ROWS, AskedChanges
+from offsetguard.views.changes import AskedChanges
 from offsetguard.views.course import Span
+from offsetguard.views.fleet import ROWS
 from offsetguard.views.silences import LATELY, SilenceState, watched_silences
 from offsetguard.views.workspace_views import WorkspaceViews
 from offsetguard_peers.collecting import manifest_of
@@ -47,7 +48,7 @@ def test_changes_of_one_kind_stand_on_pages_newest_first(tmp_path: Path) -> None
     many = [NamedChange(NOW - (n + 1) * MINUTE, str(n), Kind.MEMBERS, f"g{n}") for n in range(ROWS + 1)]
     other = NamedChange(NOW - MINUTE, "other", Kind.QUEUES, topic="orders")
     with writing(warehouse.engine) as session:
-        changes.replace(session, "main", NOW - 2 * MINUTE, [other, *many])
+        changes.replace(session, "main", NOW - 2 * MINUTE, [other, *many], None)
     asked = AskedChanges(cluster="main", kind=Kind.MEMBERS, page=99)
     view = WorkspaceViews(warehouse.workspace, warehouse.engine).changes(asked, catalogue())
     assert (view.change_count, view.page_count, view.asked.page) == (ROWS + 1, 2, 2)

@@ -21,8 +21,9 @@ from offsetguard.model.verdicts import Severity
 from offsetguard.store import incidents, outbox, silences
 from offsetguard.store.database import database_time, writing
 from offsetguard.tables import CLUSTER_FACTS, GROUP_FACTS, TOPIC_FACTS
+from offsetguard.views.fleet import ROWS
 from offsetguard.views.incident import EVENTS, AskedIncident, IncidentPage, lost_within, span_around
-from offsetguard.views.incidents import ROWS, IncidentList, WantedIncidents
+from offsetguard.views.incidents import IncidentList, WantedIncidents
 from offsetguard.views.workspace_views import WorkspaceViews
 from offsetguard_peers.cases.messages import VIEW
 from offsetguard_peers.collecting import manifest_of
