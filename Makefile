@@ -35,6 +35,10 @@ fuzz: install-test ## Throw mutated bytes at every reader; FUZZ_INPUTS=10000000 
 delivery-kills: install-test ## Kill deliverers at KILLS=200 random moments and count what is lost or repeated: minutes
 	@$(RUN) python -m offsetguard_peers.delivery.kills --kills $(or $(KILLS),200)
 
+.PHONY: mutants
+mutants: install-test ## Change the product in COUNT=100 places drawn by SEED, one at a time; tests must notice 90 %: an hour
+	@$(RUN) python -m offsetguard_peers.mutants --count $(or $(COUNT),100) $(if $(SEED),--seed $(SEED))
+
 .PHONY: check
 check: ## Format, lint, types and layers, without changing a file
 	@$(RUN) ruff format --check --quiet .

@@ -93,6 +93,12 @@ PARTS = (
             (sys.executable, "-m", "offsetguard_peers.delivery.kills", "--kills", "50"),
         ),
     ),
+    Part(
+        "mutants",
+        "100 places of the product changed, one at a time: tests notice at least 90 of them",
+        "60",
+        ((sys.executable, "-m", "offsetguard_peers.mutants", "--count", "100"),),
+    ),
     Part("audit", "no known vulnerability in what uv.lock pins", "1", (("make", "audit"),)),
     Part("engines", "a job by spark-submit, Spark Connect and spark://", "1", (tests("tests/spark/test_engines.py"),)),
     Part(
