@@ -21,10 +21,11 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from sqlalchemy import Engine
 
+from offsetguard import write_for_owner_only
 from offsetguard.collect.landing import snapshot_folder
 from offsetguard.config import Config
 from offsetguard.config.file import config_in_use, did_you_mean
-from offsetguard.config.workspace import MANIFEST_FILE_NAME, Workspace, write_for_owner_only
+from offsetguard.config.workspace import MANIFEST_FILE_NAME, Workspace
 from offsetguard.model.errors import ConfigError, OffsetGuardError
 from offsetguard.model.intervals import Interval
 from offsetguard.store.database import open_database

@@ -1,4 +1,4 @@
-"""`offsetguard check`: look a few times, judge and print; needs neither Airflow nor Spark, and keeps nothing.
+"""`offsetguard check`: diagnose a live cluster now; needs nothing but this.
 
 Of logs the newest lines are read, however large the files are. Collectors read them from where they ended the last
 time; here nothing was read before, and what a broker wrote last month says nothing of now. So what was written lately
@@ -110,7 +110,7 @@ async def _log_sources(plan: SamplingPlan, tell: Callable[[str], None]) -> tuple
 EXIT_FINDINGS, EXIT_NOT_SEEN = 1, 2
 
 
-@click.command(short_help="Diagnose a live cluster now; needs nothing but this.")
+@click.command()
 @click.option("--namesrv", metavar="HOST:PORT[;HOST:PORT]", help="The name servers, as RocketMQ's own tools take them.")
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="Limits and clusters from this file.")
 @click.option("--cluster", help="With --config: which cluster of the file (needless when it has only one).")

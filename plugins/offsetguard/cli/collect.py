@@ -1,4 +1,4 @@
-"""`offsetguard collect`: one round of one or more clusters, landed as files, with neither Airflow nor Spark."""
+"""`offsetguard collect`: collect one snapshot of clusters, and keep it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EXIT_PARTIAL, EXIT_NOT_SEEN = 1, 2
 _TEXT_LIMIT = 500
 
 
-@click.command(short_help="Collect one snapshot of clusters, and keep it.")
+@click.command()
 @click.option("--namesrv", metavar="HOST:PORT[;HOST:PORT]", help="The name servers, as RocketMQ's own tools take them.")
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="Clusters and limits from this file.")
 @click.option(

@@ -1,4 +1,4 @@
-"""`offsetguard config check`: what was understood of the file, what is wrong with it, what a live cluster says.
+"""`offsetguard config`: check the configuration file.
 
 Asks a live cluster which consumer groups it has: `config check --live` compares the patterns with them.
 """
@@ -90,7 +90,7 @@ _EXIT_PROBLEMS, _EXIT_NOT_SEEN = 1, 2
 DAILY_REPORT = "daily_report"  # as a `rule` in routes
 
 
-@click.group(short_help="Check the configuration file.")
+@click.group()
 def config() -> None:
     """Work with the configuration file: which clusters, limits, teams."""
 

@@ -1,4 +1,4 @@
-"""`offsetguard cycles`: what each publication of an interval did, how long it took, and why some failed."""
+"""`offsetguard cycles`: show what each cycle did, and why some failed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from offsetguard.store.database import our_database
 from offsetguard.store.models import CycleRow
 
 
-@click.command(short_help="Show what each cycle did, and why some failed.")
+@click.command()
 @click.option("--cluster", help="Only of this cluster, by its name in the configuration.")
 @click.option("--failed", is_flag=True, help="Only cycles that ended with an error.")
 @click.option("--details", is_flag=True, help="Also the seconds of each step, and rows and files of each table.")

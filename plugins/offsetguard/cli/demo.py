@@ -1,4 +1,7 @@
-"""`offsetguard demo`: hands over to the demo of the test peers, which live in a checkout and not in the wheel."""
+"""`offsetguard demo`: start the embedded world: brokers in trouble, and warnings.
+
+It hands over to the demo of the test peers, which live in a checkout and not in the wheel.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,7 @@ import click
 _PEERS = Path(__file__).resolve().parents[3] / "tests" / "peers" / "offsetguard_peers"
 
 
-@click.command(
-    context_settings={"ignore_unknown_options": True, "help_option_names": []},
-    short_help="Start the embedded world: brokers in trouble, and warnings.",
-)
+@click.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def demo(arguments: tuple[str, ...]) -> None:
     """Start real RocketMQ brokers with groups in trouble, and Airflow, and show the warnings that come of it."""

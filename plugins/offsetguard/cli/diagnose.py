@@ -1,4 +1,4 @@
-"""`offsetguard diagnose`: what a support bundle shows, by the same judgement as on a live cluster. Needs no cluster."""
+"""`offsetguard diagnose`: judge a support bundle, offline: what went wrong while it was recorded?"""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from offsetguard.sources.bundle.reader import Bundle, name_servers_of, open_bund
 EXIT_FINDINGS, EXIT_NOT_SEEN = 1, 2
 
 
-@click.command(short_help="Judge a support bundle, offline: what went wrong while it was recorded?")
+@click.command()
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="Limits from this file.")
 @click.option("--cluster", help="The cluster's name in --config, and in what is printed.  [default: the bundle's]")

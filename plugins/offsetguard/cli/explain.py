@@ -1,4 +1,4 @@
-"""`offsetguard explain`: what OffsetGuard makes of samples or incidents, and by which rule. Needs no cluster."""
+"""`offsetguard explain`: say what is made of samples that you give, and why."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ _input = click.argument("file", type=click.File("rb"), default="-")
 _format = format_option("answer", "text")
 
 
-@click.group(short_help="Say what is made of samples that you give, and why.")
+@click.group()
 def explain() -> None:
     """Say what OffsetGuard makes of what you give, and by which rule: the pipeline's own judgement.
 

@@ -1,4 +1,4 @@
-"""`offsetguard forecasts`: how forecasts turned out, by what they were made of."""
+"""`offsetguard forecasts`: show how often what was forecast came as stated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from offsetguard.store.database import our_database
 from offsetguard.store.judge_memory import Coverage
 
 
-@click.command(short_help="Show how often what was forecast came as stated.")
+@click.command()
 @click.option("--cluster", help="Only of this cluster, by its name in the configuration.")
 @click.option("--since", type=DURATION, default="30d", show_default=True, help="How far to look back, e.g. 7d.")
 @format_option("kind and basis")

@@ -1,4 +1,4 @@
-"""`offsetguard health`: whether OffsetGuard itself does its work, for people, for cron and for other monitoring."""
+"""`offsetguard health`: say whether OffsetGuard itself does its work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from offsetguard.model.errors import StoreError
 from offsetguard.store.database import database_time, our_database
 
 
-@click.command(short_help="Say whether OffsetGuard itself does its work.")
+@click.command()
 @click.option(
     "--config",
     "config_file",

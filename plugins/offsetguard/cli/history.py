@@ -1,4 +1,4 @@
-"""`offsetguard history`: the published past of one consumer group, interval by interval; neither Airflow nor Spark."""
+"""`offsetguard history`: show the published past of a consumer group."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _columns(text: str) -> tuple[str, ...]:
     return names
 
 
-@click.command(short_help="Show the published past of a consumer group.")
+@click.command()
 @click.option("--cluster", required=True, help="Name of the cluster in the configuration.")
 @click.option("--group", "consumer_group", required=True, help="The consumer group; case matters.")
 @click.option("--since", type=DURATION, default="7d", show_default=True, help="How far to look back, e.g. 6h or 7d.")

@@ -1,4 +1,4 @@
-"""`offsetguard incidents`: what is wrong, since when, what happened to it, who looks after it; and how one reads."""
+"""`offsetguard incidents`: show what is wrong and since when, and say that you look after it."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _facts(known: _Known, now: datetime) -> Iterator[str]:
         yield f"silenced until {format_moment(max(silence.over_at for silence in known.muting))}"
 
 
-@click.group(cls=WithExamples, short_help="Show what is wrong and since when, and say that you look after it.")
+@click.group(cls=WithExamples)
 def incidents() -> None:
     """Incidents: what is wrong, since when, what happened to it, and who looks after it.
 

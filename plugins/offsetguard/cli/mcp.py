@@ -1,4 +1,4 @@
-"""`offsetguard mcp`: an assistant asks over stdio (Model Context Protocol) what the pages show, and changes nothing.
+"""`offsetguard mcp`: let an assistant ask what the pages show (MCP, over stdio); it can change nothing.
 
 The SDK is imported when the command runs: no other command waits for it. What an assistant reads is bounded in size,
 names and texts from brokers are made harmless as everywhere, and an error is a sentence, never a traceback.
@@ -43,7 +43,7 @@ hidden character: ask with the name as it is shown.
 _log = logging.getLogger(__name__)
 
 
-@click.command(short_help="Let an assistant ask what the pages show (MCP, over stdio); it can change nothing.")
+@click.command()
 def mcp() -> None:
     """Answer an assistant's questions over stdio (Model Context Protocol); it reads, and can change nothing.
 

@@ -1,4 +1,4 @@
-"""`offsetguard outbox`: what waits, what was refused for good and why, and sending it again after a fix."""
+"""`offsetguard outbox`: show what waits to be sent, and send it again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from offsetguard.store.database import our_database
 from offsetguard.store.models import OutboxRow, Status
 
 
-@click.group(cls=WithExamples, short_help="Show what waits to be sent, and send it again.")
+@click.group(cls=WithExamples)
 def outbox() -> None:
     """Messages to people: what waits, what was refused for good, and why.
 

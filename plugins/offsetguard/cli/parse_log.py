@@ -1,4 +1,4 @@
-"""`offsetguard parse-log`: what a log says, one event per recognised line. Needs no cluster."""
+"""`offsetguard parse-log`: say what logs of brokers and clients hold."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TEXT_LIMIT = 2_000
 _MAX_TOLD = 10  # unreadable places that are shown; all are counted
 
 
-@click.command(short_help="Say what logs of brokers and clients hold.")
+@click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--kind",

@@ -1,4 +1,4 @@
-"""`offsetguard quarantine`: rows that were left out because they cannot be right; judging them again after a fix."""
+"""`offsetguard quarantine`: show rows that cannot be right, and judge them again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DEFAULT_SPAN = timedelta(days=1)
 _JOB = "offsetguard_spark.jobs"
 
 
-@click.group(cls=WithExamples, short_help="Show rows that cannot be right, and judge them again.")
+@click.group(cls=WithExamples)
 def quarantine() -> None:
     """Rows that were left out of the facts because they cannot be right, and why.
 

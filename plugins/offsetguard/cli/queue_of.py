@@ -1,4 +1,4 @@
-"""`offsetguard queue-of`: which queue a message key goes to, and how things stand there: why is order 4711 late?"""
+"""`offsetguard queue-of`: say which queue a message key goes to, and how it stands."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Asked:
     error: str | None = None
 
 
-@click.command(short_help="Say which queue a message key goes to, and how it stands.")
+@click.command()
 @click.argument("key", required=False, default=STANDARD_INPUT)
 @click.option("--topic", help="The topic; a line of the standard input may name its own.")
 @click.option("--namesrv", metavar="HOST:PORT[;HOST:PORT]", help="The name servers: they know the topic's queues.")

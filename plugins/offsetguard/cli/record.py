@@ -1,4 +1,4 @@
-"""`offsetguard record`: a support bundle: what a cluster answers for some minutes, raw, and excerpts of its logs.
+"""`offsetguard record`: record a support bundle: raw answers and log excerpts.
 
 Normal collection rounds go through a recorder, and the logs are copied between them.
 """
@@ -44,7 +44,7 @@ from offsetguard.sources.rocketmq.header import Credentials
 EXIT_NOT_SEEN = 2
 
 
-@click.command(short_help="Record a support bundle: raw answers and log excerpts.")
+@click.command()
 @click.option("--namesrv", metavar="HOST:PORT[;HOST:PORT]", help="The name servers, as RocketMQ's own tools take them.")
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="Clusters from this file.")
 @click.option("--cluster", help="With --config: which cluster of the file (needless when it has only one).")

@@ -1,4 +1,4 @@
-"""`offsetguard replay`: what would have been found and sent over published intervals; sends nothing, writes nothing.
+"""`offsetguard replay`: say what would have been found and sent in the published past.
 
 The intervals go through the pipeline's own judgement, in order, as if each had just been published; incidents and
 messages live in a scratch database that is thrown away.
@@ -47,7 +47,7 @@ def _rules(text: str) -> frozenset[str] | None:
     return ids or None
 
 
-@click.command(short_help="Say what would have been found and sent in the published past.")
+@click.command()
 @click.option("--from", "since", type=click.DateTime(_FORMATS), required=True, help="First interval, UTC.")
 @click.option("--to", "until", type=click.DateTime(_FORMATS), required=True, help="Up to, and without, this; UTC.")
 @click.option("--cluster", help="Name of the cluster in the configuration.  [default: all of them]")

@@ -1,4 +1,4 @@
-"""`offsetguard routes`: who would be told of trouble that you make up, how, when, and by which lines of the file.
+"""`offsetguard routes`: say who would be told of trouble, how and when.
 
 The judge's own code decides. An answer holds for some rules and severities: what differs only in them and is told alike
 is one answer.
@@ -38,7 +38,7 @@ from offsetguard.store.database import open_database, reading
 _RULES_SHOWN = 5
 
 
-@click.group(short_help="Say who would be told of trouble, how and when.")
+@click.group()
 def routes() -> None:
     """Try the routes of the configuration: who is told of what, how and when."""
 

@@ -1,4 +1,4 @@
-"""`offsetguard silences`: hearing nothing of incidents for a while, with the reason; and ending that early."""
+"""`offsetguard silences`: hear nothing of certain incidents for a while."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TEXT_LIMIT = 500
 _COUNTED_INCIDENTS = 20_000
 
 
-@click.group(cls=WithExamples, short_help="Hear nothing of certain incidents for a while.")
+@click.group(cls=WithExamples)
 def silences() -> None:
     """Silences: hear nothing of certain incidents for a while.
 

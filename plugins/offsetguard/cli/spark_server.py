@@ -1,4 +1,7 @@
-"""`offsetguard spark-server`: hands over to the Spark side, which this package may not import."""
+"""`offsetguard spark-server`: keep Spark warm on this machine.
+
+It hands over to the Spark side, which this package may not import.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,7 @@ import sys
 import click
 
 
-@click.command(
-    context_settings={"ignore_unknown_options": True, "help_option_names": []},
-    short_help="Keep Spark warm on this machine.",
-)
+@click.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def spark_server(arguments: tuple[str, ...]) -> None:
     """Start, stop or look at a warm Spark Connect server on this machine."""

@@ -19,14 +19,6 @@ ENDS_AT_VARIABLE = "OFFSETGUARD_TASK_ENDS_AT"  # when the time-out of its Airflo
 SPARK_TEMPORARY = "tmp"  # in the warm Spark server's folder
 
 
-def write_for_owner_only() -> None:
-    """Let this process, and those that it starts, make files and folders that only their owner can read.
-
-    Every process of ours begins with it: they hold names of groups and clients, log lines, receivers of messages.
-    """
-    os.umask(0o077)
-
-
 @dataclass(frozen=True, slots=True)
 class Workspace:
     """The folders below OFFSETGUARD_HOME, the configuration file and the databases. Its `repr` shows no password."""

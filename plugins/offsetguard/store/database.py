@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ NEWEST_REVISION = "0012"  # a test compares it with the files
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _WRITES = "offsetguard_writes"
 _WAL_PAUSE_S = 0.01
+_RIGHTS_NEEDED = "run this as the user that Airflow runs as: who reads must be allowed to write there, as SQLite does"
 
 
 def our_database() -> Engine:
@@ -54,7 +56,7 @@ def open_migrated(url: str, *, read_only: bool = False) -> Engine:
     `read_only`: the database itself refuses whatever would change it later.
     """
     file = parsed.database if (parsed := _parse(url)).get_backend_name() == "sqlite" else None
-    if file and not Path(file).exists():
+    if file and not _is_there(Path(file)):
         raise StoreError(
             f"{file} does not exist: nothing was collected here yet, or OFFSETGUARD_HOME (or OFFSETGUARD_DATABASE_URL) "
             "is another one where Airflow runs"
@@ -237,8 +239,24 @@ def _revision(engine: Engine) -> str | None:
         return revision
 
 
+def _is_there(file: Path) -> bool:
+    """Whether there is a file; raises StoreError where this user may not even look."""
+    try:
+        file.stat()
+    except PermissionError as error:
+        raise StoreError(f"{file}: cannot be opened: {error.strerror}; {_RIGHTS_NEEDED}") from error
+    except OSError:
+        return False
+    return True
+
+
 def _cannot_be_opened(url: str, error: OperationalError) -> StoreError:
-    return StoreError(f"{_shown(url)}: cannot be opened: {error.orig}; check OFFSETGUARD_DATABASE_URL")
+    parsed, advice = make_url(url), "check OFFSETGUARD_DATABASE_URL"
+    if parsed.get_backend_name() == "sqlite":
+        file = Path(parsed.database or "")
+        if not all(os.access(path, os.R_OK | os.W_OK) for path in (file, file.parent) if path.exists()):
+            advice = _RIGHTS_NEEDED
+    return StoreError(f"{_shown(url)}: cannot be opened: {error.orig}; {advice}")
 
 
 def _shown(url: str) -> str:

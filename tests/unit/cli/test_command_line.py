@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Engine
 
 from offsetguard import cli
 from offsetguard.model.views import NotificationReason
 from offsetguard.sources.bundle.reader import open_bundle
+from offsetguard.store.database import open_database
 from offsetguard_peers.command_line import run
 from offsetguard_peers.configs import one_team_text
 from offsetguard_peers.disks import TinyDisk
@@ -24,8 +27,12 @@ LOOKED_UP = ("queue-of", "k", "--topic", "t")
 OFFLINE = ("--queues", "4", "--brokers", "broker-b,broker-a")
 
 
-def started(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "offsetguard.cli.main", *arguments]
+OUR_COMMAND = (sys.executable, "-m", "offsetguard.cli.main")
+WITHOUT_ROOTS_RIGHTS = ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
+
+
+def started(*arguments: str, by: tuple[str, ...] = (), **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [*by, *OUR_COMMAND, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environment})
 
 
@@ -120,20 +127,31 @@ def test_help_lists_every_command_and_teaches() -> None:
     assert [one.value for one in NotificationReason if one.value not in reasons] == []
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "incidents list",
-        "silences list",
-        "outbox list",
-        "cycles",
-        "forecasts",
-        "history --cluster one --group g",
-        "quarantine list --cluster one",
-        "replay --from 2026-11-20 --to 2026-11-21",
-        "health",
-    ],
+@pytest.mark.parametrize("arguments", [["--help"], ["chekc"], []], ids=" ".join)
+def test_no_command_is_loaded_that_is_not_called(arguments: list[str]) -> None:
+    """An overview would cost as much as all of them together."""
+    loads = [sys.executable, "-X", "importtime", "-m", "offsetguard.cli.main", *arguments]
+    said = subprocess.run(loads, capture_output=True, text=True, check=False).stderr
+    loaded = {line.rpartition("|")[2].strip() for line in said.splitlines() if line.startswith("import time:")}
+    assert "click" in loaded
+    assert {one for one in loaded if one.partition(".")[0] in {"pydantic", "pyarrow", "sqlalchemy"}} == set()
+    assert {one for one in loaded if one.startswith("offsetguard.cli.")} == set()
+
+
+ONLY_READ = (
+    "incidents list",
+    "silences list",
+    "outbox list",
+    "cycles",
+    "forecasts",
+    "history --cluster one --group g",
+    "quarantine list --cluster one",
+    "replay --from 2026-11-20 --to 2026-11-21",
+    "health",
 )
+
+
+@pytest.mark.parametrize("command", ONLY_READ)
 def test_who_only_reads_makes_nothing(tmp_path: Path, command: str) -> None:
     (tmp_path / "offsetguard.yml").write_text(one_team_text(one=NOBODY))
     environment = {
@@ -146,12 +164,55 @@ def test_who_only_reads_makes_nothing(tmp_path: Path, command: str) -> None:
     assert not (tmp_path / "home").exists()
 
 
+@pytest.mark.parametrize("command", [*ONLY_READ, "silences add --group g --for 2h --comment c --author me"])
+def test_who_has_no_rights_on_our_folder_is_told_so_in_one_line(folder: Path, command: str) -> None:
+    (folder / "offsetguard.yml").write_text(one_team_text(one=NOBODY))
+    home = folder / "home"
+    home.mkdir(mode=0)
+    environment = {"OFFSETGUARD_HOME": str(home), "OFFSETGUARD_DATABASE_URL": ""}
+    result = started(*command.split(), by=WITHOUT_ROOTS_RIGHTS, **environment)
+    home.chmod(0o700)
+    said = result.stdout + result.stderr
+    assert (result.returncode, len(said.splitlines())) == (1 if command == "health" else 2, 1), said
+    assert f"{home}/offsetguard.db: " in said
+    assert "Permission denied; " in said
+
+
+def test_a_database_that_this_user_may_not_open_is_told_from_one_that_is_not_there(folder: Path) -> None:
+    """SQLite says nothing of rights."""
+    file = folder / "offsetguard.db"
+    open_database(f"sqlite:///{file}").dispose()
+    file.chmod(0)
+    said = started("cycles", by=WITHOUT_ROOTS_RIGHTS).stderr
+    assert f"{file}: cannot be opened: unable to open database file; run this as the user that Airflow runs as" in said
+    file.chmod(0o600)
+    assert started("cycles", by=WITHOUT_ROOTS_RIGHTS).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("redirected", "words"),
+    [
+        (
+            "> /dev/full",
+            "the standard output cannot be written: No space left on device; lead it to where there is room",
+        ),
+        (">&-", "the standard output is closed; lead it to a file, a pipe or /dev/null"),
+    ],
+)
+@pytest.mark.parametrize("command", ["--help", "explain time-lag", "cycles --format table"])
+def test_an_output_that_takes_nothing_is_named(database: Engine, redirected: str, words: str, command: str) -> None:
+    line = f"{shlex.join(OUR_COMMAND)} {command} {redirected}"
+    result = subprocess.run(["sh", "-c", line], input="{}\n", capture_output=True, text=True, check=False)
+    assert result.returncode == 2, result.stderr
+    assert result.stderr.splitlines() == [f"offsetguard: {words}"]
+
+
 def test_what_is_written_can_be_read_by_its_owner_only(folder: Path) -> None:
     """Landed rounds, the configuration that is kept, a bundle; whatever umask a shell or a service has."""
 
     async def write(*arguments: str) -> None:
         async with scripted_cluster(ScriptedBroker("broker-a", topics={"orders": [(0, 10)]})) as (name_server, _):
-            command = [sys.executable, "-m", "offsetguard.cli.main", *arguments, "--namesrv", name_server, "--quiet"]
+            command = [*OUR_COMMAND, *arguments, "--namesrv", name_server, "--quiet"]
             await asyncio.to_thread(subprocess.run, command, umask=0o022, check=True, stdout=subprocess.DEVNULL)
 
     folder.chmod(0o755)  # of its owner's choice: it stays
