@@ -131,8 +131,8 @@ def judge_interval(
             _write(session, report, complete=pattern is None, now=now)
             if pattern is None and report.mode is not Mode.HISTORY:
                 keep_score(session, facts)
-                judge_memory.record_marks(session, facts.cluster, facts.brokers, facts.broker_marks)
-                judge_memory.record_absences(session, facts.cluster, facts.interval, facts.groups, facts.absences)
+                judge_memory.record_marks(session, facts.cluster, facts.now, facts.brokers)
+                judge_memory.record_absences(session, facts.cluster, facts.interval, facts.groups)
     return report
 
 

@@ -96,13 +96,14 @@ def data_quality(session: Session, span: Span, clusters: Iterable[str]) -> list[
     for cluster, start, mode in session.execute(query.order_by(judged.interval_start)):
         starts[cluster].append(start)
         late[cluster] += mode is Mode.LATE
-    published = select(cycle.cluster, cycle.verdict, cycle.violations, cycle.quarantined).where(
-        cycle.interval_start >= span.start, cycle.interval_start < span.end
-    )
-    for cluster, verdict, violated, left_out in session.execute(published):
-        failed[cluster] += verdict is None
-        violations[cluster] += sum(violated.values())
-        quarantined[cluster] += left_out or 0
+    published = select(cycle).where(cycle.interval_start >= span.start, cycle.interval_start < span.end)
+    standing: dict[tuple[str, datetime], CycleRow] = {}
+    for run in session.scalars(published.order_by(cycle.verdict.is_not(None), cycle.started_at, cycle.run_id)):
+        failed[run.cluster] += run.verdict is None
+        standing[run.cluster, run.interval_start] = run  # what was published last, or what failed last where none was
+    for run in standing.values():
+        violations[run.cluster] += sum(run.violations.values())
+        quarantined[run.cluster] += run.quarantined or 0  # a run that wrote nothing left nothing out
     return [
         DataQuality(
             cluster=one,

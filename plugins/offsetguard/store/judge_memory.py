@@ -41,14 +41,13 @@ def absences_before(session: Session, cluster: str, moment: datetime) -> Mapping
     return {name: _absences(rows) for name, rows in found.items()}
 
 
-def record_absences(
-    session: Session,
-    cluster: str,
-    interval: Interval,
-    groups: Iterable[GroupFacts],
-    before_it: Mapping[str, Absences],
-) -> None:
-    """Note who has gone and who has come back in an interval; `before_it`: what was known until then."""
+def record_absences(session: Session, cluster: str, interval: Interval, groups: Iterable[GroupFacts]) -> None:
+    """Note who has gone and who has come back in an interval.
+
+    What was known until then is read in this transaction: another judge may have noted something since the caller
+    looked, and one absence has one beginning.
+    """
+    before_it = absences_before(session, cluster, interval.start)
     online: dict[str, int] = {}
     for group in groups:
         if group.online_client_count is not None and len(group.consumer_group) <= NAME_LIMIT:
@@ -85,9 +84,9 @@ def marks_before(session: Session, cluster: str, moment: datetime) -> tuple[Brok
     return tuple(record_of(BrokerMark, one) for one in session.scalars(query))
 
 
-def record_marks(session: Session, cluster: str, brokers: Iterable[BrokerFacts], known: Iterable[BrokerMark]) -> None:
-    """Mark the masters that are due; `known`: their marks so far, oldest first."""
-    newest = {mark.broker_name: mark for mark in known}
+def record_marks(session: Session, cluster: str, moment: datetime, brokers: Iterable[BrokerFacts]) -> None:
+    """Mark the masters that are due at a moment, by the marks that this transaction finds."""
+    newest = {mark.broker_name: mark for mark in marks_before(session, cluster, moment)}
     for broker in brokers:
         mark = _mark(broker)
         if mark is not None and is_due(newest.get(mark.broker_name), mark):

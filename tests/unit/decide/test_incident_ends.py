@@ -118,6 +118,17 @@ def test_an_incident_that_its_rule_cannot_see_stays_open(entry: CannotTell, *, h
         assert changes.unknown[0].unknown_because == f"it cannot be told: {entry.because}"
 
 
+def test_of_two_reasons_that_hide_an_incident_the_one_of_its_own_group_is_kept() -> None:
+    """Twenty groups: a set of a name and None would begin with None for half of them, by the seed of the hash."""
+    for name in (f"billing-{n}" for n in range(20)):
+        entries = [
+            CannotTell("accumulation", group, frozenset(), because)
+            for group, because in ((None, "of all"), (name, "its own"))
+        ]
+        (incident,) = advance(opened(finding(group=name)), (), facts(1, row(name)), RULES, cannot_tell=entries).unknown
+        assert incident.unknown_because == "it cannot be told: its own"
+
+
 @pytest.mark.parametrize(
     ("rule_id", "given", "ends"),
     [

@@ -175,7 +175,12 @@ def test_a_report_says_how_much_of_the_day_was_seen(engine: Engine) -> None:
             judged_intervals.record(session, JudgedIntervalRow("demo", interval.start, interval.end, mode, 0, 0, 0, 0))
     failed = CycleRow("demo", START, "run", START, START, None, violations={"OG-Q01": 2, "OG-Q03": 1}, quarantined=5)
     cycles.record(engine, failed)
-    cycles.record(engine, replace(failed, interval_start=START + timedelta(minutes=4), verdict="published"))
+    published = replace(failed, interval_start=START + timedelta(minutes=4), verdict="published")
+    cycles.record(engine, published)
+    later = {"started_at": START + HOUR, "finished_at": START + HOUR}
+    again = replace(published, run_id="again", violations={"OG-Q01": 1}, quarantined=4, **later)
+    cycles.record(engine, again)  # its figures take the place of the first
+    cycles.record(engine, replace(again, run_id="in vain", started_at=START + 2 * HOUR, verdict=None))
     view = write(engine)
     assert view.data == (
         DataQuality(
@@ -183,9 +188,9 @@ def test_a_report_says_how_much_of_the_day_was_seen(engine: Engine) -> None:
             expected_count=1_440,
             judged_count=1_409,
             late_count=1,
-            failed_cycle_count=1,
+            failed_cycle_count=2,
             longest_gap_ms=30 * 60_000,
-            violation_count=6,
-            quarantined_count=10,
+            violation_count=3 + 1,
+            quarantined_count=5 + 4,
         ),
     )

@@ -5,6 +5,7 @@ Forecasts are scored once and counted by day; who comes and goes is learned from
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -16,6 +17,7 @@ from offsetguard.store import judge_memory
 from offsetguard.store.database import reading, writing
 from offsetguard.store.judge_memory import KEPT_FOR
 from offsetguard.tables.broker_facts import BrokerFacts
+from offsetguard.tables.group_facts import GroupFacts
 from offsetguard_peers.judging.records import MINUTE, START, a_group, facts, judge
 
 NOW = datetime(2026, 11, 21, 10, 40, tzinfo=UTC)
@@ -67,8 +69,7 @@ def test_masters_are_marked_when_an_hour_has_passed_or_the_oldest_byte_moved(eng
     for look in looks:
         at = look.read_at or NOW
         with writing(engine) as session:
-            known = judge_memory.marks_before(session, "demo", at)
-            judge_memory.record_marks(session, "demo", [look, replace(look, broker_id=1)], known)
+            judge_memory.record_marks(session, "demo", at, [look, replace(look, broker_id=1)])
     with writing(engine) as session:
         marks = judge_memory.marks_before(session, "demo", NOW + DAY)
         assert [(mark.at - NOW) // timedelta(minutes=1) for mark in marks] == [0, 40, 100]
@@ -79,7 +80,7 @@ def test_masters_are_marked_when_an_hour_has_passed_or_the_oldest_byte_moved(eng
 
 def test_a_replica_that_did_not_say_is_not_marked(engine: Engine) -> None:
     with writing(engine) as session:
-        judge_memory.record_marks(session, "demo", [replace(BROKER, commit_log_max_offset=None)], ())
+        judge_memory.record_marks(session, "demo", NOW, [replace(BROKER, commit_log_max_offset=None)])
         assert judge_memory.marks_before(session, "demo", NOW + DAY) == ()
 
 
@@ -110,6 +111,27 @@ def test_what_is_not_known_is_neither_a_going_nor_a_coming(engine: Engine) -> No
     judged(engine, range(3, 4), 0)
     judged(engine, range(4, 9), None)
     assert known(engine, 9) == Absences((), timedelta(0), START + 3 * MINUTE)
+
+
+class MeanwhileAnotherJudges(tuple[GroupFacts, ...]):
+    """Groups of a minute; before they are looked at first, another judge judges the minute before."""
+
+    other: Callable[[], None]
+
+    def __iter__(self) -> Iterator[GroupFacts]:
+        other, self.other = self.other, lambda: None
+        other()
+        return super().__iter__()
+
+
+def test_two_judges_at_once_begin_an_absence_once(engine: Engine) -> None:
+    judged(engine, range(1), 1)
+    groups = MeanwhileAnotherJudges([a_group("batch", 0, online_client_count=0)])
+    groups.other = lambda: judged(engine, range(1, 2), 0)
+    judge(engine, replace(facts(2), groups=groups))
+    judged(engine, range(3, 9), 0)
+    judged(engine, range(9, 10), 1)
+    assert known(engine, 10) == Absences((START + MINUTE,), 8 * MINUTE, None, START + 9 * MINUTE)
 
 
 def test_old_absences_are_forgotten(engine: Engine) -> None:
