@@ -30,7 +30,7 @@ from offsetguard.model.errors import ConfigError, PublishError
 from offsetguard.model.intervals import Interval, zone_of
 from offsetguard.sources.logs.log_files import LogFile, identity_of, log_file_at, matching_paths
 from offsetguard.sources.logs.matching import PATTERNS
-from offsetguard.store.locks import only_publisher
+from offsetguard.store.locks import Lock, only_publisher
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
 from offsetguard_spark.branches import (
     INGESTED_PREFIX,
@@ -116,8 +116,8 @@ class Ingester:
             counts["corrupt_moves"] = marked.count() - counts["moves"]
         if not dry_run:
             rows = {LOG_EVENTS: (log_event_rows(events), counts["events"]), OFFSET_MOVES: (moves, counts["moves"])}
-            with only_publisher(self.engine, self.progress.say):
-                self._write(spark, batch, rows, sorted(identities.values()), now)
+            with only_publisher(self.engine, self.progress.say) as lock:
+                self._write(spark, batch, rows, sorted(identities.values()), lock, now=now)
         for cached in (parsed, marked):
             cached.unpersist()
         return report(verdict="dry run" if dry_run else "ingested", **counts, seconds=self.progress.seconds)
@@ -128,6 +128,8 @@ class Ingester:
         batch: LogBatch,
         rows: Mapping[Table, tuple[DataFrame, int]],
         identities: Sequence[str],
+        lock: Lock,
+        *,
         now: datetime,
     ) -> None:
         step = self.progress.step
@@ -145,6 +147,7 @@ class Ingester:
                 if written != count:
                     raise PublishError(f"{table.name}: {written} rows written instead of {count}; nothing was changed")
         with step("forward", "making the branches the main state of their tables"):
+            lock.check()
             branches.forward(branches.snapshot_ids())
 
 

@@ -180,7 +180,7 @@ def rebuild_state(publisher: Publisher, cluster: str) -> int:
     Raises PublishError when nothing was published.
     """
     say = publisher.progress.say
-    with only_publisher(publisher.engine, say):
+    with only_publisher(publisher.engine, say) as lock:
         newest = published_intervals.newest(publisher.engine, cluster)
         if newest is None:
             raise PublishError(f"cluster {cluster}: nothing was published, so there is no state to rebuild")
@@ -191,6 +191,7 @@ def rebuild_state(publisher: Publisher, cluster: str) -> int:
         branches.write({QUEUE_STATE: (lambda: rows, 0)})
         count = branches.added_row_counts()[QUEUE_STATE]
         snapshot_ids = branches.snapshot_ids()
+        lock.check()
         branches.forward(snapshot_ids)
         ids = newest.snapshot_ids | {QUEUE_STATE.name: snapshot_ids[QUEUE_STATE.name]}
         published_intervals.record(publisher.engine, replace(newest, snapshot_ids=ids))

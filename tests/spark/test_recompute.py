@@ -12,13 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
+from sqlalchemy import delete, update
 
 from offsetguard.config import Retention
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.catalog import load_table, open_catalog
 from offsetguard.lake.upkeep.clean import Housekeeper
+from offsetguard.model.errors import StoreError
 from offsetguard.model.intervals import Interval
 from offsetguard.store import cycles, published_intervals
+from offsetguard.store.database import writing
+from offsetguard.store.models import LockRow
 from offsetguard.tables import GROUP_FACTS, PUBLISHED, QUEUE_STATE, Table
 from offsetguard_spark.publish import Publisher
 from offsetguard_spark.recompute import LeftOut, Recomputer, RecomputeReport, rebuild_state
@@ -119,6 +124,15 @@ def test_recomputing_the_past_in_any_order_changes_nothing_but_what_landed_anew(
     assert [line.split()[0] for line in progress] == ["1/3", "2/3", "3/3"]
     assert progress[-1].endswith("0:00:00 left")
 
+    def start_after_another_took_the_lock() -> SparkSession:
+        with writing(publisher.engine) as session:
+            session.execute(update(LockRow).values(token="of another publisher"))
+        return publisher.start_spark()
+
+    with pytest.raises(StoreError, match="the lock 'publication' was lost"):
+        rebuild_state(replace(publisher, start_spark=start_after_another_took_the_lock), "demo")
+    with writing(publisher.engine) as session:
+        session.execute(delete(LockRow))
     assert rebuild_state(publisher, "demo") == 2
     assert differences(before, everything(publisher.workspace)) == []
     published = published_intervals.get(publisher.engine, "demo", interval(2))

@@ -43,25 +43,29 @@ class Lock:
     name: str
     lease: timedelta
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
-    renewed_s: float = 0.0  # time.monotonic() of the moment before the newest renewal
-    lost: bool = False  # another holder has it: our host slept for longer than the lease, or the database was away
 
     def check(self) -> None:
-        """Raise StoreError unless the lock is still ours; before a step that nobody else may do meanwhile."""
-        if self.lost or time.monotonic() - self.renewed_s > self.lease.total_seconds():
+        """Raise StoreError unless the lock is still ours, which it is for another lease then.
+
+        To be called before a step that nobody else may do meanwhile. The row says so, and no clock of this process:
+        those stand still while a host sleeps.
+        """
+        try:
+            ours = self.renew()
+        except OperationalError as error:
+            raise StoreError(f"the lock {self.name!r} could not be renewed: {error.orig}; run it again") from error
+        if not ours:
             raise StoreError(
                 f"the lock {self.name!r} was lost: this process, or the database, stood still for more than "
                 f"{self.lease.total_seconds():.0f} s; run it again"
             )
 
-    def renew(self) -> None:
-        """Hold it for another lease."""
-        asked_s = time.monotonic()
+    def renew(self) -> bool:
+        """Hold it for another lease; False: another holder has it, or had it."""
         with writing(self.engine) as session:
             until = current_time(session) + self.lease
             ours = (LockRow.name == self.name) & (LockRow.token == self.token)
-            self.lost = count_changed(session, update(LockRow).where(ours).values(held_until=until)) == 0
-        self.renewed_s = asked_s
+            return count_changed(session, update(LockRow).where(ours).values(held_until=until)) == 1
 
     def release(self) -> None:
         """Give it back; nothing happens to a lock that somebody else holds by now."""
@@ -108,7 +112,6 @@ def only_publisher(engine: Engine, say: Callable[[str], object]) -> AbstractCont
 
 def _try_to_take(lock: Lock) -> str | None:
     """Take it; returns who has it when that is somebody who lives."""
-    asked_s = time.monotonic()
     with writing(lock.engine) as session:
         serialize(session, f"lock {lock.name}")
         now = current_time(session)
@@ -120,7 +123,6 @@ def _try_to_take(lock: Lock) -> str | None:
             session.add(row)
         row.token, row.holder, row.process = lock.token, f"process {os.getpid()} on {socket.gethostname()}", _own()
         row.held_since, row.held_until = now, now + lock.lease
-    lock.renewed_s = asked_s
     return None
 
 
@@ -130,11 +132,10 @@ def _is_held(row: LockRow, now: datetime, lease: timedelta) -> bool:
 
 
 def _renew_until(lock: Lock, ended: threading.Event) -> None:
-    while not ended.wait(lock.lease.total_seconds() / _RENEWALS_PER_LEASE) and not lock.lost:
-        try:
-            lock.renew()
-        except OperationalError:
-            continue  # the database is away: `Lock.check` tells when that lasts for too long
+    is_ours = True
+    while is_ours and not ended.wait(lock.lease.total_seconds() / _RENEWALS_PER_LEASE):
+        with suppress(OperationalError):  # the database is away: `Lock.check` tells whether somebody took it meanwhile
+            is_ours = lock.renew()
 
 
 def _own() -> str:

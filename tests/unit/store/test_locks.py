@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import Engine, delete
+from sqlalchemy import Engine, delete, update
 
 from offsetguard.model.errors import StoreError
 from offsetguard.store.database import current_time, reading, writing
@@ -98,12 +98,26 @@ def test_it_is_renewed_for_as_long_as_it_is_held(engine: Engine) -> None:
 
 
 def test_a_lock_that_was_lost_is_seen_before_the_step_that_needs_it(engine: Engine) -> None:
+    """Its host slept: by no clock of the process any time has passed, and another one has taken the lock."""
     with hold(engine, "publication", nobody_has_it) as lock:
+        lock.check()
         with writing(engine) as session:
             session.execute(delete(LockRow))
-        lock.renew()
+        _be_held_elsewhere(engine, SHORT)
         with pytest.raises(StoreError, match=r"the lock 'publication' was lost.*run it again"):
             lock.check()
+    with reading(engine) as session:
+        assert session.get_one(LockRow, "publication").holder == "process 4711 on elsewhere", "theirs stays"
+
+
+def test_a_lock_whose_time_ran_out_and_that_nobody_took_is_still_ours(engine: Engine) -> None:
+    with hold(engine, "publication", nobody_has_it) as lock:
+        with writing(engine) as session:
+            now = current_time(session)
+            session.execute(update(LockRow).values(held_until=now - SHORT))
+        lock.check()
+        with reading(engine) as session:
+            assert session.get_one(LockRow, "publication").held_until > now, "for another lease"
 
 
 def _pass(engine: Engine, on_wait: Callable[[str], object] = nobody_has_it) -> None:
