@@ -148,8 +148,7 @@ def _conditions(asked: Asked) -> list[ColumnElement[bool]]:
     if asked.topic:
         given.append(row.topic == asked.topic)
     if asked.search:
-        part = asked.search.lower()
-        given.append(or_(*(func.lower(name).contains(part, autoescape=True) for name in names)))
+        given.append(or_(*(name.icontains(asked.search, autoescape=True) for name in names)))
     if asked.kind is not None:
         given.append(row.kind == asked.kind)
     return [*_within(asked.cluster, asked.since, asked.until), *([or_(nobodys, and_(*given))] if given else [])]

@@ -196,6 +196,8 @@ def _prepare_sqlite(engine: Engine, *, read_only: bool) -> None:
     @event.listens_for(engine, "connect")
     def _connected(connection: Any, _record: object) -> None:
         connection.isolation_level = None  # the driver would open and close transactions behind our back
+        # SQLite's own knows the letters of ASCII only, PostgreSQL's all
+        connection.create_function("lower", 1, _lower, deterministic=True)
         for pragma in (f"busy_timeout = {BUSY_TIMEOUT_MS}", "foreign_keys = ON"):
             connection.execute(f"PRAGMA {pragma}")
         if not read_only:
@@ -212,6 +214,10 @@ def _prepare_sqlite(engine: Engine, *, read_only: bool) -> None:
         if not isinstance(error, sqlite3.OperationalError) or "locked" in str(error) or not takes_nothing(file):
             return None
         return OperationalError(None, None, sqlite3.OperationalError(f"{error}: {file}: {disk_advice(file)}"))
+
+
+def _lower(text: str | None) -> str | None:
+    return None if text is None else text.lower()
 
 
 def _switch_to_wal(connection: Any) -> None:

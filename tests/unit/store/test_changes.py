@@ -62,6 +62,15 @@ def test_any_name_is_kept_and_found_by_itself(each_engine: Engine, group: str, t
         assert listed(each_engine, replace(WHOLE, search=search)) == (kept,)
 
 
+def test_names_are_found_in_any_case_of_any_letters(each_engine: Engine) -> None:
+    names = ["Éclair", "ЖУРНАЛ", "straße", "订单"]
+    kept = [joined(1, consumer_group=name) for name in names]
+    replaced(each_engine, START, *kept)
+    for one, part in zip(kept, ("éCL", "журнал", "STRA", "单"), strict=True):
+        assert listed(each_engine, replace(WHOLE, search=part)) == (one,)
+    assert listed(each_engine, replace(WHOLE, search="zzz")) == ()
+
+
 def test_around_an_incident_stand_its_groups_its_topics_and_its_brokers_and_what_is_nobodys(
     each_engine: Engine,
 ) -> None:
