@@ -156,8 +156,7 @@ async def collect_round(
             log_sources=log_sources,
         )
         await one_round.run(deadline_s)
-    files = ((file, why) for file, _, why in (said.partition(": ") for said in sorted(one_round.earlier.damages)))
-    unread = [Damage(source=file, reason=why) for file, why in files]
+    unread = sorted(one_round.earlier.damages, key=lambda one: (one.source, one.reason))
     _take_damages(one_round, [*damages, *unread])
     finished_at = datetime.now(UTC) if transport is None else max(started_at, transport.now())
     snapshot = snapshot_of(one_round, origin, started_at=started_at, finished_at=finished_at)

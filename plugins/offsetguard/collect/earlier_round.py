@@ -19,9 +19,10 @@ from offsetguard.collect.landing import newest_manifest, read_parts, snapshot_fo
 from offsetguard.collect.manifest import EventCursor, Manifest, MissingMaster
 from offsetguard.collect.name_servers import ClusterMembers
 from offsetguard.collect.replica import Replica
-from offsetguard.model.errors import SnapshotError
+from offsetguard.model.errors import DamagedSnapshot
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MASTER_ID, MessageQueue, QueueOffsets
+from offsetguard.sources.bundle.rounds import Damage
 from offsetguard.tables import (
     BROKER_SNAPSHOTS,
     BROKER_STATS,
@@ -75,7 +76,9 @@ class EarlierRound:
     manifest: Manifest | None = None
     tables: Mapping[str, pa.Table] = field(default_factory=dict)  # by name; those that this class reads
     folder: Path | None = None  # where they lie when they have not been read yet
-    damages: set[str] = field(default_factory=set)  # what could not be read of it so far: those figures are not known
+    damages: set[Damage] = field(
+        default_factory=set
+    )  # what could not be read of it so far: those figures are not known
 
     def columns(self, table: Table, names: Sequence[str]) -> pa.Table | None:
         """Return some columns of one of its tables, texts dictionary-encoded or not; None for a first round."""
@@ -92,8 +95,8 @@ class EarlierRound:
         elif self.folder is not None:
             try:
                 yield from read_parts(self.folder, table, names)
-            except SnapshotError as error:
-                self.damages.add(str(error))
+            except DamagedSnapshot as error:
+                self.damages.add(_damage(error))
 
     @property
     def cursors(self) -> Mapping[str, EventCursor]:
@@ -200,10 +203,14 @@ class EarlierFigures:
 
 def earlier_round(landing_folder: Path, cluster: str, interval: Interval) -> EarlierRound:
     """Find it on disk; its tables are read when they are needed."""
-    damages: set[str] = set()
-    manifest = newest_manifest(landing_folder, cluster, interval, say=damages.add)
+    found: list[DamagedSnapshot] = []
+    manifest = newest_manifest(landing_folder, cluster, interval, on_damage=found.append)
     folder = snapshot_folder(landing_folder, cluster, Interval(manifest.interval_start)) if manifest else None
-    return EarlierRound(manifest, folder=folder, damages=damages)
+    return EarlierRound(manifest, folder=folder, damages=set(map(_damage, found)))
+
+
+def _damage(error: DamagedSnapshot) -> Damage:
+    return Damage(source=error.file, reason=error.reason)
 
 
 def _max_offsets(rows: pa.Table | None) -> dict[tuple[str, str], array[int]]:

@@ -30,7 +30,7 @@ from offsetguard.collect.columns import arrow_array
 from offsetguard.collect.manifest import GAPS_FILE_NAME, Gap, Manifest
 from offsetguard.config.disk import why_unwritten
 from offsetguard.config.workspace import MANIFEST_FILE_NAME
-from offsetguard.model.errors import SnapshotError
+from offsetguard.model.errors import DamagedSnapshot, SnapshotError
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import LANDED, Column, ColumnType, Table
 from offsetguard.tables.table import arrow_schema, arrow_type
@@ -78,27 +78,27 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         return Manifest.from_json(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise SnapshotError(
-            f"{file}: missing; the folder is not a landed snapshot, collect the interval first"
+        raise DamagedSnapshot(
+            str(file), "missing; the folder is not a landed snapshot, collect the interval first"
         ) from None
     except (ValueError, UnicodeDecodeError) as error:
-        raise SnapshotError(f"{file}: not a manifest of OffsetGuard: {error}") from error
+        raise DamagedSnapshot(str(file), f"not a manifest of OffsetGuard: {error}") from error
 
 
 def newest_manifest(
-    landing_folder: Path, cluster: str, before: Interval, *, say: Callable[[str], object]
+    landing_folder: Path, cluster: str, before: Interval, *, on_damage: Callable[[DamagedSnapshot], object]
 ) -> Manifest | None:
     """Return the manifest of the newest landed snapshot older than an interval: it holds the event cursors.
 
-    One that cannot be read is passed over, and `say` is told: nobody can read or publish its round, so what lies behind
-    the cursors of the one before it is read again.
+    One that cannot be read is passed over, and `on_damage` is told: nobody can read or publish its round, so what lies
+    behind the cursors of the one before it is read again.
     """
     for name in sorted(_landed_names(landing_folder, cluster), reverse=True):
         if name < before.name:
             try:
                 return read_manifest(landing_folder / cluster / name)
-            except SnapshotError as error:
-                say(str(error))
+            except DamagedSnapshot as error:
+                on_damage(error)
     return None
 
 
@@ -211,16 +211,16 @@ def _reading(file: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, KeyError, OverflowError, pa.ArrowException) as error:
-        raise SnapshotError(f"{file}: cannot be read as Parquet: {error}") from error
+        raise DamagedSnapshot(str(file), f"cannot be read as Parquet: {error}") from error
 
 
 def _check_types(file: Path, columns: Iterable[Column], schema: pa.Schema) -> None:
     for column in columns:
         if column.name not in schema.names:
-            raise SnapshotError(f"{file}: column {column.name} is missing")
+            raise DamagedSnapshot(str(file), f"column {column.name} is missing")
         actual, expected = schema.field(column.name).type, arrow_type(column.type)
         if expected not in (actual, getattr(actual, "value_type", None)):  # of a dictionary-encoded one, its texts
-            raise SnapshotError(f"{file}: column {column.name} is {actual}, expected {expected}")
+            raise DamagedSnapshot(str(file), f"column {column.name} is {actual}, expected {expected}")
 
 
 def _check_values(file: Path, landed: pa.Table) -> None:

@@ -80,6 +80,20 @@ class SnapshotError(OffsetGuardError):
     """A landed snapshot cannot be written or read; the text names file and column."""
 
 
+class DamagedSnapshot(SnapshotError):
+    """A file of a landed snapshot cannot be read."""
+
+    def __init__(self, file: str, reason: str) -> None:
+        """`file`: its path; `reason`: names the column, where it is one."""
+        super().__init__(file, reason)
+        self.file = file
+        self.reason = reason
+
+    def __str__(self) -> str:
+        """Return both."""
+        return f"{self.file}: {self.reason}"
+
+
 class IntervalHasPassed(SnapshotError):
     """An interval that never landed is too old to be collected: there is nothing to do but to leave it out."""
 

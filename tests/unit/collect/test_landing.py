@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offsetguard.collect.columns import RUN_GAP, MostlyAlike, NumberColumn, arrow_array
+from offsetguard.collect.earlier_round import earlier_round
 from offsetguard.collect.landing import (
     collecting_lock,
     land,
@@ -138,25 +139,28 @@ def test_a_disk_that_is_read_only_is_told_before_anything_is_asked(disk: TinyDis
 
 
 def test_the_newest_manifest_is_the_one_before_and_a_folder_without_one_is_none(tmp_path: Path) -> None:
-    assert newest_manifest(tmp_path, "main", NEXT, say=print) is None
+    assert newest_manifest(tmp_path, "main", NEXT, on_damage=print) is None
     land(tmp_path, MANIFEST, {})
     (tmp_path / "main" / "20261121T103930Z").mkdir()
-    found = newest_manifest(tmp_path, "main", NEXT, say=print)
+    found = newest_manifest(tmp_path, "main", NEXT, on_damage=print)
     assert found is not None
     assert found.interval_start == INTERVAL.start
-    assert newest_manifest(tmp_path, "main", INTERVAL, say=print) is None
+    assert newest_manifest(tmp_path, "main", INTERVAL, on_damage=print) is None
     assert landed_after(tmp_path, "main", Interval(INTERVAL.start - timedelta(minutes=1)))
     assert not landed_after(tmp_path, "main", INTERVAL)
 
 
 def test_a_damaged_manifest_is_told_and_the_one_before_it_is_gone_on_from(tmp_path: Path) -> None:
-    land(tmp_path, MANIFEST, {})
-    land(tmp_path, manifest_of(NEXT), {})
-    file = snapshot_folder(tmp_path, "main", NEXT) / MANIFEST_FILE_NAME
+    landing = tmp_path / "disk: the large one"
+    land(landing, MANIFEST, {})
+    land(landing, manifest_of(NEXT), {})
+    file = snapshot_folder(landing, "main", NEXT) / MANIFEST_FILE_NAME
     file.write_text('{"cluster": "main"')
-    said: list[str] = []
-    assert newest_manifest(tmp_path, "main", Interval(NEXT.end), say=said.append) == MANIFEST
-    assert said[0].startswith(f"{file}: not a manifest of OffsetGuard")
+    earlier = earlier_round(landing, "main", Interval(NEXT.end))
+    assert earlier.manifest == MANIFEST
+    (damage,) = earlier.damages
+    assert damage.source == str(file)
+    assert damage.reason.startswith("not a manifest of OffsetGuard")
 
 
 def test_leftovers_of_killed_rounds_go_and_everything_else_stays(tmp_path: Path) -> None:
