@@ -243,6 +243,8 @@ class Copy:
             target = folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(root / name, target)
+        for command in (["git", "init", "-q"], ["git", "add", "--all"]):  # some tests look at what is tracked
+            subprocess.run(command, cwd=folder, check=True)
         (folder / ".cache").symlink_to(root / ".cache")
         (folder / ".venv").symlink_to(root / ".venv")
         paths = os.pathsep.join(str(folder / source) for source in SOURCES)
