@@ -36,7 +36,7 @@ from offsetguard.lake.catalog import NO_SNAPSHOT, catalog_errors_named, database
 from offsetguard.lake.upkeep.packing import unpack
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
-from offsetguard.store.published_intervals import CLUSTER_PROPERTY, RUN_PROPERTY
+from offsetguard.store.published_intervals import CLUSTER_PROPERTY, INTERVAL_PROPERTY, RUN_PROPERTY
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
 from offsetguard_spark.session import tagged
 from offsetguard_spark.tables import load_tables, prepare_tables, table_name
@@ -180,8 +180,9 @@ class Branches:
 
     def _replace(self, table: Table, make: Callable[[], DataFrame], row_count: int) -> None:
         writer = make().coalesce(row_count // ROWS_PER_FILE + 1).writeTo(table_name(table, self.name))
+        of_interval = {f"snapshot-property.{INTERVAL_PROPERTY}": self.interval.start.isoformat()}
         with tagged(self.spark, f"write {table.name}"):
-            writer.options(**self.write_options).overwrite(self._replaced(table))
+            writer.options(**self.write_options, **of_interval).overwrite(self._replaced(table))
 
     def _replaced(self, table: Table) -> Column:
         """Return the predicate of the transaction: a state is replaced as a whole, all else by interval."""

@@ -14,6 +14,7 @@ from offsetguard.config.workspace import Workspace
 from offsetguard.lake.catalog import load_table, open_catalog
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
+from offsetguard.store.published_intervals import CLUSTER_PROPERTY, INTERVAL_PROPERTY, RUN_PROPERTY
 from offsetguard.tables import BROKER_SNAPSHOTS
 from offsetguard_spark.branches import Branches
 from offsetguard_spark.tables import load_tables, prepare_tables, table_name
@@ -34,6 +35,23 @@ def branches(spark: SparkSession, workspace: Workspace, broker_rows) -> Branches
     branches.start([BROKER_SNAPSHOTS])
     branches.write({BROKER_SNAPSHOTS: (partial(broker_rows, "broker-b"), 1)})
     return branches
+
+
+def test_each_snapshot_says_of_which_interval_its_rows_are_whatever_its_run_is_called(
+    workspace: Workspace, branches: Branches
+) -> None:
+    """Housekeeping tells by it which rows of killed runs were never shown."""
+    written = load_table(open_catalog(workspace), BROKER_SNAPSHOTS).snapshot_by_name(branches.name)
+    assert written is not None
+    assert written.summary is not None
+    assert (
+        written.summary.additional_properties.items()
+        >= {
+            RUN_PROPERTY: "run_1",
+            CLUSTER_PROPERTY: "demo",
+            INTERVAL_PROPERTY: "2026-11-21T10:39:00+00:00",
+        }.items()
+    )
 
 
 def test_a_main_that_has_moved_stays_as_it_is(spark: SparkSession, branches: Branches, broker_rows) -> None:

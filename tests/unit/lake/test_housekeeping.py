@@ -169,9 +169,7 @@ def test_rows_that_a_killed_run_left_in_main_are_not_shown_by_housekeeping(wareh
     publish(warehouse, minutes)
     housekeeper(warehouse).clean(now=interval(5).start)
     before = seen(warehouse, minutes)
-    killed = warehouse.publish(
-        "demo", interval(1), {TOPIC_FACTS: []}, run_id=f"{interval(1).name}_k", show=False, again=True
-    )
+    killed = warehouse.publish("demo", interval(1), {TOPIC_FACTS: []}, run_id="killed", show=False, again=True)
     warehouse.publish("demo", interval(1), {TOPIC_FACTS: rows_of(99)[TOPIC_FACTS]}, run_id=killed, show=False)
     publish(warehouse, range(4, 6))
     lines: list[str] = []

@@ -32,7 +32,12 @@ from offsetguard.lake.upkeep.packing import HOUSEKEEPING_PROPERTY, live_files
 from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.database import serialize, writing
-from offsetguard.store.published_intervals import CLUSTER_PROPERTY, RUN_PROPERTY, SettledSnapshots
+from offsetguard.store.published_intervals import (
+    CLUSTER_PROPERTY,
+    INTERVAL_PROPERTY,
+    RUN_PROPERTY,
+    SettledSnapshots,
+)
 from offsetguard.tables import Table
 from offsetguard.tables.table import FACT_RETENTION, RAW_RETENTION
 
@@ -156,10 +161,9 @@ def _never_shown(iceberg_table: IcebergTable, shown: Mapping[IntervalKey, str]) 
         properties = snapshot.summary.additional_properties if snapshot.summary else {}
         if not any(int(properties.get(name, 0)) for name in ("added-records", "deleted-records")):
             continue  # it changed nothing
-        run_id, cluster = properties.get(RUN_PROPERTY), properties.get(CLUSTER_PROPERTY)
-        interval = _interval((run_id or "").partition("_")[0])  # runs of whole log files have none
-        if run_id and cluster and interval:
-            newest.setdefault((cluster, interval.start.astimezone(UTC)), (run_id, snapshot.snapshot_id))
+        if start := properties.get(INTERVAL_PROPERTY):  # whole log files, and what housekeeping commits, have none
+            key = properties[CLUSTER_PROPERTY], datetime.fromisoformat(start).astimezone(UTC)
+            newest.setdefault(key, (properties[RUN_PROPERTY], snapshot.snapshot_id))
     return {key: snapshot_id for key, (run_id, snapshot_id) in newest.items() if shown.get(key) != run_id}
 
 

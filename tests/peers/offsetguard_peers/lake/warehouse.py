@@ -27,7 +27,12 @@ from offsetguard.lake.upkeep.packing import TableFile, live_files, write_file
 from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database
-from offsetguard.store.published_intervals import CLUSTER_PROPERTY, RUN_PROPERTY, PublishedInterval
+from offsetguard.store.published_intervals import (
+    CLUSTER_PROPERTY,
+    INTERVAL_PROPERTY,
+    RUN_PROPERTY,
+    PublishedInterval,
+)
 from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_FACTS, ColumnType, Table
 from offsetguard.tables.table import arrow_schema
 from offsetguard_peers.databases import fresh_database
@@ -139,7 +144,11 @@ class Warehouse:
         `show=False`: a run that was killed before its last step. `again`: the interval may have rows already.
         """
         run_id = run_id or f"{interval.name}_{abs(hash((cluster, interval))):012x}"[:29]
-        properties = {RUN_PROPERTY: run_id, CLUSTER_PROPERTY: cluster}
+        properties = {
+            RUN_PROPERTY: run_id,
+            CLUSTER_PROPERTY: cluster,
+            INTERVAL_PROPERTY: interval.start.isoformat(),
+        }
         for table, new in rows.items():
             if table is GROUP_FACTS:
                 new = [_with_digest(one, rows.get(CLIENT_SNAPSHOTS, ())) for one in new]  # noqa: PLW2901
