@@ -9,7 +9,6 @@ in milliseconds, as commits to the same catalog, with the state of main that the
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -218,22 +217,22 @@ def begin(
     cluster: str,
     interval: Interval,
     *,
-    kind: str,
+    name: str,
     say: Callable[[str], None],
     small: bool = False,
 ) -> Branches:
     """Bring the tables to this release, and drop the branches of a run that was killed; returns those of a new run.
 
-    None of them exists yet. `kind`: what its name begins with.
+    None of them exists yet. `name`: of the run, and of its branches.
     """
     states = prepare_tables(spark, workspace, say)
-    left_over = [(table, name) for table, state in states.items() for name in state.metadata.refs if name != MAIN]
+    left_over = [(table, branch) for table, state in states.items() for branch in state.metadata.refs if branch != MAIN]
     if left_over:
-        for table, name in left_over:
-            _commit(table, states[table], (RemoveSnapshotRefUpdate(ref_name=name),), ())
+        for table, branch in left_over:
+            _commit(table, states[table], (RemoveSnapshotRefUpdate(ref_name=branch),), ())
         say(f"tables: dropped {len(left_over)} branches of a run that did not end")
         states = load_tables(workspace)
-    return Branches(spark, cluster, interval, f"{kind}_{uuid.uuid4().hex[:12]}", states, small)
+    return Branches(spark, cluster, interval, name, states, small)
 
 
 def _loaded(state: IcebergTable, table: Table) -> IcebergTable:

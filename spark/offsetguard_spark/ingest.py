@@ -42,7 +42,7 @@ from offsetguard_spark.branches import (
 from offsetguard_spark.invariants import mark, sound_rows
 from offsetguard_spark.log_events import laid_out, log_event_rows, offset_move_rows, outcomes
 from offsetguard_spark.log_records import read_records
-from offsetguard_spark.reports import Progress
+from offsetguard_spark.reports import Progress, run_name
 from offsetguard_spark.session import suit_row_count
 from offsetguard_spark.tables import table_name
 
@@ -135,7 +135,7 @@ class Ingester:
         step = self.progress.step
         with step("write", "replacing the rows of these files on branches"):
             interval, say = Interval.containing(now), self.progress.say
-            branches = begin(spark, self.workspace, batch.cluster, interval, kind="ingest", say=say)
+            branches = begin(spark, self.workspace, batch.cluster, interval, name=run_name("ingest"), say=say)
             branches.start(INGESTED_TABLES)
             for table, (new, count) in rows.items():
                 _delete(branches, table, batch, identities)

@@ -44,7 +44,7 @@ from offsetguard_spark.facts import FactSources
 from offsetguard_spark.gate import TAG, GateReport, check_written
 from offsetguard_spark.landed import LandedTable, check_landed, check_moment, check_same_snapshot
 from offsetguard_spark.queue_state import fold_interval
-from offsetguard_spark.reports import Progress, PublishReport, recorded_cycle
+from offsetguard_spark.reports import Progress, PublishReport, RecordedCycle, recorded_cycle
 from offsetguard_spark.rows import Forwarding, IntervalRows
 from offsetguard_spark.session import disk_errors_named, is_small, suit_row_count, tagged
 
@@ -67,10 +67,12 @@ class Publisher:
         Raises SnapshotError (a landed file, naming file and column) and PublishError; readers then keep what they have.
         """
         recorded = recorded_cycle(self.engine, cluster, interval, self.progress, now)
-        with recorded as reports, disk_errors_named(self.workspace):
-            report = self._publish_landed(cluster, interval, now, again=again)
+        with recorded as cycle, disk_errors_named(self.workspace):
+            report = self._publish_landed(cluster, interval, now, cycle, again=again)
             if report.verdict == "published":
-                reports.append(report)
+                cycle.published(report)
+            else:
+                cycle.forget()
         return report
 
     def catch_up(self, cluster: str, interval: Interval, *, now: datetime) -> None:
@@ -91,9 +93,12 @@ class Publisher:
             except (SnapshotError, PublishError) as error:
                 self.progress.say(f"{skipped.name}: {error}; going on without it")
 
-    def _publish_landed(self, cluster: str, interval: Interval, now: datetime, *, again: bool) -> PublishReport:
+    def _publish_landed(
+        self, cluster: str, interval: Interval, now: datetime, cycle: RecordedCycle, *, again: bool
+    ) -> PublishReport:
         folder = snapshot_folder(self.workspace.landing_folder, cluster, interval)
         with only_publisher(self.engine, self.progress.say) as lock:
+            cycle.begin(lock)
             with self.progress.step("landed", f"checking {folder}"):
                 manifest = read_manifest(folder)
                 check_moment(folder, manifest, interval, now)
@@ -109,13 +114,14 @@ class Publisher:
                 with self.progress.step("session", "starting Spark"):
                     spark = self.start_spark()
                     suit_row_count(spark, manifest.row_count)
-                return self._publish(spark, manifest, interval, lock, landed=landed, now=now)
+                return self._publish(spark, manifest, interval, cycle.run_id, lock, landed=landed, now=now)
 
     def _publish(
         self,
         spark: SparkSession,
         manifest: Manifest,
         interval: Interval,
+        run_id: str,
         lock: Lock,
         *,
         landed: Mapping[str, LandedTable],
@@ -130,7 +136,7 @@ class Publisher:
                 self.workspace,
                 manifest.cluster,
                 interval,
-                kind=interval.name,
+                name=run_id,
                 say=self.progress.say,
                 small=is_small(manifest.row_count),
             )

@@ -32,7 +32,7 @@ from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard_spark.branches import begin
 from offsetguard_spark.publish import Publisher
 from offsetguard_spark.queue_state import rebuild
-from offsetguard_spark.reports import Progress
+from offsetguard_spark.reports import Progress, run_name
 from offsetguard_spark.session import first_line
 from offsetguard_spark.tables import load_tables
 
@@ -185,7 +185,7 @@ def rebuild_state(publisher: Publisher, cluster: str) -> int:
         if newest is None:
             raise PublishError(f"cluster {cluster}: nothing was published, so there is no state to rebuild")
         spark = publisher.start_spark()
-        branches = begin(spark, publisher.workspace, cluster, newest.interval, kind="rebuild", say=say)
+        branches = begin(spark, publisher.workspace, cluster, newest.interval, name=run_name("rebuild"), say=say)
         branches.start([QUEUE_STATE])
         rows = rebuild(branches.of_cluster(QUEUE_SNAPSHOTS), newest.interval)
         branches.write({QUEUE_STATE: (lambda: rows, 0)})

@@ -21,6 +21,8 @@ import pytest
 
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.intervals import Interval
+from offsetguard.store import cycles
+from offsetguard.store.database import open_database
 from offsetguard.tables import QUEUE_STATE
 from offsetguard_peers.lake.readers import Readers
 from offsetguard_peers.spark.publish_driver import running_job
@@ -135,11 +137,16 @@ def test_killed_at_any_step_readers_stay_on_the_last_good_state_and_the_rerun_re
     interval = _next_minute(snapshot)
     snapshot.land(jobs.workspace)
 
+    tries = 0
     for step in STEPS_BEFORE_SHOWN:
         for amidst in (False, True) if step in AMIDST else (False,):
             jobs.kill_at(step, interval, amidst=amidst)
             assert jobs.facts(first) == last_good, (step, amidst)
             assert jobs.facts(interval) is None, (step, amidst)
+            killed = cycles.newest(open_database(jobs.workspace.database_url), failed=True)
+            assert (killed[0].failed_step, killed[0].error) == (step, cycles.KILLED), (step, amidst)
+            tries += 1
+            assert len(killed) == tries, "each has its row"
 
     jobs.kill_at("history", interval, amidst=False)
     facts = jobs.facts(interval)

@@ -21,7 +21,9 @@ from offsetguard.store.models import CycleRow
 @click.option("--limit", type=click.IntRange(1, 100_000), default=20, show_default=True, help="At most so many cycles.")
 @format_option("cycle")
 def cycles(*, cluster: str | None, failed: bool, details: bool, limit: int, as_json: bool) -> None:
-    """Show the newest cycles: one line for each publication of an interval, also for those that failed.
+    """Show the newest cycles: one line for each publication of an interval, however it ended.
+
+    Also one that is at work, or was killed: its seconds count to the step that it began last.
 
     The database is the one that Airflow uses: OFFSETGUARD_DATABASE_URL, or SQLite in OFFSETGUARD_HOME.
 
@@ -45,6 +47,7 @@ def _document(cycle: CycleRow) -> dict[str, object]:
         "started_at": cycle.started_at,
         "duration_s": round(cycle.duration_s, 3),
         "verdict": cycle.verdict,
+        "running": cycle.running_under is not None,
         "failed_step": cycle.failed_step,
         "error": cycle.error,
         "seconds": cycle.seconds,
@@ -63,10 +66,12 @@ def _as_table(found: list[CycleRow], *, details: bool) -> Iterator[str]:
     for cycle in found:
         figures = (
             f"{cycle.duration_s:>8.1f} {_figure(sum(cycle.rows.values()) if cycle.rows else None):>11}"
-            f" {_figure(None if cycle.failed else sum(cycle.violations.values())):>10}"
+            f" {_figure(None if cycle.verdict is None else sum(cycle.violations.values())):>10}"
             f" {_figure(cycle.quarantined):>11}"
         )
-        became = f"failed at {cycle.failed_step}: {cycle.error}" if cycle.failed else cycle.verdict
+        became = cycle.verdict or f"at work: {cycle.failed_step or 'start'}"
+        if cycle.failed:
+            became = f"failed at {cycle.failed_step or 'start'}: {cycle.error}"
         yield f"{format_moment(cycle.interval.start):<20} {figures}  {cycle.cluster}: {became}"
         if details:
             yield f"    seconds  {_listed(cycle.seconds)}"

@@ -1,19 +1,37 @@
 """Cycles: what each publication of an interval did, how long each step took, and what stopped those that failed.
 
 One row per run, also of runs that published nothing: `offsetguard cycles` lists them, metrics are made of them.
+
+    begin --each step--> progress --> ended: published, or failed with an error
+                            '--killed, out of memory, machine gone: nobody writes the end
+
+A row that has no end names the lock under which it runs (`locks.PUBLICATION`). Once nobody alive holds that lock, it
+is a failed one to all that read it, and the next publication, which holds the lock itself, writes that down.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy import Engine, delete, select
+from sqlalchemy import Engine, delete, or_, select, update
 from sqlalchemy.orm import Session
 
 from offsetguard.model.intervals import Interval
 from offsetguard.store.columns import count_changed
 from offsetguard.store.database import reading, writing
+from offsetguard.store.locks import PUBLICATION, token_of_holder
 from offsetguard.store.models import CycleRow
+
+KILLED = "ended from outside before it could say why: it was killed, ran out of memory, or its machine is gone"
+
+
+def begin(engine: Engine, cycle: CycleRow) -> None:
+    """Keep a cycle that begins. The caller holds the lock that `running_under` names: no other one runs any more."""
+    others = update(CycleRow).where(CycleRow.running_under.is_not(None), CycleRow.run_id != cycle.run_id)
+    with writing(engine) as session:
+        session.execute(others.values(running_under=None, error=KILLED))
+        session.merge(cycle)
 
 
 def record(engine: Engine, cycle: CycleRow) -> None:
@@ -22,27 +40,44 @@ def record(engine: Engine, cycle: CycleRow) -> None:
         session.merge(cycle)
 
 
+def forget(engine: Engine, cycle: CycleRow) -> None:
+    """Keep nothing of a cycle that had nothing to do."""
+    row = CycleRow
+    with writing(engine) as session:
+        session.execute(delete(row).where(row.cluster == cycle.cluster, row.run_id == cycle.run_id))
+
+
 def newest(
     engine: Engine,
     *,
     cluster: str | None = None,
     interval: Interval | None = None,
     failed: bool = False,
+    since: datetime | None = None,
     limit: int = 100,
 ) -> list[CycleRow]:
-    """Return cycles, the one that began last first.
+    """Return cycles, the one that began last first; one that was killed is a failed one.
 
-    `cluster`, `interval`: only of these. `failed`: only those that ended with an error.
+    `cluster`, `interval`: only of these. `failed`: only those that ended with an error. `since`: that began then or
+    later.
     """
-    query = select(CycleRow).order_by(CycleRow.started_at.desc(), CycleRow.run_id).limit(limit)
+    row = CycleRow
+    query = select(row).order_by(row.started_at.desc(), row.run_id).limit(limit)
     if cluster is not None:
-        query = query.where(CycleRow.cluster == cluster)
+        query = query.where(row.cluster == cluster)
     if interval is not None:
-        query = query.where(CycleRow.interval_start == interval.start)
-    if failed:
-        query = query.where(CycleRow.verdict.is_(None))
+        query = query.where(row.interval_start == interval.start)
+    if since is not None:
+        query = query.where(row.started_at >= since)
     with reading(engine) as session:
-        return list(session.scalars(query))
+        alive = token_of_holder(session, PUBLICATION)
+        if failed:
+            has_ended = or_(row.running_under.is_(None), row.running_under != (alive or ""))
+            query = query.where(row.verdict.is_(None), has_ended)
+        return [
+            one if one.running_under in (None, alive) else replace(one, running_under=None, error=KILLED)
+            for one in session.scalars(query)
+        ]
 
 
 def delete_older(session: Session, moment: datetime) -> int:

@@ -21,7 +21,7 @@ from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import StoreError
 
 BUSY_TIMEOUT_MS = 10_000
-NEWEST_REVISION = "0012"  # a test compares it with the files
+NEWEST_REVISION = "0013"  # a test compares it with the files
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _WRITES = "offsetguard_writes"
 _WAL_PAUSE_S = 0.01

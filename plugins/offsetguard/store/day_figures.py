@@ -99,7 +99,7 @@ def data_quality(session: Session, span: Span, clusters: Iterable[str]) -> list[
     published = select(cycle).where(cycle.interval_start >= span.start, cycle.interval_start < span.end)
     standing: dict[tuple[str, datetime], CycleRow] = {}
     for run in session.scalars(published.order_by(cycle.verdict.is_not(None), cycle.started_at, cycle.run_id)):
-        failed[run.cluster] += run.verdict is None
+        failed[run.cluster] += run.failed
         standing[run.cluster, run.interval_start] = run  # what was published last, or what failed last where none was
     for run in standing.values():
         violations[run.cluster] += sum(run.violations.values())

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine, delete, update
 from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
 
 from offsetguard.model.errors import StoreError
 from offsetguard.store.columns import count_changed
@@ -97,6 +98,12 @@ def hold(engine: Engine, name: str, on_wait: Callable[[str], object], *, lease: 
         renewing.join()
         with suppress(OperationalError):  # the database is away: the lock runs out by itself
             lock.release()
+
+
+def token_of_holder(session: Session, name: str) -> str | None:
+    """Return the token of the lock's holder; None when nobody has it who lives, as far as that can be seen."""
+    row = session.get(LockRow, name)
+    return row.token if row is not None and _is_held(row, current_time(session), LEASE) else None
 
 
 def only_publisher(engine: Engine, say: Callable[[str], object]) -> AbstractContextManager[Lock]:

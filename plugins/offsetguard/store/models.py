@@ -124,7 +124,7 @@ class SettledSnapshotsRow(Base):
 
 
 class CycleRow(MappedAsDataclass, Base):
-    """One run of a publication, whether it published or failed. Figures of steps that it did not reach are missing."""
+    """One run of a publication, from its begin on. Figures of steps that it did not reach are missing."""
 
     __tablename__ = "cycles"
 
@@ -132,10 +132,10 @@ class CycleRow(MappedAsDataclass, Base):
     interval_start: Mapped[datetime] = mapped_column(primary_key=True)
     run_id: Mapped[str] = mapped_column(primary_key=True)
     started_at: Mapped[datetime]
-    finished_at: Mapped[datetime]
-    verdict: Mapped[str | None]  # what became of the interval; None: it failed
+    finished_at: Mapped[datetime]  # of one that runs or was killed: when its newest step began
+    verdict: Mapped[str | None]  # what became of the interval; None: it failed, or runs
     error: Mapped[str | None] = mapped_column(Text, default=None)  # why it failed
-    failed_step: Mapped[str | None] = mapped_column(default=None)  # the step that it was in
+    failed_step: Mapped[str | None] = mapped_column(default=None)  # the step that it was in, or is in
     seconds: Mapped[dict[str, float]] = mapped_column(JSON, default_factory=dict)  # step -> how long, in their order
     rows: Mapped[dict[str, int]] = mapped_column("row_counts", JSON, default_factory=dict)  # table -> of the interval
     files: Mapped[dict[str, int]] = mapped_column(
@@ -144,6 +144,7 @@ class CycleRow(MappedAsDataclass, Base):
     violations: Mapped[dict[str, int]] = mapped_column(JSON, default_factory=dict)  # invariant -> those above 0
     duplicates: Mapped[int | None] = mapped_column(default=None)  # landed rows that repeated a key
     quarantined: Mapped[int | None] = mapped_column(default=None)  # rows left out of the facts
+    running_under: Mapped[str | None] = mapped_column(default=None)  # token of its lock; None: it has ended
 
     __table_args__ = (Index("ix_cycles_started_at", "started_at"),)
 
@@ -155,7 +156,7 @@ class CycleRow(MappedAsDataclass, Base):
     @property
     def failed(self) -> bool:
         """It ended with an error; readers see its rows only if it failed after the step `show`."""
-        return self.verdict is None
+        return self.verdict is None and self.running_under is None
 
     @property
     def duration_s(self) -> float:

@@ -10,6 +10,7 @@ from sqlalchemy import Engine
 
 from offsetguard.model.intervals import Interval
 from offsetguard.store import cycles
+from offsetguard.store.locks import PUBLICATION, hold
 from offsetguard.store.models import CycleRow
 from offsetguard_peers.command_line import json_lines, run
 
@@ -50,6 +51,7 @@ def test_each_line_of_json_is_a_cycle_and_what_is_not_known_is_null() -> None:
         "started_at": START.isoformat(),
         "duration_s": 2.5,
         "verdict": "published",
+        "running": False,
         "failed_step": None,
         "error": None,
         "seconds": {"write": 1.25, "show": 0.0},
@@ -68,6 +70,16 @@ def test_the_table_says_what_became_of_each_and_steers_no_terminal() -> None:
     assert published.endswith("2.5       2,000          2           4  demo: published")
     assert "demo: failed at write: no space left" in failed
     assert "\x1b" not in failed
+
+
+def test_one_that_is_at_work_has_not_failed_and_one_that_was_killed_has(database: Engine) -> None:
+    later = replace(STARTED, run_id="run-2", started_at=START + timedelta(minutes=1), failed_step="write")
+    with hold(database, PUBLICATION, print) as lock:
+        cycles.record(database, replace(later, running_under=lock.token))
+        assert table("--limit", "1")[1].endswith("demo: at work: write")
+        assert len(table("--failed")) == 2
+        assert json_lines(run("cycles", "--format", "json", "--limit", "1"))[0]["running"] is True
+    assert f"demo: failed at write: {cycles.KILLED}" in table("--failed")[1]
 
 
 def test_details_say_which_step_took_how_long() -> None:

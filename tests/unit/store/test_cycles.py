@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -10,6 +12,7 @@ from sqlalchemy import Engine
 from offsetguard.model.intervals import Interval
 from offsetguard.store import cycles
 from offsetguard.store.database import writing
+from offsetguard.store.locks import PUBLICATION, hold
 from offsetguard.store.models import CycleRow
 
 START = datetime(2026, 11, 21, 10, 40, 3, tzinfo=UTC)
@@ -30,6 +33,21 @@ FAILED = CycleRow(
     "demo", INTERVAL.start, "run 1", EARLIER, START, verdict=None, error="no Parquet", failed_step="landed"
 )
 
+PUBLISH_FOR_EVER = """\
+import sys, time
+from datetime import UTC, datetime
+from offsetguard.store import cycles
+from offsetguard.store.database import open_database
+from offsetguard.store.locks import PUBLICATION, hold
+from offsetguard.store.models import CycleRow
+engine, at = open_database(sys.argv[1]), datetime(2026, 11, 21, 10, 42, tzinfo=UTC)
+with hold(engine, PUBLICATION, print) as lock:
+    cycles.begin(engine, CycleRow("demo", at, "killed", at, at, None, running_under=lock.token))
+    cycles.record(engine, CycleRow("demo", at, "killed", at, at, None, failed_step="write", running_under=lock.token))
+    print("at work", flush=True)
+    time.sleep(3600)
+"""
+
 
 def test_cycles_come_back_as_they_went_in_the_last_one_first_and_can_be_asked_for(engine: Engine) -> None:
     elsewhere = replace(PUBLISHED, cluster="other", started_at=START + timedelta(minutes=1))
@@ -49,4 +67,32 @@ def test_the_same_run_has_one_row_and_old_cycles_are_deleted(engine: Engine) -> 
     assert cycles.newest(engine) == [PUBLISHED, replace(FAILED, error="disk full")]
     with writing(engine) as session:
         assert cycles.delete_older(session, START) == 1
+    assert cycles.newest(engine) == [PUBLISHED]
+
+
+def test_a_publication_that_is_killed_has_failed_at_its_step_to_all_that_read_and_the_next_one_writes_it_down(
+    engine: Engine,
+) -> None:
+    url = engine.url.render_as_string(hide_password=False)
+    command = [sys.executable, "-c", PUBLISH_FOR_EVER, url]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as publisher:
+        assert publisher.stdout is not None
+        assert publisher.stdout.readline() == "at work\n"
+        (cycle,) = cycles.newest(engine)
+        assert (cycle.failed, cycle.failed_step, cycle.error) == (False, "write", None), "it is at work"
+        assert cycles.newest(engine, failed=True) == []
+        publisher.kill()
+    (killed,) = cycles.newest(engine, failed=True)
+    assert (killed.failed, killed.failed_step, killed.error) == (True, "write", cycles.KILLED)
+    with hold(engine, PUBLICATION, print) as lock:
+        at_work = replace(PUBLISHED, verdict=None, started_at=START - timedelta(days=1), running_under=lock.token)
+        cycles.begin(engine, at_work)
+        assert cycles.newest(engine) == [killed, at_work]
+        assert cycles.newest(engine, failed=True) == [killed]
+
+
+def test_a_cycle_that_had_nothing_to_do_leaves_no_row(engine: Engine) -> None:
+    for cycle in (PUBLISHED, FAILED):
+        cycles.record(engine, cycle)
+    cycles.forget(engine, FAILED)
     assert cycles.newest(engine) == [PUBLISHED]
