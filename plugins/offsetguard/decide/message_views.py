@@ -21,7 +21,7 @@ from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.decide.outlooks import Outlooks
 from offsetguard.judge.registry import rule_title
 from offsetguard.model.incident import Incident
-from offsetguard.model.notification import GroupKey, Mute, MuteReason
+from offsetguard.model.notification import GroupKey, Mute, MuteReason, NotifiedIncident
 from offsetguard.model.silence import Acknowledgement
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import (
@@ -31,6 +31,7 @@ from offsetguard.model.views import (
     DigestView,
     IncidentView,
     MessageView,
+    News,
     NotificationReason,
     data_docs_url,
     group_url,
@@ -54,6 +55,8 @@ class MessageContext:
     muted: Mapping[str, int] = field(default_factory=dict)  # firing incident id -> incidents that it mutes
     muted_when_resolved: Mapping[str, str] = field(default_factory=dict)  # resolved incident id -> what muted it then
     acknowledged: Mapping[str, Acknowledgement] = field(default_factory=dict)  # by incident id
+    news: Mapping[str, News] = field(default_factory=dict)  # by incident id
+    goes_on_count: int = 0  # what its reader knows of, and is muted
     repeat_count: int = 0
     escalated_from: str | None = None
     late: bool = False
@@ -96,6 +99,7 @@ def message_view(
         hidden_resolved=max(0, len(resolved) - INCIDENTS_KEPT),
         group_count=len(groups),
         muted_count=sum(context.muted.values()),
+        goes_on_count=context.goes_on_count,
         repeat_count=context.repeat_count,
         escalated_from=context.escalated_from,
         late=context.late,
@@ -128,6 +132,7 @@ class _IncidentWriter:
             consumer_group=group,
             topic=subject.topic,
             severity=evidence.severity.value,
+            news=context.news.get(incident.incident_id),
             state=incident.state,
             summary=said.summary,
             cause=said.cause,
@@ -226,14 +231,18 @@ class Notification:
     thread_key: str
     repeat_count: int
     route: Route
-    shown: Sequence[Routed]  # what fires, worst first
+    shown: Sequence[Routed]  # what fires and nothing mutes, worst first
+    news: Mapping[str, News]  # by the id of what is shown
+    goes_on: Mapping[str, NotifiedIncident]  # by id: what the receiver knows of, fires, and is muted
     gone: Sequence[str]  # ids of what the receiver knows of and fires no more for it
 
     @property
     def key(self) -> tuple[object, ...]:
         """Equal for notifications that read the same in one interval."""
         shown = ((one.incident.incident_id, one.escalated_from) for one in self.shown)
-        return (self.group, self.reason, self.thread_key, self.repeat_count, self.route, *shown, *self.gone)
+        news = frozenset(self.news.items())
+        same = (self.group, self.reason, self.thread_key, self.repeat_count, self.route, len(self.goes_on), news)
+        return (*same, *shown, *self.gone)
 
 
 class KnownIncidents:
@@ -295,6 +304,8 @@ class Writer:
                 one: self._mute_text(mute, notification.route) for one, mute in mutes.items() if mute is not None
             },
             acknowledged={one: acknowledged[one] for one in ids if one in acknowledged},
+            news=notification.news,
+            goes_on_count=len(notification.goes_on),
             repeat_count=notification.repeat_count,
             escalated_from=from_teams.pop() if len(from_teams) == 1 else None,
             late=late,

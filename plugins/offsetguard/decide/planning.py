@@ -2,8 +2,8 @@
 
 What each receiver was last notified of stands in the table `last_notifications`. Incidents of severity INFO are history
 only: nobody is notified, and one whose receiver was notified while it was worse counts as resolved; so does one that
-goes to others now. A message shows everything that fires and its receiver knows of, muted or not, and what is new; what
-is muted and not known to the receiver is only counted where it is muted.
+goes to others now. A message shows what fires and nothing mutes, and marks what is new in it. What is muted (what
+somebody acknowledged, say) takes no part: where its receiver knows of it, it is counted, and its end is told.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from offsetguard.model.incident import Incident, IncidentEvent, digest_of
 from offsetguard.model.intervals import Interval
 from offsetguard.model.notification import Channel, GroupKey, NotificationKey, Notified, NotifiedIncident, Receiver
 from offsetguard.model.verdicts import Severity
-from offsetguard.model.views import DigestView, MessageView, NotificationReason
+from offsetguard.model.views import DigestView, MessageView, News, NotificationReason
 from offsetguard.store import notifications, silences
 
 _MAY_BE_ESCALATIONS = frozenset(
@@ -136,16 +136,14 @@ class _Planner:
             self.notified[key] = after_silence(self._given.interval, kept, route, decision.reason)
             return GroupDecision(key, decision, muted_count=len(muted))
         notification = self._notification(key.group, decision.reason, last, routed, route)
+        firing = {**notification.goes_on, **dict(self._shown(notification, last))}
         self.notified[key] = Notified(
             at=self._given.interval.start,
             thread_key=notification.thread_key,
-            firing={
-                one.incident.incident_id: self._notified_incident(one, last, decision.reason)
-                for one in notification.shown
-            },
+            firing=firing,
             muted=muted,
             repeat_count=notification.repeat_count,
-            ended=None if notification.shown else last.worst,
+            ended=None if firing else last.worst,
         )
         return GroupDecision(key, decision, notification, len(muted))
 
@@ -186,32 +184,57 @@ class _Planner:
     def _notification(
         self, group: GroupKey, reason: NotificationReason, last: Notified, routed: Sequence[Routed], route: Route
     ) -> Notification:
-        shown = [one for one in routed if one.mute is None or one.incident.incident_id in last.firing]
+        shown = [one for one in routed if one.mute is None]
         firing_ids = {one.incident.incident_id for one in routed}
-        goes_on = last.firing.keys() if route.send_resolved else last.firing.keys() & firing_ids
+        spell = last.firing.keys() if route.send_resolved else last.firing.keys() & firing_ids
         return Notification(
             group,
             reason,
             # a thread lasts as long as its spell: a resolve notice ends it, or silence where none is wanted
-            last.thread_key if goes_on else _thread_key(group, self._given.interval),
+            last.thread_key if spell else _thread_key(group, self._given.interval),
             last.repeat_count + 1 if reason is NotificationReason.REPEAT else 0,
             route,
             shown,
+            _news(shown, last),
+            {
+                one.incident.incident_id: known
+                for one in routed
+                if one.mute is not None and (known := last.firing.get(one.incident.incident_id)) is not None
+            },
             sorted(last.firing.keys() - firing_ids) if route.send_resolved else (),
         )
 
-    def _notified_incident(self, routed: Routed, last: Notified, reason: NotificationReason) -> NotifiedIncident:
-        severity, now = routed.incident.evidence.severity, self._given.now
-        known = last.firing.get(routed.incident.incident_id)
-        if known is None:
-            return NotifiedIncident(severity, self._given.interval.start, now)
-        repeated = reason is NotificationReason.REPEAT and routed.mute is None
-        return NotifiedIncident(
-            severity,
-            known.first_notified_at,
-            now if severity.rank > known.severity.rank else known.severity_notified_at,
-            known.repeats + 1 if repeated else known.repeats,
-        )
+    def _shown(self, notification: Notification, last: Notified) -> Iterator[tuple[str, NotifiedIncident]]:
+        """Give what the receiver knows of each incident that the message shows, by its id."""
+        now, repeated = self._given.now, notification.reason is NotificationReason.REPEAT
+        for routed in notification.shown:
+            incident_id, severity = routed.incident.incident_id, routed.incident.evidence.severity
+            known = last.firing.get(incident_id)
+            if known is None:
+                yield incident_id, NotifiedIncident(severity, self._given.interval.start, now)
+                continue
+            yield (
+                incident_id,
+                NotifiedIncident(
+                    severity,
+                    known.first_notified_at,
+                    now if severity.rank > known.severity.rank else known.severity_notified_at,
+                    known.repeats + 1 if repeated else known.repeats,
+                ),
+            )
+
+
+def _news(shown: Sequence[Routed], last: Notified) -> dict[str, News]:
+    """Return what is new of the incidents that a message shows: nothing where all of it is."""
+    known = {one.incident.incident_id: last.firing.get(one.incident.incident_id) for one in shown}
+    news = {}
+    for one in shown:
+        before = known[one.incident.incident_id]
+        if before is None and any(known.values()):
+            news[one.incident.incident_id] = News.NEW
+        elif before is not None and one.incident.evidence.severity.rank > before.severity.rank:
+            news[one.incident.incident_id] = News.WORSE
+    return news
 
 
 _Written = tuple[NotificationKey, Notification, MessageView]

@@ -69,6 +69,13 @@ _SENDS = frozenset(
 )
 
 
+class News(StrEnum):
+    """What is new of an incident in a message that also shows others."""
+
+    NEW = "new"
+    WORSE = "worse"  # than its reader knows it
+
+
 class Record(BaseModel):
     """Base of all views: unknown fields are errors, and nothing changes after it was written."""
 
@@ -106,6 +113,7 @@ class IncidentView(Record):
     consumer_group: str | None
     topic: str | None
     severity: str
+    news: News | None = None  # None: its reader knows of it, or all of the message is new
     state: str
     summary: str
     cause: str
@@ -170,6 +178,7 @@ class Cause(Record):
     hidden_resolved: int = 0
     group_count: int = 0  # consumer groups concerned, listed or not; 0: count those that are listed, if any
     muted_count: int = 0  # incidents that are not told because of what stands here
+    goes_on_count: int = 0  # of this cause, that its reader knows of: acknowledged or muted, so that they take no part
     repeat_count: int = 0  # how often it was told again without anything new
     escalated_from: str | None = None  # the team that did not react
 

@@ -231,7 +231,7 @@ def fill(template: str, words: Mapping[str, Any], pictures: Mapping[str, Picture
     given = {
         "status_word": wording.status_word(status, catalogue),
         "colour": COLOURS.get(status, COLOURS["info"]),
-        "headline": wording.headline,
+        "headline": lambda incident: wording.headline(incident, catalogue),
         "ending": lambda incident: wording.ending(incident, catalogue),
         "more": lambda hidden, what: wording.more(hidden, what, catalogue),
         **words,

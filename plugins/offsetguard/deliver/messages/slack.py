@@ -181,8 +181,9 @@ class _Writer:
         word = wording.status_word(status, words)
         title = words.say("slack_header", status=word[:1].upper() + word[1:], news=wording.in_brief(view, words))
         cluster, team = words.say("slack_cluster"), words.say("slack_team")
+        mark = _MARKS["info"] if not view.firing and view.goes_on_count else _mark(status)  # green: all of it is over
         return [
-            blocks_of.header(f"{_mark(status)} {title}"),
+            blocks_of.header(f"{mark} {title}"),
             blocks_of.context(
                 f"{cluster} {self._code(view.cluster)}", f"{team} {self._code(view.team)}", wording.why_now(view, words)
             ),
@@ -192,7 +193,7 @@ class _Writer:
     def _story(self, incident: IncidentView, number: int, *, alone: bool) -> list[Block]:
         """Tell one incident that fires; alone, the header has its headline already."""
         words = self.words
-        story = [] if alone else self._heading(incident.severity, wording.headline(incident))
+        story = [] if alone else self._heading(incident.severity, wording.headline(incident, words))
         story.append(blocks_of.sentence(incident.cause or words.say("slack_cause_unknown"), self.room.sentence))
         if incident.do_next:
             story.append(

@@ -161,13 +161,14 @@ def in_brief(view: MessageView, words: Catalogue = _ENGLISH) -> str:
     incidents = view.firing or view.resolved
     if len(incidents) != 1 or _hidden(view):
         return f"{counted(view, words)} · {view.title}"
-    return headline(incidents[0]) if view.firing else ending(incidents[0], words)
+    return headline(incidents[0], words) if view.firing else ending(incidents[0], words)
 
 
-def headline(incident: IncidentView) -> str:
-    """Return the summary, led by the group's name (or the topic's) where the summary does not say it."""
+def headline(incident: IncidentView, words: Catalogue = _ENGLISH) -> str:
+    """Return the summary, led by what is new of it and by the group's (or topic's) name where it does not say that."""
     name = incident.consumer_group or incident.topic
-    return incident.summary if name is None or name in incident.summary else f"{name} · {incident.summary}"
+    said = incident.summary if name is None or name in incident.summary else f"{name} · {incident.summary}"
+    return said if incident.news is None else words.say(f"news_{incident.news}", said=said)
 
 
 def ending(incident: IncidentView, words: Catalogue = _ENGLISH) -> str:
@@ -232,13 +233,15 @@ def of_facts(view: MessageView | DigestView, words: Catalogue = _ENGLISH) -> Ite
 
 
 def of_cause(cause: Cause, words: Catalogue = _ENGLISH) -> Iterator[str]:
-    """Give what a reader must know of one cause: escalated, told before, what it mutes."""
+    """Give what a reader must know of one cause: escalated, told before, what it mutes, what goes on unlisted."""
     if cause.escalated_from is not None:
         yield words.say("escalated_from", team=cause.escalated_from)
     if cause.repeat_count > 0:
         yield words.say("repeated", count=cause.repeat_count)
     if cause.muted_count > 0:
         yield words.say("not_told", count=cause.muted_count)
+    if cause.goes_on_count > 0:
+        yield words.say("goes_on", count=cause.goes_on_count)
 
 
 def beside(

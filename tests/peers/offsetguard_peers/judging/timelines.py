@@ -13,7 +13,7 @@ time.
              silence: {matchers, minutes}; expire: true; acknowledge: [group]; late_by: minutes; notify_late: true
              pause: minutes                   nothing is judged for so long
     expect   between: [first, last minute], reason, and what is said: to, rule, firing, resolved, muted, thread, late,
-             escalated_from, repeats
+             escalated_from, repeats, news (group -> new|worse), goes_on
 Source: prometheus/alertmanager, test/with_api_v2/acceptance.
 """
 
@@ -164,6 +164,8 @@ def shown(minute: int, message: PlannedMessage) -> dict[str, Any]:
         "rule": view.rule_id,
         "firing": sorted(str(one.consumer_group) for one in view.firing),  # the worst first: see test_judged_messages
         "resolved": sorted(str(one.consumer_group) for one in view.resolved),
+        "news": {str(one.consumer_group): one.news.value for one in view.firing if one.news is not None},
+        "goes_on": view.goes_on_count,
         "muted": view.muted_count,
         "muted_when_resolved": [one.muted_when_resolved for one in view.resolved],
         "resolution": [one.resolution for one in view.resolved],
@@ -175,7 +177,15 @@ def shown(minute: int, message: PlannedMessage) -> dict[str, Any]:
     }
 
 
-DEFAULTS = {"to": RECEIVER, "rule": "consumer_offline", "firing": [], "resolved": [], "muted": 0, "late": False}
+DEFAULTS = {
+    "to": RECEIVER,
+    "rule": "consumer_offline",
+    "firing": [],
+    "resolved": [],
+    "muted": 0,
+    "goes_on": 0,
+    "late": False,
+}
 
 
 def check(course: Course) -> None:

@@ -21,6 +21,7 @@ from offsetguard.model.views import (
     IncidentView,
     LagPoint,
     MessageView,
+    News,
     NotificationReason,
     QueueView,
     Record,
@@ -116,6 +117,7 @@ FIXED = {
     "drain_ms": st.none() | st.just((0, 10_000)),
     "loss_ms": st.none() | st.just((5_000, 10_000)),
     "reason": st.sampled_from(NotificationReason),
+    "news": st.none() | st.sampled_from(News),
     "day": moments.map(datetime.date),
 }
 BY_TYPE: dict[Any, st.SearchStrategy[Any]] = {

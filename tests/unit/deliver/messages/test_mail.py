@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsetguard.model.views import MessageView
+from offsetguard.model.views import MessageView, News
 from offsetguard_peers.cases.messages import ALL_RESOLVED, INCIDENT, VIEW, incident, mail_of, message
 from offsetguard_peers.cases.running import examples
 from offsetguard_peers.cases.texts import Outline
@@ -154,6 +154,19 @@ def test_what_a_reader_must_know_first_stands_on_top_and_what_is_hidden_is_count
     ]
     for text in (mail.text, mail.html):
         assert "and 9,999 more findings" in text
+
+
+def test_what_is_new_in_a_message_is_marked_and_what_takes_no_part_is_counted() -> None:
+    new, worse = (INCIDENT.model_copy(update={"news": news}) for news in News)
+    mail = mail_of(message(worse, new, INCIDENT, goes_on_count=2))
+    assert mail.text.splitlines()[2] == (
+        "Also going on, acknowledged or muted and so not listed: 2 findings of this cause."
+    )
+    heads = [line for line in mail.text.splitlines() if line[:2] in ("1.", "2.", "3.")]
+    summary = INCIDENT.summary
+    assert [head.partition("CRITICAL: ")[2] for head in heads] == [f"Worse: {summary}", f"New: {summary}", summary]
+    for head in heads:
+        assert head.partition("CRITICAL: ")[2] in mail.html
 
 
 def test_what_changed_before_and_the_console_of_the_group_stand_with_the_incident() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from offsetguard.deliver.messages.slack import MAX_TOTAL_UNITS, SlackMessage, render_slack, total_units
 from offsetguard.deliver.messages.slack_blocks import code, fit, units
-from offsetguard.model.views import FigureView, MessageView, NotificationReason, QueueView
+from offsetguard.model.views import FigureView, MessageView, News, NotificationReason, QueueView
 from offsetguard_peers.cases.messages import ALL_RESOLVED, ENDED, INCIDENT, PAGE, VIEW, incident, message, text_objects
 from offsetguard_peers.cases.running import examples
 from offsetguard_peers.pictures.slack import READERS, story
@@ -115,6 +115,14 @@ def test_what_an_operator_must_know_first_stands_above_the_rest() -> None:
         "Reminder 3: it goes on as before.",
         "312 findings below this: muted while it lasts.",
     ]
+
+
+def test_what_is_new_is_marked_and_a_thread_of_which_something_goes_on_is_not_green() -> None:
+    new = incident(news=News.NEW)
+    assert f"New: {new.summary}" in "\n".join(lines_of(message(new, INCIDENT)))
+    header, *_, note = lines_of(ALL_RESOLVED.model_copy(update={"goes_on_count": 1}))[:5]
+    assert header.startswith("🔵 Resolved: ")
+    assert note == "Also going on, acknowledged or muted and so not listed: 1 finding of this cause."
 
 
 def buttons(view: MessageView) -> dict[str, str]:
