@@ -96,7 +96,8 @@ class IntervalFacts:
     online_groups: tuple[OnlineGroupFacts, ...] = ()
     config_problem: str | None = None  # given by the judge: what is wrong with the configuration file, by lines
     audited: bool = True  # False: made of what has landed, by `facts.unpublished`
-    unpublished_since: datetime | None = None  # then: end of the newest published interval; of none, first landed start
+    unpublished_since: datetime | None = None  # then: end of the newest published interval; None: none ever was
+    first_landed_at: datetime | None = None  # then, where none ever was: start of the first interval that has landed
     publication_ended_at: datetime | None = None  # then: of the newest published one; None: none, or not recorded
     publication_ms: int | None = None  # and how long it took, waiting for others included
 

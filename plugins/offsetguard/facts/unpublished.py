@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 from sqlalchemy import Engine
@@ -36,6 +36,7 @@ from offsetguard.tables import LANDED, LOG_EVENTS, OFFSET_MOVES, QUEUE_SNAPSHOTS
 
 LOOK_BACK = timedelta(hours=2)
 """A state that is older is not gone on from; then what has landed within it is folded, as `rebuild` does on Spark."""
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _COMPARED = 3  # rounds before the newest: rates and counters ask for one that is a minute older
 _SAID = (LOG_EVENTS, OFFSET_MOVES)  # what older rounds are still looked through for
 _NOTHING = {table.name: table_schema(table).empty_table() for table in LANDED}
@@ -75,12 +76,13 @@ def unaudited_facts(
         state = fold(state, taken.tables[QUEUE_SNAPSHOTS.name])
         rounds.append(taken if is_compared else _without_queues(taken))
     facts = facts_of_rounds(rounds, config, now=interval.end, state=state)
-    unpublished_since = published.interval.end if published else min([*landed, interval]).start
+    landed_so_far = landed_intervals(workspace.landing_folder, cluster, _LONG_AGO, interval.start)
     cycle = _publication_of(engine, published)
     return replace(
         facts,
         audited=False,
-        unpublished_since=unpublished_since,
+        unpublished_since=published.interval.end if published else None,
+        first_landed_at=None if published else landed_so_far[0].start,
         publication_ended_at=cycle.finished_at if cycle else None,
         publication_ms=round(cycle.duration_s * 1000) if cycle else None,
     )

@@ -121,6 +121,7 @@ OF_THE_ROUND = frozenset(
         "config_problem",
         "audited",
         "unpublished_since",
+        "first_landed_at",
         "publication_ended_at",
         "publication_ms",
     }

@@ -3,7 +3,7 @@
 Means: Spark is late, hangs or refuses; collecting, judging and telling go on without it.
 Evidence: the end of the newest published interval, beside that of the interval that is judged. Where its publication
 ended within these minutes, publishing goes on and is behind (variant `slow`): each takes longer than a minute, or many
-wait.
+wait. Where nothing of the cluster was ever published, the first round that has landed (variant `never`).
 Not judged: why. A first start, which loads Spark's jars, may take minutes.
 Do next: look at what the task publish_interval says.
 Source: `facts/unpublished.py`.
@@ -27,7 +27,7 @@ RULE = Rule(
     severity=Severity.WARNING,
     place=11,
     never_muted=True,
-    needs=("audited", "unpublished_since", "publication_ended_at", "publication_ms"),
+    needs=("audited", "unpublished_since", "first_landed_at", "publication_ended_at", "publication_ms"),
     means="No facts were published for three minutes or longer; what is told meanwhile is not audited.",
     texts={
         "default": Texts(
@@ -45,6 +45,19 @@ RULE = Rule(
             "meanwhile.",
             do_next_zh="请查看 Airflow 中任务 publish_interval 的最后几行日志，或运行 offsetguard cycles 查看失败原因。"
             "Spark 恢复后，下一次发布会确认或关闭期间的告警。",
+        ),
+        "never": Texts(
+            summary="no facts were published yet, {unpublished_ms:duration} after the first round",
+            summary_zh="首次采集已过去 {unpublished_ms:duration}，尚未发布过事实数据",
+            cause="Nothing of cluster {cluster} was ever published, and its first round was collected at "
+            "{first_landed_at:moment}: Spark is still starting, hangs or refuses. Groups are judged all the same, by "
+            "what the collector has landed: no invariant was checked on it.",
+            cause_zh="集群 {cluster} 从未发布过事实数据，而首次采集在 {first_landed_at:moment}：Spark 仍在启动、挂起"
+            "或拒绝发布。消费组仍按采集器已落地的数据判定，但未校验不变式。",
+            do_next="A first start loads Spark's jars, which may take minutes. If it goes on, read the last lines of "
+            "the task publish_interval in Airflow, or run offsetguard cycles, which says what failed.",
+            do_next_zh="首次启动需要加载 Spark 的依赖包，可能要几分钟。若持续，请查看 Airflow 中任务 publish_interval "
+            "的最后几行日志，或运行 offsetguard cycles 查看失败原因。",
         ),
         "slow": Texts(
             summary="facts are published {unpublished_ms:duration} late",
@@ -64,7 +77,7 @@ RULE = Rule(
     },
     title="facts are not published",
     title_zh="事实数据未发布",
-    table=("unpublished_since", "unpublished_ms", "publication_ms"),
+    table=("unpublished_since", "first_landed_at", "unpublished_ms", "publication_ms"),
     peak="unpublished_ms",
     recovered="facts are published again",
     recovered_zh="事实数据已恢复发布",
@@ -73,13 +86,16 @@ RULE = Rule(
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """At most one finding for the cluster."""
-    if facts.unpublished_since is None or facts.now - facts.unpublished_since < OLD_AFTER:
+    since = facts.unpublished_since or facts.first_landed_at
+    if since is None or facts.now - since < OLD_AFTER:
         return
     figures: dict[str, Figure] = {
         "unpublished_since": facts.unpublished_since,
-        "unpublished_ms": milliseconds_between(facts.unpublished_since, facts.now),
+        "first_landed_at": facts.first_landed_at,
+        "unpublished_ms": milliseconds_between(since, facts.now),
     }
-    ended_at, took_ms, variant = facts.publication_ended_at, facts.publication_ms, "default"
+    ended_at, took_ms = facts.publication_ended_at, facts.publication_ms
+    variant = "never" if facts.unpublished_since is None else "default"
     if ended_at is not None and took_ms is not None and facts.now - ended_at < OLD_AFTER:
         figures["publication_ms"], variant = took_ms, "slow"
     finding = RULE.finding(facts, figures, variant=variant, state="UNKNOWN")

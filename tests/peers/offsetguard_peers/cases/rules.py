@@ -51,7 +51,7 @@ History = tuple[tuple[datetime, Sample], ...]
 
 _AS_GIVEN = ("cluster_unseen", "config_problem", "logs_read", "audited", "publication_ms")
 
-_PUBLISHED = ("unpublished_since_s_ago", "publication_ended_s_ago")
+_PUBLISHED = ("unpublished_since_s_ago", "first_landed_s_ago", "publication_ended_s_ago")
 
 
 def facts_of(given: dict[str, Any]) -> IntervalFacts:
