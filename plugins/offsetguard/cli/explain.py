@@ -230,8 +230,8 @@ def notification(file: IO[bytes], as_json: bool) -> None:
 
     The judge decides so for each team, cluster, rule and receiver, and knows further reasons from severity, time and
     mutes, which stand in its log: worse and escalated (sent); group_wait and group_interval (not yet);
-    muted_by_inhibition, muted_until_seen, muted_by_maintenance, muted_by_silence, muted_by_quiet_hours, acknowledged,
-    resolved_unwanted and receiver_removed (not sent).
+    muted_by_inhibition, muted_until_seen, muted_by_maintenance, muted_by_silence, muted_by_quiet_hours, needs_nobody,
+    acknowledged, resolved_unwanted and receiver_removed (not sent).
 
     \b
     Example:

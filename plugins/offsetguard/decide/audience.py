@@ -21,6 +21,7 @@ from offsetguard.model.incident import EventKind, Incident, IncidentEvent, worst
 from offsetguard.model.intervals import Interval, zone_of
 from offsetguard.model.notification import GroupKey, Mute, MuteReason, NotificationKey, Notified, NotifiedIncident
 from offsetguard.model.silence import Acknowledgement, Silence
+from offsetguard.model.verdicts import Severity
 
 _ABOVE = frozenset({MuteReason.INHIBITION, MuteReason.UNTIL_SEEN})
 
@@ -50,10 +51,11 @@ class Audience:
     """The receivers of a cluster's open incidents; made once per interval."""
 
     def __init__(self, config: Config, given: Circumstances, open_incidents: Iterable[Incident]) -> None:
-        """`open_incidents`: all of the cluster; those of severity INFO go to nobody."""
+        """`open_incidents`: all of the cluster; those of severity INFO go to nobody who does not know of them."""
         self.config = config
         self.given = given
-        sent = [incident for incident in open_incidents if incident.evidence.severity.is_sent]
+        self._known_as = _worst_known(given.notified.values())
+        sent = [one for one in open_incidents if one.evidence.severity.is_sent or one.incident_id in self._known_as]
         unnotified = {one.incident_id for one in sent if can_mute(one) and self._is_unnotified(one)}
         self._inhibitors = Inhibitors(one for one in sent if one.incident_id not in unnotified)
         self._unnotified = Inhibitors(one for one in sent if one.incident_id in unnotified)
@@ -69,19 +71,29 @@ class Audience:
         return self.config.team_of(incident.subject.cluster, incident.subject.consumer_group)
 
     def route_of(self, team: str, incident: Incident) -> Route:
-        """Return how a team is notified of an incident."""
-        subject = incident.subject
+        """Return how a team is notified of an incident; of one that is INFO by now, as it was while it was worse."""
+        subject, severity = incident.subject, incident.evidence.severity
         return self.config.route(
             team,
             subject.cluster,
             rule_id=subject.rule_id,
-            severity=incident.evidence.severity,
+            severity=severity if severity.is_sent else self._known_as.get(incident.incident_id, severity),
             consumer_group=subject.consumer_group,
         )
 
     def mute_of(self, incident: Incident, route: Route, before: MuteReason | None = None) -> Mute | None:
         """Return what mutes an incident on a route, whoever looks after it; `before`: what did so an interval ago."""
         return self._mute_from_above(incident, before) or self._mute_by_people(incident, route)
+
+    def _mute_of_open(self, incident: Incident, route: Route, before: MuteReason | None) -> Mute | None:
+        mute = self.mute_of(incident, route, before)
+        if mute is not None or incident.evidence.severity.is_sent:
+            return mute
+        return Mute(MuteReason.NEEDS_NOBODY, "", Sentence("needs_nobody"))
+
+    def _concerns(self, incident: Incident, key: NotificationKey) -> bool:
+        """Whether a receiver is to hear of an incident, or knows of it from when it was worse."""
+        return incident.evidence.severity.is_sent or self._known(incident, key) is not None
 
     def _mute_by_people(self, incident: Incident, route: Route) -> Mute | None:
         given, hours = self.given, route.quiet_hours
@@ -103,12 +115,13 @@ class Audience:
         route = self.route_of(team, incident)
         own = _keys(team, incident, route)
         before = self._muted_before(incident, own)
-        mute = self.mute_of(incident, route, before)
+        mute = self._mute_of_open(incident, route, before)
         if mute is not None and mute.reason is MuteReason.INHIBITION:
             self.muted_by[mute.by] += 1
         self._keep_history(incident, mute, before)
         for key in own:
-            self.routed[key].append(Routed(incident, route, mute or self._acknowledgement(incident, key)))
+            if self._concerns(incident, key):
+                self.routed[key].append(Routed(incident, route, mute or self._acknowledgement(incident, key)))
         chain = steps(team, lambda name: self.route_of(name, incident)) if route.escalate_to else ()
         if not chain:
             return
@@ -117,9 +130,9 @@ class Audience:
         for step in chain[: incident.escalation_level]:
             further = self.route_of(step.team, incident)
             for key in _keys(team, incident, further):
-                if key not in reached:
+                if key not in reached and self._concerns(incident, key):
                     reached.add(key)
-                    kept = self.mute_of(incident, further, before) or self._acknowledgement(incident, key)
+                    kept = self._mute_of_open(incident, further, before) or self._acknowledgement(incident, key)
                     self.routed[key].append(Routed(incident, further, kept, step.from_team))
 
     def _mute_from_above(self, incident: Incident, before: MuteReason | None) -> Mute | None:
@@ -201,6 +214,15 @@ class Audience:
 
     def _happened(self, incident: Incident, kind: EventKind, text: str) -> None:
         self.history.append(IncidentEvent(incident.incident_id, self.given.interval.start, kind, text))
+
+
+def _worst_known(notified: Iterable[Notified]) -> dict[str, Severity]:
+    """Return by incident id the worst severity that any receiver knows."""
+    known: dict[str, Severity] = {}
+    for last in notified:
+        for incident_id, one in last.firing.items():
+            known[incident_id] = max(known.get(incident_id, one.severity), one.severity, key=lambda worst: worst.rank)
+    return known
 
 
 def _keys(team: str, incident: Incident, route: Route) -> list[NotificationKey]:

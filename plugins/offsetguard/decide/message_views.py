@@ -326,9 +326,6 @@ class Writer:
 
     def _still_open(self, incident: Incident, notification: Notification) -> str:
         """Say why a receiver is notified no more of an incident that goes on."""
-        if not incident.evidence.severity.is_sent:
-            locale = _locale(notification.route)
-            return catalogue(locale).say("needs_nobody", summary=IncidentWords(incident, locale).summary)
         team = self._audience.team_of(incident)
         return Sentence("handed_over", team=team) if team != notification.group.team else Sentence("told_to_others")
 

@@ -1,8 +1,8 @@
 """Which messages an interval gives: per (team, cluster, rule) and receiver the decision, and what follows from it.
 
 What each receiver was last notified of stands in the table `last_notifications`. Incidents of severity INFO are history
-only: nobody is notified, and one whose receiver was notified while it was worse counts as resolved; so does one that
-goes to others now. A message shows what fires and nothing mutes, and marks what is new in it. What is muted (what
+only: nobody is notified; who knows of one from when it was worse is notified of its end. One that goes to others now
+counts as resolved. A message shows what fires and nothing mutes, and marks what is new in it. What is muted (what
 somebody acknowledged, say) takes no part: where its receiver knows of it, it is counted, and its end is told.
 """
 

@@ -139,6 +139,7 @@ class Rule(_Bilingual):
         queues: tuple[QueueEvidence, ...] = (),
         broker_names: frozenset[str] = frozenset(),
         last_event_at: datetime | None = None,
+        unsure: bool = False,
     ) -> Finding:
         """Return a finding about a (consumer group, topic), or neither; with the rule's severity unless told."""
         return Finding(
@@ -153,6 +154,7 @@ class Rule(_Bilingual):
             state=state,
             broker_names=broker_names,
             last_event_at=last_event_at,
+            unsure=unsure,
             audited=facts.audited,
         )
 
@@ -178,6 +180,7 @@ class Finding:
     state: str = "OK"  # state word of design: LOST, ANOMALY, STOPPED, FALLING_BEHIND, UNKNOWN, ...
     broker_names: frozenset[str] = frozenset()  # brokers that it concerns besides those of its queues
     last_event_at: datetime | None = None  # of what is over by itself: when it was seen last; None: it goes on
+    unsure: bool = False  # what decides its severity could not be seen: an open incident does not get better by it
     explains: tuple[Explained, ...] = ()  # set by `subsumption.subsume`, never by a rule
     audited: bool = True  # False: the facts that show it are not published
 

@@ -29,6 +29,7 @@ class MuteReason(StrEnum):
     MAINTENANCE = "muted_by_maintenance"  # a maintenance window of the configuration
     SILENCE = "muted_by_silence"  # a silence that somebody added
     QUIET_HOURS = "muted_by_quiet_hours"  # not severe enough for the hour
+    NEEDS_NOBODY = "needs_nobody"  # it is INFO by now, and goes on: who knows of it is notified of its end
     ACKNOWLEDGED = "acknowledged"  # somebody looks after it, and it did not get worse since
 
 

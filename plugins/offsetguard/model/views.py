@@ -48,6 +48,7 @@ class NotificationReason(StrEnum):
     MUTED_BY_MAINTENANCE = "muted_by_maintenance"
     MUTED_BY_SILENCE = "muted_by_silence"
     MUTED_BY_QUIET_HOURS = "muted_by_quiet_hours"
+    NEEDS_NOBODY = "needs_nobody"
     ACKNOWLEDGED = "acknowledged"  # somebody looks after it, and it did not get worse
 
     @property

@@ -10,7 +10,7 @@ from offsetguard.decide.incidents.lifecycle import advance
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.registry import RULES
 from offsetguard.model.fact_records import CollectionGap
-from offsetguard.model.verdicts import CannotTell
+from offsetguard.model.verdicts import CannotTell, Severity
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard_peers.judging.records import after, facts, finding, interval, opened, row, twice
 
@@ -94,6 +94,25 @@ def test_moves_stay_open_while_the_brokers_events_may_not_have_been_read(
     given = facts(1, gaps=(CollectionGap("10.0.0.3:10911", broker_name, broker_id, what, outcome, "reason"),))
     changes = twice(opened(finding(MOVED, group="news")), given)
     assert (len(changes.unknown), len(changes.resolved)) == ((1, 0) if stays_open else (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("seen", "unsure", "severity"),
+    [
+        (facts(1, row()), False, Severity.WARNING),
+        (facts(1, row()), True, Severity.CRITICAL),
+        (facts(1, row(), unseen_broker_names=frozenset({"broker-a"})), False, Severity.CRITICAL),
+        (facts(1, row(unknown_queue_count=1)), False, Severity.CRITICAL),
+        (facts(1, row(lag_ms=None)), False, Severity.CRITICAL),
+    ],
+    ids=["all is seen", "the rule is unsure", "its broker unseen", "a queue unknown", "age unknown"],
+)
+def test_a_severity_falls_by_what_was_seen_only(seen: IntervalFacts, *, unsure: bool, severity: Severity) -> None:
+    milder = finding(severity=Severity.WARNING, unsure=unsure)
+    (incident,) = after(opened(finding(severity=Severity.CRITICAL)), seen, milder).seen_again
+    assert incident.evidence.severity is severity
+    (worse,) = after(opened(milder), seen, finding(severity=Severity.CRITICAL)).seen_again
+    assert worse.evidence.severity is Severity.CRITICAL, "what is seen to be worse is worse"
 
 
 def test_an_incident_of_a_rule_that_was_removed_ends() -> None:

@@ -52,8 +52,7 @@ def test_what_happens_is_kept_with_the_minute_that_showed_it(engine: Engine) -> 
         (0, "opened"),
         (1, "worse"),
         (2, "unknown"),
-        (3, "better"),
-        (3, "visible"),
+        (3, "visible"),  # no better: one look does not show since when it is offline
         (5, "resolved"),
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -131,17 +132,19 @@ def test_what_is_only_info_is_kept_as_history_and_told_to_nobody(engine: Engine)
     assert ([one.subject.rule_id for one in ended.resolved], ended.messages) == (["traffic_surge"], ())
 
 
-def test_trouble_that_turned_harmless_is_told_as_over_and_as_new_when_it_turns_back(engine: Engine) -> None:
+def test_trouble_that_turned_harmless_is_not_told_as_over_before_it_is(engine: Engine) -> None:
     (first,) = judge(engine, facts(0, brokers=(slave(),))).messages
-    (over,) = judge(engine, facts(1, brokers=(slave(boot_at=START),))).messages
-    assert (first.view.severity, over.view.reason) == ("warning", NotificationReason.ALL_RESOLVED)
-    assert over.view.resolved[0].resolution == (
-        "needs nobody any more: slave broker-a/1 was started lately and is 2.8 GiB behind"
-    )
-    assert judge(engine, facts(2, brokers=(slave(boot_at=START),))).messages == ()
-    (back,) = judge(engine, facts(3, brokers=(slave(),))).messages
-    assert back.view.reason is NotificationReason.FIRST
-    assert back.view.firing[0].opened_at == START, "it never ended"
+    for minute in (1, 2):
+        quiet = judge(engine, facts(minute, brokers=(slave(boot_at=START),)))
+        assert [(one.decision.reason.value, one.muted_count) for one in quiet.decisions] == [("needs_nobody", 1)]
+    assert judge(engine, facts(3, brokers=(slave(),))).messages == (), "it is as it was told"
+    judge(engine, facts(4, brokers=(slave(boot_at=START),)))
+    well = replace(slave(boot_at=START), slave_behind_bytes=0)
+    assert judge(engine, facts(5, brokers=(well,))).messages == ()
+    (over,) = judge(engine, facts(6, brokers=(well,))).messages
+    assert (first.view.thread_key, over.view.reason) == (over.view.thread_key, NotificationReason.ALL_RESOLVED)
+    assert [one.resolution for one in over.view.resolved] == ["the slaves have caught up"]
+    assert [one.muted_when_resolved for one in over.view.resolved] == [None]
 
 
 def test_a_message_names_what_could_not_be_told_of_its_brokers(engine: Engine) -> None:

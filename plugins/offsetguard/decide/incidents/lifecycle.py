@@ -7,7 +7,8 @@
                         (nothing)                                  open, unknown
 
 Each interval counts once, as bad (found), as good (looked at and not found) or not at all (its evidence was not seen):
-what was not seen neither ends an incident nor opens one. With `bad_cycles` = 1 an incident is open at once.
+what was not seen neither ends an incident nor opens one. With `bad_cycles` = 1 an incident is open at once. A severity
+falls by what was seen only: not in an interval that could not have shown the end, nor by a finding that is unsure.
 Where a rule wants calm (`calm_ms`), one good interval is enough, when nothing was found for so long.
 What is found and explained by another finding goes on where it is open, and opens nothing where it is not.
 What is over by itself (`Finding.last_event_at`: a reset, a stall) is found for as long as rules look back; an interval
@@ -124,6 +125,9 @@ class _Life:
         """Say what becomes of an incident that the interval shows."""
         if self._is_counted(incident):
             return (Fate.PENDING if incident.is_pending else Fate.SEEN_AGAIN), incident
+        before = incident.evidence.severity
+        if before.rank > finding.severity.rank and (finding.unsure or self._hidden_by(incident) is not None):
+            finding = replace(finding, severity=before)
         after = seen_again(incident, finding, self.facts.interval, self.unanswered.beside(finding))
         if not incident.is_pending:
             return Fate.SEEN_AGAIN, after

@@ -57,6 +57,12 @@ class JudgedGroup:
         """Return the queues in one of some states."""
         return [queue for queue in self.queues if queue.verdict is not None and queue.verdict.state in states]
 
+    @property
+    def standing(self) -> list[QueueFacts]:
+        """The queues that stand still, with or without clients; also where what happened to them is their state."""
+        happened = self.in_state(State.LOST, State.ANOMALY, State.REWOUND)
+        return [*self.in_state(State.STALLED, State.STOPPED), *(one for one in happened if is_silent(one))]
+
     def by_rule(self, *rules: str) -> list[QueueFacts]:
         """Return the queues on which one of some window rules fired."""
         return [queue for queue in self.queues if queue.verdict is not None and queue.verdict.rule in rules]
@@ -78,7 +84,7 @@ class JudgedGroup:
         them.
         """
         waiting = [queue for queue in self.queues if (queue.offsets.effective_lag or 0) > 0]
-        still = [one for one in self.in_state(State.STALLED, State.STOPPED) if not self._just_taken(one, now)]
+        still = [one for one in self.standing if not self._just_taken(one, now)]
         started_at = self.group.newest_client_start_at
         just_came = started_at is not None and now - started_at <= HANDOVER
         if is_little(waiting) or just_came or self.group.unknown_queue_count or len(still) < len(waiting):
@@ -144,6 +150,15 @@ def _known_since(window: QueueState) -> datetime | None:
 def is_little(queues: Iterable[QueueFacts]) -> bool:
     """Whether so few messages wait in some queues as may behind one that takes a minute."""
     return sum(queue.offsets.effective_lag or 0 for queue in queues) < _LEAST_WAITING
+
+
+def is_silent(queue: QueueFacts) -> bool:
+    """Whether messages wait in a queue, and nothing was committed for longer than its rhythm and a minute."""
+    figures = queue.verdict.figures if queue.verdict is not None else {}
+    silence_ms, rhythm_ms = figures.get("silence_ms"), figures.get("rhythm_ms") or 0  # None: no pause was ever ended
+    if not isinstance(silence_ms, int) or not isinstance(rhythm_ms, int) or (queue.offsets.effective_lag or 0) <= 0:
+        return False
+    return silence_ms > max(rhythm_ms, RECENTLY // _MS)
 
 
 def more_came(queue: QueueFacts) -> bool:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
@@ -25,6 +25,7 @@ from offsetguard.judge.evidence.judged_groups import (
     RECENTLY,
     JudgedGroup,
     is_little,
+    is_silent,
     judged_groups,
     longest_ms,
     longest_silence,
@@ -154,12 +155,7 @@ def _is_still(queue: QueueFacts, now: datetime) -> bool:
     verdict = queue.verdict
     if verdict is None or (queue.last_consume_at is not None and now - queue.last_consume_at <= RECENTLY):
         return False
-    if verdict.state is not State.LOST:
-        return verdict.state is State.STALLED
-    silence_ms, rhythm_ms = verdict.figures.get("silence_ms"), verdict.figures.get("rhythm_ms")
-    if not isinstance(silence_ms, int) or not isinstance(rhythm_ms, int):
-        return False
-    return silence_ms > max(rhythm_ms, RECENTLY // timedelta(milliseconds=1))
+    return verdict.state is State.STALLED or (verdict.state is State.LOST and is_silent(queue))
 
 
 def _waiting(queues: Sequence[QueueFacts]) -> int:

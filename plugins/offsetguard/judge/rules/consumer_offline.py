@@ -2,7 +2,8 @@
 
 Means: the consumers are not running, or do not reach the brokers.
 Evidence: no client on any broker (nor on a proxy), effective lag, and a committed offset that has not moved for longer
-than the group's own rhythm. A deployment that starts a client again within that time is not found.
+than the group's own rhythm, also where retention has passed it; of messages whose age is not known that silence counts.
+A deployment that starts a client again within that time is not found.
 Not judged: groups whose connections were not seen, as gRPC clients behind a proxy that is not configured; broadcasting
 groups; groups that have consumed everything. Within the limits it is WARNING where more messages come, else INFO. A
 group that comes and goes by plan (batches) is INFO while it is away for no longer than before: it went at regular
@@ -126,13 +127,13 @@ RULE = Rule(
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per (consumer group, topic) with queues that stopped."""
     for judged in judged_groups(facts, config):
-        stopped = judged.in_state(State.STOPPED)
+        stopped = judged.standing
         if not judged.offline or not (stopped or _is_above_at_one_look(judged)):
             continue
         known = facts.absences.get(judged.group.consumer_group)
-        one_look = len(judged.by_rule("offline")) == len(stopped)
-        silence_ms = None if one_look else longest_ms(stopped, "silence_ms")
-        group, policy, variant = judged.group, judged.policy, _variant(known, facts, one_look=one_look)
+        silent = stopped or judged.queues
+        silence_ms = longest_ms(silent, "silence_ms") or None  # no time has passed: one look does not show since when
+        group, policy, variant = judged.group, judged.policy, _variant(known, facts, one_look=silence_ms is None)
         at_most = (
             Severity.INFO if _may_still_come_back(judged, silence_ms, facts) else _AT_MOST.get(variant, RULE.severity)
         )
@@ -142,10 +143,11 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             severity=min(_severity(judged, silence_ms, facts.now), at_most, key=_rank),
             variant=variant,
             state=State.STOPPED.value,
+            unsure=silence_ms is None or group.effective_lag is None or group.lag_ms is None,
             figures={
                 "effective_lag": group.effective_lag,
                 "lag_ms": group.lag_ms,
-                "silence": None if one_look else longest_silence(stopped),
+                "silence": None if silence_ms is None else longest_silence(silent),
                 "silence_ms": silence_ms,
                 "stopped_queue_count": len(stopped) or None,
                 "away_since": known.away_since or facts.interval.start if known else None,
@@ -172,24 +174,26 @@ def _may_still_come_back(judged: JudgedGroup, silence_ms: int | None, facts: Int
     """Whether all masters of its queues were just started, so that its clients come with their next heartbeats.
 
     Heartbeats are 30 s apart; one was seen 39 s after its broker was up. Who was silent for longer before than a
-    restart takes is gone all the same.
+    restart takes is gone all the same; of whom that is not known, the next look shows it.
     """
     boots = master_boots(facts)
     names = {queue.message_queue.broker_name for queue in judged.queues}
     up_for = [facts.now - boots[name] for name in names if name in boots]
     if not names or len(up_for) < len(names) or max(up_for) > HANDOVER:
         return False
-    return timedelta(milliseconds=silence_ms or 0) - max(up_for) <= GRACE
+    return silence_ms is None or timedelta(milliseconds=silence_ms) - max(up_for) <= GRACE
 
 
 def _severity(judged: JudgedGroup, silence_ms: int | None, now: datetime) -> Severity:
     """Nobody misses a group of which little waits; a short look may meet a client that is just being started again."""
-    if not judged.above_limit:
-        lasts = silence_ms is not None and silence_ms >= EVENLY * judged.policy.lag_floor_ms
+    group, policy = judged.group, judged.policy
+    age_ms = silence_ms if group.lag_ms is None else group.lag_ms
+    waits_too_long = age_ms is not None and age_ms > policy.max_lag_ms
+    if not (judged.above_limit or waits_too_long):
+        lasts = silence_ms is not None and silence_ms >= EVENLY * policy.lag_floor_ms
         is_missed = lasts and judged.stands_still(now)
         return Severity.WARNING if is_missed else Severity.INFO
-    waits_too_long = judged.group.lag_ms is not None and judged.group.lag_ms > judged.policy.max_lag_ms
-    stands_long = silence_ms is not None and silence_ms >= judged.policy.lag_floor_ms
+    stands_long = silence_ms is not None and silence_ms >= policy.lag_floor_ms
     return RULE.severity if waits_too_long or stands_long else Severity.WARNING
 
 
