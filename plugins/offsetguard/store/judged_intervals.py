@@ -41,6 +41,13 @@ def newest_interval(session: Session, cluster: str, now: datetime) -> Interval |
     return _newest_of(session, cluster, (row.mode != Mode.AHEAD) & (row.interval_start <= now + CLOCKS_DIFFER))
 
 
+def oldest_interval(session: Session, cluster: str) -> Interval | None:
+    """Return the oldest interval of a cluster that was judged, of those that are kept."""
+    row = JudgedIntervalRow
+    start = session.scalar(select(func.min(row.interval_start)).where(row.cluster == cluster, row.mode != Mode.AHEAD))
+    return None if start is None else Interval(start)
+
+
 def newest_ahead(session: Session, cluster: str, now: datetime) -> Interval | None:
     """Return the newest interval of a cluster that was judged although it lies ahead of `now`, marked or not."""
     return _newest_of(session, cluster, JudgedIntervalRow.interval_start > now + CLOCKS_DIFFER)

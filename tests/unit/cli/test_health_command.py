@@ -22,15 +22,20 @@ def config(folder: Path) -> None:
     (folder / "offsetguard.yml").write_text(one_team_text(main="127.0.0.1:9876"))
 
 
-def test_a_cluster_that_nobody_judges_is_told_with_exit_code_1() -> None:
-    """On a database that is not there yet, too."""
+def test_a_cluster_that_nobody_judges_is_told_with_exit_code_1(database: Engine) -> None:
+    assert run("health", "--format", "table").output == "nothing of cluster main was judged so far\n"
+    assert run("health").exit_code == 1
+
+
+def test_of_a_database_that_cannot_be_read_nothing_is_said_but_that() -> None:
     found = run("health", "--format", "table")
     assert found.exit_code == 1
     assert [line.partition(".db ")[2] or line for line in found.output.splitlines()] == [
         "does not exist: nothing was collected here yet, or OFFSETGUARD_HOME (or OFFSETGUARD_DATABASE_URL) is another "
         "one where Airflow runs",
-        "nothing of cluster main was judged so far",
     ]
+    (verdict,) = json_lines(run("health", "--format", "json"))
+    assert (verdict["healthy"], verdict["judged_until"], verdict["waiting_count"]) == (False, None, None)
 
 
 @pytest.mark.parametrize(("days_ago", "troubles"), [(0, []), (1, ["main"])])
@@ -44,4 +49,4 @@ def test_a_cluster_is_well_when_it_was_judged_lately(database: Engine, days_ago:
     assert found.exit_code == len(troubles)
     assert (verdict["healthy"], verdict["waiting_count"], verdict["failed_count"]) == (not troubles, 0, 0)
     assert [one["cluster"] for one in verdict["troubles"]] == troubles
-    assert verdict["judged_until"] == {"main": interval.end.isoformat()}
+    assert (verdict["judged_until"], verdict["published_until"]) == ({"main": interval.end.isoformat()}, {"main": None})

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, delete
 
 from offsetguard.decide.own_health import troubles_of
 from offsetguard.deliver.heartbeat import beat, write_down
 from offsetguard.model.intervals import Interval
 from offsetguard.model.notification import Channel
-from offsetguard.store import judged_intervals, outbox
+from offsetguard.store import cycles, judged_intervals, outbox, published_intervals
 from offsetguard.store.database import writing
-from offsetguard.store.models import JudgedIntervalRow, Mode
+from offsetguard.store.locks import PUBLICATION, hold
+from offsetguard.store.models import CycleRow, JudgedIntervalRow, Mode, PublishedIntervalRow
 from offsetguard.store.outbox import Lane
+from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard_peers.configs import one_team
 from offsetguard_peers.delivery.world import VIEW
 from offsetguard_peers.disks import TAKES_NOTHING, TinyDisk
@@ -27,10 +30,12 @@ MINUTE = timedelta(minutes=1)
 CONFIG = one_team({name: {"name_servers": ["127.0.0.1:9876"]} for name in ("main", "other")}, team="ops")
 
 
-def judge(engine: Engine, cluster: str, ended: datetime) -> None:
+def judge(engine: Engine, cluster: str, ended: datetime, *, published: bool = True) -> None:
     interval = Interval.containing(ended - MINUTE)
     with writing(engine) as session:
         judged_intervals.record(session, JudgedIntervalRow(cluster, interval.start, ended, Mode.LIVE, 0, 0, 0, 0))
+    if published:
+        published_intervals.record(engine, PublishedInterval(cluster, interval, "run", ended, "audited", {}, "{}"))
 
 
 def put(engine: Engine, key: str, at: datetime) -> None:
@@ -46,7 +51,7 @@ def troubles(engine: Engine, now: datetime = NOW) -> list[tuple[str | None, str]
 
 @pytest.fixture
 def working(engine: Engine) -> Engine:
-    """Both clusters were judged just now."""
+    """Both clusters were judged and published just now."""
     for cluster in CONFIG.clusters:
         judge(engine, cluster, NOW)
     return engine
@@ -55,6 +60,66 @@ def working(engine: Engine) -> Engine:
 def test_a_cluster_that_was_never_judged_is_not_well(engine: Engine) -> None:
     judge(engine, "main", NOW)
     assert troubles(engine) == [("other", "nothing of cluster other was judged so far")]
+
+
+def cycle_of(ended: datetime, **fields: Any) -> CycleRow:
+    return CycleRow("main", ended - MINUTE, "run", ended, ended + timedelta(seconds=50), **{"verdict": None, **fields})
+
+
+PUBLICATIONS = [
+    (None, "No publication has begun; `offsetguard cycles` shows the last publications"),
+    (
+        {"error": cycles.KILLED, "failed_step": "write"},
+        f"The last one, that of 2026-11-21 10:41:00 UTC, failed at write: {cycles.KILLED}; `offsetguard cycles`",
+    ),
+    (
+        {"verdict": "published"},
+        "Publishing goes on and is behind: the last one, that of 2026-11-21 10:41:00 UTC, took 50 s; `offsetguard",
+    ),
+    ({"failed_step": "gate"}, "One is at work, that of 2026-11-21 10:41:00 UTC, since 2026-11-21 10:42:00 UTC; `offs"),
+]
+
+
+@pytest.mark.parametrize(("last", "said"), PUBLICATIONS)
+def test_a_publication_that_is_late_is_told_by_cluster_and_minutes_with_what_the_last_one_did(
+    working: Engine, last: dict[str, Any] | None, said: str
+) -> None:
+    """Judged all the same, by what has landed: nothing else shows that it is not audited."""
+    with hold(working, PUBLICATION, print) as lock:
+        is_at_work = last is not None and not last.keys() & {"error", "verdict"}
+        if last is not None:
+            cycles.record(working, cycle_of(NOW + MINUTE, **last, running_under=lock.token if is_at_work else None))
+        for minute in range(1, 9):
+            judge(working, "main", NOW + minute * MINUTE, published=False)
+            judge(working, "other", NOW + minute * MINUTE)
+            found = troubles(working, NOW + minute * MINUTE)
+            assert bool(found) == (minute >= 3), f"{minute} minutes late: {found}"
+        ((cluster, text),) = troubles(working, NOW + timedelta(minutes=8, seconds=30))
+    assert cluster == "main"
+    began = "publishing of cluster main is late: its newest published minute ended 2026-11-21 10:41:00 UTC, "
+    assert text.startswith(f"{began}8 min 30 s ago. {said}")
+
+
+def test_a_cluster_that_is_judged_and_was_never_published_is_told_as_that(working: Engine) -> None:
+    with writing(working) as session:
+        session.execute(delete(PublishedIntervalRow).where(PublishedIntervalRow.cluster == "main"))
+    for minute in range(1, 3):
+        assert troubles(working, NOW + minute * MINUTE) == [], "a first start may take so long"
+        judge(working, "main", NOW + minute * MINUTE, published=False)
+        judge(working, "other", NOW + minute * MINUTE)
+    ((cluster, text),) = troubles(working, NOW + 3 * MINUTE)
+    assert cluster == "main"
+    assert text.startswith(
+        "nothing of cluster main was published so far: its minutes are judged since 2026-11-21 10:40:00 UTC, 4 min ago"
+    )
+
+
+def test_where_nothing_is_judged_either_that_alone_is_told(working: Engine) -> None:
+    texts = [text for _, text in troubles(working, NOW + 20 * MINUTE)]
+    assert [text.partition(" for ")[0] for text in texts] == [
+        "nothing of cluster main was judged",
+        "nothing of cluster other was judged",
+    ]
 
 
 def test_minutes_that_were_judged_ahead_are_a_trouble_and_no_sign_of_life(working: Engine) -> None:
