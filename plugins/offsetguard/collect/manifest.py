@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from pydantic import ConfigDict, NonNegativeInt, TypeAdapter
+from pydantic import NonNegativeInt, TypeAdapter
 
 from offsetguard.model.errors import (
     BrokerRefused,
@@ -39,15 +39,8 @@ class Outcome(StrEnum):
     NOT_RECORDED = "not_recorded"  # a bundle or state files do not hold it
 
 
-class _Strict:
-    """A part of the manifest: a field that nobody knows is an error."""
-
-    __slots__ = ()
-    __pydantic_config__ = ConfigDict(extra="forbid")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequestCounts(_Strict):
+class RequestCounts:
     """Requests of one round; `asked` is the sum of all outcomes."""
 
     asked: NonNegativeInt = 0
@@ -61,7 +54,7 @@ class RequestCounts(_Strict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventCursor(_Strict):
+class EventCursor:
     """How far OFFSET_MOVED_EVENT of one broker was read; the newest landed manifest *is* the durable cursor."""
 
     broker_name: str
@@ -71,7 +64,7 @@ class EventCursor(_Strict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotAsked(_Strict):
+class NotAsked:
     """Something left out on purpose, e.g. details of groups that are provably healthy: not a gap, yet not seen."""
 
     what: str
@@ -80,7 +73,7 @@ class NotAsked(_Strict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MissingMaster(_Strict):
+class MissingMaster:
     """A master that an earlier round listed and the name server does not list any more."""
 
     broker_name: str
@@ -89,7 +82,7 @@ class MissingMaster(_Strict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gap(_Strict):
+class Gap:
     """Something asked for and not seen; see `facts.CollectionGap`."""
 
     address: str
@@ -116,7 +109,7 @@ class Gap(_Strict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest(_Strict):
+class Manifest:
     """Written last into a landed snapshot; a folder without one is not a snapshot."""
 
     cluster: str

@@ -1,8 +1,9 @@
 """What a message says, before it is mail or Slack blocks: plain, serialisable, kept in the outbox as JSON.
 
 A message about the incidents of one rule; a digest, which takes the place of several of them; a daily report. Figures
-and names only; what renders them puts them into words. A field that comes after the first release needs a default: rows
-that an older release wrote are still read.
+and names only; what renders them puts them into words. Rows that another release wrote are read, too, after an upgrade
+and on the way back: fields that this one does not know are left out, and a field that comes after the first release
+needs a default.
 """
 
 from __future__ import annotations
@@ -78,10 +79,10 @@ class News(StrEnum):
 
 
 class Record(BaseModel):
-    """Base of all views: unknown fields are errors, and nothing changes after it was written."""
+    """Base of all views: nothing changes after it was written."""
 
     # its errors get into logs, where nothing of a message may stand
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, hide_input_in_errors=True)
 
 
 class FigureView(Record):
@@ -309,7 +310,7 @@ _ANY_VIEW: TypeAdapter[AnyView] = TypeAdapter(AnyView, config=ConfigDict(hide_in
 
 
 def read_view(text: str) -> AnyView:
-    """Return the view that a row keeps; raises pydantic.ValidationError when another version wrote it."""
+    """Return the view that a row keeps; raises pydantic.ValidationError when it lacks what every message has."""
     return _ANY_VIEW.validate_json(text)
 
 

@@ -22,9 +22,18 @@ _MOMENT, _SENTENCE, _TEXTS = "@moment", "@sentence", "@texts"  # no figure has s
 
 
 def record_of(kind: type[_Record], row: object, **given: Any) -> _Record:
-    """Return a record (a dataclass) of a row: each field that is not given is the column of its name."""
-    names = {one.name for one in dataclasses.fields(kind)} - given.keys()  # type: ignore[arg-type]
-    return kind(**{name: getattr(row, name) for name in names}, **given)
+    """Return a record (a dataclass) of a row: a field that is not given is the column of its name, or has its default.
+
+    What is given and no field is left out: another release wrote it.
+    """
+    names = {one.name for one in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    columns = {name: getattr(row, name) for name in names - given.keys() if hasattr(row, name)}
+    return kind(**columns, **{name: value for name, value in given.items() if name in names})
+
+
+def record_from(kind: type[_Record], kept: Mapping[str, Any], **given: Any) -> _Record:
+    """Return a record of what `to_json` kept of one, maybe in another release; `given`: fields that need more."""
+    return record_of(kind, None, **{**kept, **given})
 
 
 def values_of(record: Any, *left_out: str) -> dict[str, Any]:

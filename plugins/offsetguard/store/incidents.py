@@ -33,7 +33,7 @@ from offsetguard.model.changes import Change
 from offsetguard.model.incident import Evidence, Incident, IncidentEvent, Subject
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import CannotTell, Explained, QueueEvidence, Severity
-from offsetguard.store.columns import NAME_LIMIT, chunks, from_json, record_of, storable, to_json
+from offsetguard.store.columns import NAME_LIMIT, chunks, from_json, record_from, record_of, storable, to_json
 from offsetguard.store.models import IncidentEventRow, IncidentRow
 
 _IN_THE_RECORD = (
@@ -291,24 +291,25 @@ def _from_row(row: IncidentRow) -> Incident:
         **{
             **record,
             "evidence": _evidence(record["evidence"]),
-            "changes": tuple(Change(**one) for one in record.get("changes", ())),
+            "changes": tuple(record_from(Change, one) for one in record.get("changes", ())),
         },
     )
 
 
 def _evidence(record: dict[str, Any]) -> Evidence:
-    return Evidence(
-        **{
-            **record,
-            "severity": Severity(record["severity"]),
-            "queues": tuple(
-                QueueEvidence(MessageQueue(*one["message_queue"]), one["figures"]) for one in record["queues"]
-            ),
-            "broker_names": frozenset(record["broker_names"]),
-            "explains": tuple(Explained(**one) for one in record["explains"]),
-            "cannot_tell": tuple(
-                CannotTell(**{**one, "broker_names": frozenset(one["broker_names"])}) for one in record["cannot_tell"]
-            ),
-            "commands": tuple(record["commands"]),
-        }
+    return record_from(
+        Evidence,
+        record,
+        severity=Severity(record["severity"]),
+        queues=tuple(
+            record_from(QueueEvidence, one, message_queue=MessageQueue(*one["message_queue"]))
+            for one in record["queues"]
+        ),
+        broker_names=frozenset(record["broker_names"]),
+        explains=tuple(record_from(Explained, one) for one in record.get("explains", ())),
+        cannot_tell=tuple(
+            record_from(CannotTell, one, broker_names=frozenset(one["broker_names"]))
+            for one in record.get("cannot_tell", ())
+        ),
+        commands=tuple(record.get("commands", ())),
     )

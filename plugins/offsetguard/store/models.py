@@ -294,7 +294,7 @@ class OutboxRow(MappedAsDataclass, Base, kw_only=True):
 
     @property
     def view(self) -> AnyView:
-        """What the message says; raises pydantic.ValidationError when another version wrote it."""
+        """What the message says; raises pydantic.ValidationError when it lacks what every message has."""
         return read_view(self.view_json)
 
 

@@ -28,9 +28,11 @@ from offsetguard.model.notification import (
     NotifiedIncident,
 )
 from offsetguard.model.verdicts import Severity
-from offsetguard.store.columns import chunks, from_json, to_json
+from offsetguard.store.columns import chunks, from_json, record_from, to_json
 from offsetguard.store.database import reading
 from offsetguard.store.models import LastNotificationRow, NotificationLogRow
+
+_MUTE_REASONS = frozenset(MuteReason)
 
 
 def of_cluster(session: Session, cluster: str) -> dict[NotificationKey, Notified]:
@@ -131,10 +133,14 @@ def _notified(row: LastNotificationRow) -> Notified:
         at=row.notified_at,
         thread_key=row.thread_key,
         firing={
-            incident_id: NotifiedIncident(**{**one, "severity": Severity(one["severity"])})
+            incident_id: record_from(NotifiedIncident, one, severity=Severity(one["severity"]))
             for incident_id, one in firing.items()
         },
-        muted={incident_id: MuteReason(reason) for incident_id, reason in json.loads(row.muted_json).items()},
+        muted={
+            incident_id: MuteReason(reason)
+            for incident_id, reason in json.loads(row.muted_json).items()
+            if reason in _MUTE_REASONS  # else of a release that knows further ones
+        },
         repeat_count=row.repeat_count,
         ended=None if row.ended is None else Severity(row.ended),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from array import array
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -161,6 +162,14 @@ def test_a_damaged_manifest_is_told_and_the_one_before_it_is_gone_on_from(tmp_pa
     (damage,) = earlier.damages
     assert damage.source == str(file)
     assert damage.reason.startswith("not a manifest of OffsetGuard")
+
+
+def test_a_manifest_that_a_later_release_landed_is_read_without_what_this_one_does_not_know(tmp_path: Path) -> None:
+    folder = land(tmp_path, MANIFEST, {})
+    file = folder / MANIFEST_FILE_NAME
+    written = json.loads(file.read_text("utf-8"))
+    file.write_text(json.dumps(written | {"of_tomorrow": 1, "requests": written["requests"] | {"slow": 3}}))
+    assert read_manifest(folder) == MANIFEST
 
 
 def test_leftovers_of_killed_rounds_go_and_everything_else_stays(tmp_path: Path) -> None:

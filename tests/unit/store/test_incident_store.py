@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine
@@ -16,7 +18,7 @@ from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import CannotTell, Explained, QueueEvidence, Severity
 from offsetguard.store import incidents, judged_intervals
 from offsetguard.store.database import reading, writing
-from offsetguard.store.models import JudgedIntervalRow, Mode
+from offsetguard.store.models import IncidentRow, JudgedIntervalRow, Mode
 from offsetguard_peers.databases import newest_judged
 
 START = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)
@@ -51,6 +53,34 @@ INCIDENT = Incident(
     unknown_because="broker-a gave no offsets",
     changes=(Change(START - MINUTE, "broker-a-0 was started"),),
 )
+
+
+def of_another_release(kept: Any) -> Any:
+    """Return a record with one more field in each of its parts, and without those that came last."""
+    if isinstance(kept, list):
+        return [of_another_release(below) for below in kept]
+    if not isinstance(kept, dict) or "@moment" in kept:
+        return kept
+    newest = ("changes", "commands", "audited", "peak_figure", "text_figures")
+    parts = {name: below for name, below in kept.items() if name not in newest}
+    return {name: below if name == "figures" else of_another_release(below) for name, below in parts.items()} | {
+        "of_tomorrow": 1
+    }
+
+
+def test_an_incident_that_another_release_wrote_is_read(engine: Engine) -> None:
+    with writing(engine) as session:
+        incidents.save(session, [INCIDENT])
+        session.flush()
+        row = session.get_one(IncidentRow, INCIDENT.incident_id)
+        row.record_json = json.dumps(of_another_release(json.loads(row.record_json)))
+    (found,) = stored(engine)
+    assert (found.changes, found.evidence.commands, found.evidence.audited, found.peak_figure) == ((), (), True, None)
+    assert found.evidence.figures["lost"] == 9_000_000_000_000
+    kept = ("severity", "summary", "queue_count", "broker_names", "explains", "cannot_tell")
+    for name in kept:
+        assert getattr(found.evidence, name) == getattr(INCIDENT.evidence, name)
+    assert found.evidence.queues[0].message_queue == MessageQueue("orders", "broker-a", 3)
 
 
 def stored(engine: Engine) -> list[Incident]:

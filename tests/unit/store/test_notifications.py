@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
 
 from offsetguard.decide.incidents.timing import NEVER_NOTIFIED
 from offsetguard.model.notification import (
@@ -21,6 +23,7 @@ from offsetguard.model.notification import (
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import notifications
 from offsetguard.store.database import open_database, reading, writing
+from offsetguard.store.models import LastNotificationRow
 
 AT = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 GROUP = GroupKey("ops", "demo", "accumulation")
@@ -50,6 +53,19 @@ def test_what_is_kept_is_read_back(each_engine: Engine) -> None:
     with reading(each_engine) as session:
         assert notifications.of_cluster(session, "demo") == {other: LAST}
         assert notifications.of_cluster(session, "other") == {elsewhere: kept[elsewhere]}
+
+
+def test_what_another_release_kept_is_read(each_engine: Engine) -> None:
+    with writing(each_engine) as session:
+        notifications.save(session, {KEY: LAST})
+        session.flush()
+        (row,) = session.scalars(select(LastNotificationRow))
+        known = {name: value for name, value in json.loads(row.firing_json)["a"].items() if name != "repeats"}
+        row.firing_json = json.dumps({"a": known | {"of_tomorrow": 1}})
+        row.muted_json = json.dumps({"b": MuteReason.SILENCE, "c": "muted_by_tomorrow"})
+    with reading(each_engine) as session:
+        (found,) = notifications.of_cluster(session, "demo").values()
+    assert found == replace(LAST, firing={"a": replace(LAST.firing["a"], repeats=0)})
 
 
 names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=20)

@@ -26,7 +26,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic import ConfigDict, NonNegativeInt
+from pydantic import NonNegativeInt
 
 from offsetguard.config import LogSource
 from offsetguard.sources.logs.log_stream import LogStream
@@ -39,8 +39,6 @@ class LogCursor:
 
     A file is known by its first bytes; the inode only helps where two files begin alike.
     """
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
 
     source: str  # name of the log source
     file: str  # `log_events.file`: identity of the file, the same after its rotation
