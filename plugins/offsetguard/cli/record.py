@@ -194,8 +194,8 @@ class Recording:
         begun, earlier = loop.time(), None
         ends_at = begun + self.length.total_seconds()
         while not self._stop.is_set():
-            snapshot = await self._record_round(transport, bundle, earlier)
             await asyncio.to_thread(excerpts.copy)
+            snapshot = await self._record_round(transport, bundle, earlier, excerpts)
             if snapshot is None:
                 self.tell("stopped: the last round is cut short")
                 return
@@ -213,7 +213,7 @@ class Recording:
                     await self._stop.wait()
 
     async def _record_round(
-        self, transport: RecordingTransport, bundle: BundleWriter, before: Snapshot | None
+        self, transport: RecordingTransport, bundle: BundleWriter, before: Snapshot | None, excerpts: LogExcerpts
     ) -> Snapshot | None:
         """Run one normal round; None = it was stopped."""
         now = datetime.now(UTC)
@@ -227,6 +227,8 @@ class Recording:
                 started_at=now,
                 earlier=EarlierRound(before.manifest, before.tables) if before else None,
                 transport=transport,
+                # what a broker is asked depends on what its log says: where a reset took its queues
+                log_sources=tuple(excerpts.broker_sources(self.meta.log_time_zone, set(transport.labels.values()))),
             )
         )
         stopping = asyncio.ensure_future(self._stop.wait())

@@ -4,14 +4,15 @@ Each broker writes down who ordered a reset of which group and topic, and to whi
 (4.9.7, 5.3.3, 5.5.0 AdminBrokerProcessor.resetOffset). Two rounds do not show it either: what was set back by 45 s is
 regained before the second one.
 
-To where    5.x prints it for each queue. 4.x looks it up, and is asked again (SEARCH_OFFSET_BY_TIMESTAMP), which is
-            wrong where messages were deleted meanwhile; "to the end": its end then.
+To where    5.x prints it, of all queues that it set. 4.x looks it up, and is asked again (SEARCH_OFFSET_BY_TIMESTAMP),
+            which is wrong where messages were deleted meanwhile; "to the end": its end then.
 From where  what the group had consumed by then. Commits are up to a round old, so a group that keeps up is taken to
             have been at the end, between the ends of the round before and of this one; any other has gone on from its
             last commit as fast as its clients said that they finish messages, if they were asked: what they pull may
             lie in their caches. Commits are made every 5 s, so one that is read is half of that old; and the messages
             that clients have in hand when they are told to go, they finish. 4.x tells them at once; 5.x when they
-            pull next, and prints a line then (without the queue: it is that of all queues with one target).
+            pull next, and prints a line then (without the queue: it is that of all queues with one target); until it
+            does, half of a long poll is taken for it.
             A commit that this round saw before the target counts: clients of 4.x stop, wait for 10 s, and go there.
             Log lines tell whole seconds: half of one has passed.
 """
@@ -23,7 +24,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,13 +37,17 @@ from offsetguard.collect.snapshot_moves import GroupQueue, move_row
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.logs.events import MOVE, LogEvent
 from offsetguard.sources.logs.tailing import LogReading
+from offsetguard.sources.rocketmq.fastjson import decode_object
+from offsetguard.sources.rocketmq.json_fields import MalformedBytes, as_int64, message_queue_key, object_field
 from offsetguard.sources.rocketmq.requests import SearchOffsetByTimestamp
 from offsetguard.tables import CLIENT_SNAPSHOTS, QUEUE_SNAPSHOTS
 
 ORDERED, STORED = "offset_reset_started", "offset_reset_stored"
 TO_THE_END_MS = -1
 KEEPS_UP = timedelta(seconds=15)  # three commits of a client: whoever lags by what is written in it keeps up
-HALF_A_SECOND = timedelta(seconds=0.5)
+A_SECOND = timedelta(seconds=1)
+HALF_A_SECOND = A_SECOND / 2
+LONG_POLL = timedelta(seconds=15)  # PullMessageProcessor: as long as a broker keeps a pull that finds nothing
 COMMIT_AGE = timedelta(seconds=2.5)  # on average: persistConsumerOffsetInterval is 5 s
 
 _QUEUE = ("consumer_group", "topic", "broker_name", "queue_id")
@@ -55,7 +59,7 @@ _PACES = ("consumer_group", "client_id", "consume_ok_tps", "consume_rt_ms")
 class QueueReset:
     """One queue of a group that was ordered to be set; `target`: to that offset, None = to its end.
 
-    `told_after`: how long after the order its client was told, as far as lines say.
+    `told_after`: how long after the order its client is told.
     """
 
     order: LogEvent
@@ -93,20 +97,44 @@ def ordered_resets(
 
     `committed`: by (topic, consumer group), the ids of its queues.
     """
-    own = [event for event in events if event.origin.broker_name == broker_name]
-    orders = {_whose(event): event for event in own if event.kind == ORDERED}  # the newest of each
-    stored = {(*_whose(event), event.fields["queue_id"]): event for event in own if event.kind == STORED}
-    for (topic, group), order in orders.items():
-        target_ms = order.fields["target_timestamp_ms"]
+    newest: dict[GroupQueue, tuple[QueueReset, SearchOffsetByTimestamp | None]] = {}
+    for order, offsets in _orders([event for event in events if event.origin.broker_name == broker_name]):
+        topic, group = _whose(order)
         for queue_id in committed.get((topic, group), ()):
             one = QueueReset(order, (group, topic, broker_name, queue_id), None)
-            line = stored.get((topic, group, queue_id))
-            if line is not None and line.at >= order.at:
-                yield replace(one, target=cast("int", line.fields["corrected_offset"])), None
+            target_ms = order.fields["target_timestamp_ms"]
+            if offsets is not None:
+                if queue_id in offsets:  # 5.x sets one queue where the order names it
+                    newest[one.queue] = replace(one, target=offsets[queue_id], told_after=LONG_POLL / 2), None
             elif target_ms == TO_THE_END_MS:
-                yield one, None
+                newest[one.queue] = one, None
             elif isinstance(target_ms, int):
-                yield one, SearchOffsetByTimestamp(topic, queue_id, target_ms)
+                newest[one.queue] = one, SearchOffsetByTimestamp(topic, queue_id, target_ms)
+    yield from newest.values()
+
+
+def _orders(events: Iterable[LogEvent]) -> Sequence[tuple[LogEvent, Mapping[int, int] | None]]:
+    """Return the orders of a broker's log, oldest first, each with queue id -> offset where the line behind it says."""
+    orders: list[tuple[LogEvent, Mapping[int, int] | None]] = []
+    open_orders: dict[tuple[object, ...], int] = {}
+    for event in sorted(events, key=lambda one: (one.at, one.position)):
+        whose = (event.origin, event.thread, _whose(event)) if event.kind in {ORDERED, STORED} else ()
+        if event.kind == ORDERED:
+            open_orders[whose] = len(orders)
+            orders.append((event, None))
+        elif event.kind == STORED and whose in open_orders:
+            place = open_orders.pop(whose)
+            orders[place] = orders[place][0], _offsets_in(event)
+    return orders
+
+
+def _offsets_in(line: LogEvent) -> Mapping[int, int] | None:
+    """Return queue id -> offset of the ResetOffsetBody in a line; None = unreadable: the broker is asked."""
+    try:
+        table = object_field(decode_object(str(line.fields["offsets"]).encode()), "offsetTable")
+        return {message_queue_key(queue).queue_id: as_int64(offset, queue) for queue, offset in table.items()}
+    except MalformedBytes:
+        return None
 
 
 def _whose(event: LogEvent) -> tuple[str, str]:
@@ -114,7 +142,10 @@ def _whose(event: LogEvent) -> tuple[str, str]:
 
 
 def told_after(reset: QueueReset, events: Iterable[LogEvent]) -> timedelta:
-    """Return how long after the order clients were sent to that offset, on average; 0 where no line says so."""
+    """Return how long after the order clients were sent to that offset, on average.
+
+    `reset.told_after` where no line says so.
+    """
     group, topic, broker_name, _ = reset.queue
     waits = [
         max(timedelta(), event.at - reset.order.at)
@@ -123,7 +154,7 @@ def told_after(reset: QueueReset, events: Iterable[LogEvent]) -> timedelta:
         if (event.fields["topic"], event.fields["consumer_group"]) == (topic, group)
         if reset.target is None or event.fields["corrected_offset"] == reset.target
     ]
-    return sum(waits, timedelta()) / max(1, len(waits))
+    return sum(waits, timedelta()) / len(waits) if waits else reset.told_after
 
 
 def reset_moves(
@@ -133,8 +164,9 @@ def reset_moves(
     members: Mapping[str, GroupMembers],
     interval: Interval,
 ) -> Iterator[Row]:
-    """Yield the rows of `offset_moves`, one at most for each reset; a queue that no earlier round saw has none.
+    """Yield the rows of `offset_moves`, one at most for each reset, also of a queue that was there already.
 
+    None of a queue that was not read before the order and after it: from where it went is not known.
     `now`: this round's `queue_snapshots`.
     """
     if not resets:
@@ -147,24 +179,26 @@ def reset_moves(
         if one.queue in before and one.queue in after and before[one.queue]["consumer_offset"] is not None:
             sides = before[one.queue], after[one.queue]
             at = one.order.at + HALF_A_SECOND
+            read_at, read_again_at = (side["max_offset_read_at"] for side in sides)
+            if not read_at - A_SECOND < one.order.at <= read_again_at:
+                continue  # `check` reads lines of half an hour, and a bundle those behind its last round
             corrected = _end(*sides, at) if one.target is None else one.target
             group = members.get(one.queue[0])
             is_online = group is None or group.online_client_count > 0
             pace = paces[one.queue[0]] if is_online else None
             requested = _consumed(*sides, at, one.told_after, corrected, pace=pace)
-            if requested != corrected:
-                group_name, topic, _, queue_id = one.queue
-                yield move_row(
-                    before[one.queue]["cluster"],
-                    interval,
-                    one.queue,
-                    origin="reset",
-                    source=f"{one.order.origin.source}/{one.order.origin.file}/{group_name}/{topic}/{queue_id}",
-                    position=one.order.position,
-                    moved_at=one.order.at,
-                    requested=requested,
-                    corrected=corrected,
-                )
+            group_name, topic, _, queue_id = one.queue
+            yield move_row(
+                before[one.queue]["cluster"],
+                interval,
+                one.queue,
+                origin="reset",
+                source=f"{one.order.origin.source}/{one.order.origin.file}/{group_name}/{topic}/{queue_id}",
+                position=one.order.position,
+                moved_at=one.order.at,
+                requested=requested,
+                corrected=corrected,
+            )
 
 
 def _of_groups(parts: Iterable[pa.Table], groups: Iterable[str]) -> Iterator[Row]:

@@ -77,7 +77,13 @@ def moved(
     [
         ("back, and regained since: nothing else shows it", (990, 1000), (1600, 1600), 700, (1300, 700)),
         ("back, and seen back", (990, 1000), (800, 1600), 700, (1300, 700)),
-        ("forward to the end, with nothing waiting: nothing is skipped", (1000, 1000), (1600, 1600), None, None),
+        (
+            "forward to the end, with nothing waiting: nothing is skipped",
+            (1000, 1000),
+            (1600, 1600),
+            None,
+            (1300, 1300),
+        ),
         ("forward, and this round still saw where it was", (500, 1000), (640, 1600), None, (640, 1300)),
         ("forward, and it is there: 2 a second since its last commit", (400, 1000), (1400, 1600), None, (465, 1300)),
         ("back, of a slow group", (400, 1000), (200, 1600), 100, (465, 100)),
@@ -102,6 +108,14 @@ def test_without_a_round_before_nobody_knows_from_where() -> None:
     assert list(reset_moves([QueueReset(ORDER, QUEUE, 1)], EarlierRound(), queues(1, 2, NOW), {}, INTERVAL)) == []
 
 
+def test_where_a_queue_was_is_not_known_if_it_was_not_read_before_the_order_and_after_it() -> None:
+    """`check` reads lines of half an hour, and a bundle may hold lines that were written behind its last round."""
+    earlier = EarlierRound(tables={QUEUE_SNAPSHOTS.name: queues(400, 1000, NOW - MINUTE)})
+    for at, known in ((NOW - 2 * MINUTE, 0), (NOW - MINUTE, 1), (NOW, 1), (NOW + MINUTE, 0)):
+        reset = QueueReset(replace(ORDER, at=at), QUEUE, 700)
+        assert len(list(reset_moves([reset], earlier, queues(700, 1600, NOW), {}, INTERVAL))) == known, at
+
+
 def test_a_client_that_is_told_when_it_pulls_next_has_gone_on_until_then_and_finishes_what_it_has_in_hand() -> None:
     waited = timedelta(seconds=4)
     assert moved((400, 1000), (1400, 1600), None, {"billing": ONLINE}, tps=2.0, told_after=waited) == (473, 1300)
@@ -119,28 +133,39 @@ def test_when_clients_were_told_stands_in_the_lines_of_that_group_and_target() -
     others = [line(-3), line(9, topic="refunds"), line(9, target=650), line(9, broker_name="broker-b")]
     assert told_after(QueueReset(ORDER, QUEUE, 700), [line(2), *others, line(4)]) == timedelta(seconds=3)
     assert told_after(QueueReset(ORDER, QUEUE, 700), others) == timedelta(), "4.x: at once"
+    until_it_pulls = timedelta(seconds=7.5)
+    assert told_after(QueueReset(ORDER, QUEUE, 700, until_it_pulls), others) == until_it_pulls, "5.x"
     assert told_after(QueueReset(ORDER, QUEUE, None), [line(2), line(4, target=701)]) == timedelta(seconds=3)
 
 
-def test_where_a_queue_was_set_stands_in_the_log_of_5_x_and_is_asked_of_4_x() -> None:
+def test_where_queues_were_set_stands_in_the_log_of_5_x_and_is_asked_of_4_x() -> None:
     order = replace(ORDER, fields={"topic": "orders", "consumer_group": "billing", "target_timestamp_ms": 1_000})
-    line = {"topic": "orders", "consumer_group": "billing", "queue_id": 0, "corrected_offset": 325}
-    stored = replace(ORDER, kind="offset_reset_stored", fields=line)
-    before = replace(stored, at=ORDER.at - timedelta(seconds=9), fields={**line, "queue_id": 1, "corrected_offset": 7})
     committed = {("orders", "billing"): (0, 1), ("refunds", "billing"): (0,)}
 
-    found = list(ordered_resets("broker-a", committed, [before, order, stored]))
+    def stored(line: str, after: int = 1) -> LogEvent:
+        fields = {"topic": "orders", "consumer_group": "billing", "offsets": line}
+        return replace(order, kind="offset_reset_stored", position=order.position + after, fields=fields)
 
-    asked = SearchOffsetByTimestamp("orders", 1, 1_000)
-    assert [(one.queue, one.target, request) for one, request in found] == [
-        (QUEUE, 325, None),
-        ((*QUEUE[:3], 1), None, asked),
-    ]
-    assert list(ordered_resets("broker-b", committed, [order])) == [], "each broker sets its own queues"
+    def found(*events: LogEvent, broker_name: str = "broker-a") -> list[tuple[int, int | None, object]]:
+        return [(one.queue[3], one.target, ask) for one, ask in ordered_resets(broker_name, committed, events)]
+
+    ask = [(queue_id, None, SearchOffsetByTimestamp("orders", queue_id, 1_000)) for queue_id in (0, 1)]
+    assert found(order) == ask, "4.x does not say where they went"
+    both = stored(f'{{"offsetTable":{{{KEY.format(1)}:100,{KEY.format(0)}:325}}}}')
+    assert found(both, order) == [(0, 325, None), (1, 100, None)]
+    one = stored(f'{{"offsetTable":{{{KEY.format(1)}:7}}}}', after=3)
+    again = replace(order, position=order.position + 2)
+    assert found(order, both, again, one) == [(0, 325, None), (1, 7, None)], "the second one named a queue"
+    for unreadable in ('{"offsetTable":{{"brokerName"', '{"offsetTable":{"orders":1}}', '{"offsetTable":[]}'):
+        assert found(order, stored(unreadable)) == ask
+    assert found(replace(both, position=1), order) == ask, "of an order before"
+    assert found(order, replace(both, thread="AdminBrokerThread_2")) == ask, "of another order"
+    assert found(order, broker_name="broker-b") == [], "each broker sets its own queues"
     end = replace(order, fields={**order.fields, "target_timestamp_ms": -1})
-    assert [request for _, request in ordered_resets("broker-a", committed, [end])] == [None, None]
+    assert found(end) == [(0, None, None), (1, None, None)], "its end is known"
 
 
+KEY = '{{"brokerName":"broker-a","queueId":{},"topic":"orders"}}'
 UNKNOWN = None
 
 

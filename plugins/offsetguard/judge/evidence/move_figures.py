@@ -37,7 +37,6 @@ def move_figures(moves: Sequence[OffsetMoveFacts]) -> dict[str, Figure]:
         "last_moved_at": max(move.last_moved_at for move in moves),
         "lost": lost_of(moves),
         "worst_lost": max(0, worst.corrected_offset - worst.requested_offset),
-        "repeated": sum(max(0, move.requested_offset - move.corrected_offset) for move in moves),
         # where only log lines tell of moves, how many queues there are is not known
         "queue_count": None if any(move.queue_id is None for move in moves) else len(_by_queue(moves)),
         "clients": clients_of(moves),
@@ -86,6 +85,21 @@ def lost_of(moves: Iterable[OffsetMoveFacts]) -> int:
     return sum(_lost(some) * max(map(_queues_asking, some)) for some in _by_queue(moves).values())
 
 
+def repeated_and_skipped(moves: Sequence[OffsetMoveFacts]) -> dict[str, Figure]:
+    """Return the messages that offsets which were set repeat and skip; None = not seen.
+
+    A log line stands for one queue that was set, and says how far its client had asked: what it had not consumed yet
+    is dropped as well. If it asked for just the offset that it was set to, nobody knows how much that is.
+    """
+    by = [
+        (move.corrected_offset - move.requested_offset, move.move_count if move.origin == "log" else 1)
+        for move in moves
+    ]
+    repeated, skipped = (sum(max(0, sign * distance) * count for distance, count in by) for sign in (-1, 1))
+    hidden = any(move.origin == "log" and move.requested_offset == move.corrected_offset for move in moves)
+    return {"repeated": repeated if moves else None, "skipped": skipped or (None if hidden or not moves else 0)}
+
+
 def _queues_asking(move: OffsetMoveFacts) -> int:
     """Return on how many queues one offset was asked for: log lines name none, and who asks again does so later."""
     at_once = move.last_moved_at - move.first_moved_at < LEAST_PERIOD
@@ -131,13 +145,13 @@ def reset_figures(lines: Sequence[LogLineFacts]) -> dict[str, Figure]:
     }
 
 
-def is_to_the_end(lines: Sequence[LogLineFacts]) -> bool:
-    """Whether the newest order that names a target says: to the end."""
+def ordered_to(lines: Sequence[LogLineFacts]) -> tuple[int, datetime] | None:
+    """Return the target of the newest order that names one, unix ms or TO_THE_END, and when it was given."""
     for line in sorted(lines, key=lambda one: one.last_at, reverse=True):
         target_ms = json.loads(line.newest_fields_json).get("target_timestamp_ms")
-        if target_ms is not None:
-            return bool(target_ms == TO_THE_END)
-    return False
+        if isinstance(target_ms, int):
+            return target_ms, line.last_at
+    return None
 
 
 def beyond(queue: QueueFacts) -> int:

@@ -32,7 +32,14 @@ from offsetguard.judge.evidence.lookups import (
     queues_by_group,
 )
 from offsetguard.judge.evidence.move_causes import BROADCASTING, JUMP, Causes, came_with_switch, causes
-from offsetguard.judge.evidence.move_figures import beyond, beyond_evidence, fallen_end, move_evidence, move_figures
+from offsetguard.judge.evidence.move_figures import (
+    beyond,
+    beyond_evidence,
+    fallen_end,
+    move_evidence,
+    move_figures,
+    repeated_and_skipped,
+)
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.rule import Explains, Figure, Finding, QueueEvidence, Rule, Scope, Severity, Texts
 from offsetguard.model.intervals import INTERVAL_LENGTH
@@ -168,7 +175,7 @@ def _of_masters(
     facts: IntervalFacts, changed: Mapping[str, datetime], read_again: Sequence[OffsetMoveFacts]
 ) -> Finding:
     groups = sorted({move.consumer_group for move in read_again})
-    again = {"repeated": move_figures(read_again)["repeated"]} if read_again else {}
+    again = {"repeated": repeated_and_skipped(read_again)["repeated"]} if read_again else {}
     return RULE.finding(
         facts,
         variant="read_again" if read_again else "default",

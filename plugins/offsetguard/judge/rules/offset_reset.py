@@ -15,23 +15,29 @@ Source: incident "broadcasting", tell apart; AdminBrokerProcessor, Broker2Client
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge import commands
 from offsetguard.judge.evidence.move_causes import CLUSTERING, Causes, causes
 from offsetguard.judge.evidence.move_figures import (
+    TO_THE_END,
     beyond,
     beyond_evidence,
     fallen_end,
-    is_to_the_end,
     moment,
     move_evidence,
     move_figures,
+    ordered_to,
+    repeated_and_skipped,
     reset_figures,
 )
 from offsetguard.judge.evidence.unseen import is_first_look
 from offsetguard.judge.rule import CannotTell, Explains, Figure, Finding, Rule, Scope, Sentence, Severity, Texts
+
+ORDER_TAKES = timedelta(seconds=5)
+"""From the moment that an operator's tool takes for now to the line of the last broker that it orders."""
 
 _WORST = "(worst: queue {worst_queue}, from {requested_offset:messages} to {corrected_offset:messages})"
 _ORDERED = (
@@ -44,6 +50,14 @@ _AGAIN = (
 )
 _AGAIN_ZH = "如果并非有意，请把消费组重置到该时间点（当时有堆积则取更早的时间点）："
 
+_TO_A_MOMENT = "Consumer group {consumer_group} was reset on topic {topic} to {target_at:moment}" + _ORDERED + "."
+_TO_A_MOMENT_ZH = (
+    "消费组 {consumer_group} 在主题 {topic} 上的位点于 {first_moved_at:moment} 被重置到 {target_at:moment}，"
+    + _ORDERED_ZH
+)
+_SKIPPED = "What waited will not be consumed. " + _AGAIN
+_SKIPPED_ZH = "此前堆积的消息将不会被消费。" + _AGAIN_ZH
+
 RULE = Rule(
     id="offset_reset",
     severity=Severity.WARNING,
@@ -55,11 +69,19 @@ RULE = Rule(
         "default": Texts(
             summary="{consumer_group} was reset on {topic}",
             summary_zh="{consumer_group} 在 {topic} 上被重置位点",
-            cause="Consumer group {consumer_group} was reset on topic {topic} to {target_at:moment}" + _ORDERED + ".",
-            cause_zh="消费组 {consumer_group} 在主题 {topic} 上的位点于 {first_moved_at:moment} 被重置到 "
-            "{target_at:moment}，" + _ORDERED_ZH,
+            cause=_TO_A_MOMENT,
+            cause_zh=_TO_A_MOMENT_ZH,
             do_next="Ask who did it, and see that the consumers can take messages twice. " + _AGAIN,
             do_next_zh="请确认是谁操作的，并确认消费者能够处理重复消息。" + _AGAIN_ZH,
+            commands=(commands.RESET_TO_MOVE,),
+        ),
+        "forward": Texts(
+            summary="{consumer_group} was reset on {topic}",
+            summary_zh="{consumer_group} 在 {topic} 上被重置位点",
+            cause=_TO_A_MOMENT,
+            cause_zh=_TO_A_MOMENT_ZH,
+            do_next=_SKIPPED,
+            do_next_zh=_SKIPPED_ZH,
             commands=(commands.RESET_TO_MOVE,),
         ),
         "to_the_end": Texts(
@@ -68,8 +90,8 @@ RULE = Rule(
             cause="Consumer group {consumer_group} was reset to the end of topic {topic}" + _ORDERED + ".",
             cause_zh="消费组 {consumer_group} 于 {first_moved_at:moment} 被重置到主题 {topic} 的最大位点，"
             + _ORDERED_ZH,
-            do_next="What waited will not be consumed. " + _AGAIN,
-            do_next_zh="此前堆积的消息将不会被消费。" + _AGAIN_ZH,
+            do_next=_SKIPPED,
+            do_next_zh=_SKIPPED_ZH,
             commands=(commands.RESET_TO_MOVE,),
         ),
         "moved_back": Texts(
@@ -137,7 +159,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 about=(consumer_group, topic),
                 severity=Severity.CRITICAL if any(map(beyond, one.set_beyond)) else RULE.severity,
                 variant=variant,
-                state={"set_beyond": "ANOMALY", "to_the_end": "OK"}.get(variant, "REWOUND"),
+                state={"set_beyond": "ANOMALY", "forward": "OK", "to_the_end": "OK"}.get(variant, "REWOUND"),
                 figures=figures,
                 queues=beyond_evidence(one.set_beyond) or move_evidence(moves),
                 broker_names=frozenset(move.broker_name for move in moves),
@@ -155,17 +177,27 @@ def _variant(one: Causes) -> str | None:
     if one.not_persisted and one.model == CLUSTERING:
         return "set_back_again"
     if one.reset_lines:
-        return "to_the_end" if is_to_the_end(one.reset_lines) else "default"
+        return _direction(one)
     if one.set_beyond:
         return "set_beyond"
     return "moved_back" if one.moved_back else None
 
 
+def _direction(one: Causes) -> str:
+    """To the end, or to a moment: forward, if that is what was seen of it, or all that such a target can do."""
+    target_ms, at = ordered_to(one.reset_lines) or (0, None)
+    if target_ms == TO_THE_END:
+        return "to_the_end"
+    counts = repeated_and_skipped(one.moved_back)
+    is_now = at is not None and target_ms >= (at - ORDER_TAKES).timestamp() * 1000
+    return "forward" if not counts["repeated"] and (counts["skipped"] or is_now) else "default"
+
+
 def _figures(one: Causes, variant: str) -> dict[str, Figure]:
     if variant == "set_back_again":
-        return move_figures(one.not_persisted) | {"skipped": None}
+        return move_figures(one.not_persisted) | {"repeated": None, "skipped": None}
     moved = move_figures(one.moved_back) if one.moved_back else {}
-    both = {"repeated": moved.get("repeated"), "skipped": moved.get("lost")}
+    both = repeated_and_skipped(one.moved_back)
     if variant == "set_beyond":
         return {**fallen_end(one.set_beyond), **both}
     return {**moved, **both, **(reset_figures(one.reset_lines) if one.reset_lines else {})}

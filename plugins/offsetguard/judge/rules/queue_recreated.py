@@ -128,5 +128,5 @@ def _figures(one: Causes) -> dict[str, Figure]:
         **{name: asked[name] for name in names},
         "consumer_offset": asked["requested_offset"],
         "max_offset": asked["corrected_offset"],
-        "beyond": asked["repeated"],
+        "beyond": sum(move.requested_offset - move.corrected_offset for move in one.beyond_end),
     }

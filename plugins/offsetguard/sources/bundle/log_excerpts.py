@@ -15,7 +15,8 @@ from typing import BinaryIO
 from offsetguard.config import LogSource
 from offsetguard.config.disk import why_unwritten
 from offsetguard.model.errors import BundleError
-from offsetguard.sources.bundle.layout import CLIENTS, LOGS, safe_name
+from offsetguard.sources.bundle.layout import CLIENTS, LOGS, broker_of, safe_name
+from offsetguard.sources.bundle.log_replay import log_source
 from offsetguard.sources.bundle.recording import log_without_secrets
 
 CLIENT_LOG = "rocketmq_client.log"
@@ -63,6 +64,13 @@ class LogExcerpts:
                 self._copy(place, file)
             except OSError as error:
                 self._note(f"{file}: could not be read: {error.strerror or error}")
+
+    def broker_sources(self, time_zone: str, labels: Collection[str]) -> Iterator[LogSource]:
+        """Yield what was copied of brokers' logs, as a round reads them; `labels`: of the cluster's replicas."""
+        by_place = {f"{LOGS}/{safe_name(label)}": broker_of(label) for label in labels}
+        for place in dict.fromkeys(name.rpartition("/")[0] for name in self.byte_counts):
+            if (broker := by_place.get(place)) is not None:
+                yield log_source(place, self.bundle_folder / place, "*.log", time_zone, broker)
 
     def close(self) -> None:
         """Close the logs."""

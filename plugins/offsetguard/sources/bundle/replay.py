@@ -39,6 +39,7 @@ SETTING_CODES = frozenset(
         RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
         RequestCode.GET_BROKER_CONFIG,
         RequestCode.PULL_MESSAGE,  # messages never change
+        RequestCode.SEARCH_OFFSET_BY_TIMESTAMP,  # nor where those of a moment begin
         RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER,
     }
 )

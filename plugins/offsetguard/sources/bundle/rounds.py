@@ -58,12 +58,13 @@ def rounds_of_bundle(folder: Path, at: datetime | None = None) -> Iterator[Recor
 
 
 def all_rounds_of_bundle(bundle: Bundle) -> Iterator[RecordedRound]:
-    """Yield every round of an opened bundle, oldest first, each with the log lines up to the next one.
+    """Yield every round of an opened bundle, oldest first, each with the log lines up to its start; the last has all.
 
+    So it is with live rounds, which read the logs first: what is written later, the next one finds.
     Raises BundleError when the bundle holds no round.
     """
     chosen = _all_moments(bundle)
-    yield from _rounds(bundle, chosen, [*(one.at for one in chosen[1:]), None])
+    yield from _rounds(bundle, chosen, [*(one.at for one in chosen[:-1]), None])
 
 
 def _rounds(bundle: Bundle, chosen: Sequence[Moment], ends: Sequence[datetime | None]) -> Iterator[RecordedRound]:

@@ -114,12 +114,11 @@ _OFFSETS = (
         meaning="the reset was sent to a client of the group",
         source="Broker2Client 4.9.7, 5.5.0",
     ),
-    _line(
+    _line(  # "Reset offset OK", of each queue, is DEBUG
         "offset_reset_stored",
-        r"^Reset offset OK\. Topic=<topic>, group=<consumer_group>, queueId=<queue_id:int>, "
-        "resetOffset=<corrected_offset:int>",
-        meaning="the broker itself keeps the reset for the next pull of the queue",
-        source="ConsumerOffsetManager 5.3.3, 5.5.0",
+        r"^Reset offset, topic=<topic>, group=<consumer_group>, queues=<offsets:rest>",
+        meaning="the broker keeps these offsets of its queues for the next pull of each",
+        source="AdminBrokerProcessor 5.3.3, 5.5.0",
     ),
 )
 

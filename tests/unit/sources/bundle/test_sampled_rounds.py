@@ -16,7 +16,7 @@ from offsetguard.collect.snapshot import Snapshot
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.facts.rounds import base_round, facts_of_moments, facts_of_rounds, rows_of
 from offsetguard.sources.bundle.reader import open_bundle
-from offsetguard.tables import QUEUE_SNAPSHOTS
+from offsetguard.tables import LOG_EVENTS, QUEUE_SNAPSHOTS
 from offsetguard.tables.group_facts import GroupFacts
 
 BUNDLES = Path(__file__).parents[3] / "data" / "bundles"
@@ -33,6 +33,15 @@ def rounds_of(bundle: str) -> list[Snapshot]:
 @cache
 def facts_of(bundle: str) -> IntervalFacts:
     return facts_of_rounds(rounds_of(bundle), CONFIG)
+
+
+@pytest.mark.parametrize("bundle", ["4.9.8-orderly-lock", "4.9.8-subscription-mismatch"])
+def test_no_round_knows_a_log_line_that_was_written_behind_it(bundle: str) -> None:
+    """Else a finding would be there before its event, and a reset would be compared with offsets of before it."""
+    *rounds, last = rounds_of(bundle)
+    for one in rounds:
+        assert all(at <= one.manifest.finished_at for at in one.tables[LOG_EVENTS.name]["at"].to_pylist() if at)
+    assert any(len(one.tables[LOG_EVENTS.name]) for one in (*rounds, last))
 
 
 def group(facts: IntervalFacts, name: str, topic: str) -> GroupFacts:
