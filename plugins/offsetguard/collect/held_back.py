@@ -2,8 +2,10 @@
 
 A half message lies in RMQ_SYS_TRANS_HALF_TOPIC until its transaction is ended. The broker's check (each
 transactionCheckInterval: 60 s in 4.x, 30 s in 5.x) passes those that are ended, writes the others again behind the end
-and asks their producer; it commits how far it came for the group CID_RMQ_SYS_TRANS. After transactionCheckMax checks
-(15) a transaction is given up: its message goes to TRANS_CHECK_MAX_TIME_TOPIC and is never delivered.
+and asks their producer; it commits how far it came for the group CID_RMQ_SYS_TRANS. It comes by for the first time an
+interval after the broker was started: until two could have, no message is late, whatever it waited for while the broker
+was away. After transactionCheckMax checks (15) a transaction is given up: its message goes to
+TRANS_CHECK_MAX_TIME_TOPIC and is never delivered.
 A delayed message lies in SCHEDULE_TOPIC_XXXX, queue = level - 1, until its level's time is over; runtime info says how
 far each level was delivered, in 4.x nothing of levels that have delivered nothing yet.
 Timer messages (5.x) lie in rmq_sys_wheel_timer, then in the timer wheel, of which runtime info says all that there is:
@@ -21,7 +23,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from offsetguard.collect.broker_reading import BrokerReading, QueueEnds
@@ -111,7 +113,7 @@ async def _read_halves(link: ReplicaLink, reading: BrokerReading) -> list[_Queue
     ends = await _ends_of(link, HALF_TOPIC)
     if ends is None:
         return None
-    late_before_ms = _late_before_ms(reading.runtime)
+    late_before_ms = 0 if _started_lately(reading.runtime) else _late_before_ms(reading.runtime)
     queues = []
     for queue_id, low, high, newest_ms in ends.rows():
         first = max(committed.get(queue_id, 0), low)
@@ -174,6 +176,12 @@ def _late_before_ms(runtime: BrokerRuntimeInfo | None, delay_ms: int = 0) -> int
     return None if clock_at is None else max(0, round(clock_at.timestamp() * 1_000) - delay_ms - LATE_MS)
 
 
+def _started_lately(runtime: BrokerRuntimeInfo | None) -> bool:
+    """Whether the broker was started so lately that it need not have checked anything twice, by its own clock."""
+    boot_at, clock_at = (runtime.boot_at, runtime.clock_at) if runtime else (None, None)
+    return boot_at is not None and clock_at is not None and clock_at - boot_at < timedelta(milliseconds=LATE_MS)
+
+
 async def _late_count(link: ReplicaLink, topic: str, queues: list[_Queue] | None) -> int | None:
     """Count the messages that are late; None = unknown of one of the queues.
 
@@ -187,7 +195,7 @@ async def _late_count(link: ReplicaLink, topic: str, queues: list[_Queue] | None
             return None
         if queue.newest_ms < queue.late_before_ms:
             total += queue.count
-        else:
+        elif queue.late_before_ms > 0:
             searches[queue] = SearchOffsetByTimestamp(topic, queue.queue_id, queue.late_before_ms)
     answered = 0
     async for queue, answer in link.ask_each(searches):

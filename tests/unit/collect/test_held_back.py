@@ -46,7 +46,7 @@ def test_a_broker_that_holds_nothing_back_is_asked_nothing_more(play: Play) -> N
 
 def test_half_messages_are_counted_from_where_the_check_came_and_compared_with_the_round_before(play: Play) -> None:
     broker = broker_with(10, 10)
-    broker.settings, broker.runtime = LEVELS, {**ALL_DELIVERED, "runtime": "[ 0 days, 0 hours, 1 minutes, 0 seconds ]"}
+    broker.settings, broker.runtime = LEVELS, {**ALL_DELIVERED, "runtime": "[ 0 days, 0 hours, 2 minutes, 0 seconds ]"}
     broker.topics |= {HALF: [(0, 12)], GIVEN_UP: [(0, 1)]}
     broker.committed[HALF, CHECK] = {0: 7}
     broker.found_by_time[HALF, 0] = 3  # all that waits was stored since
@@ -72,6 +72,21 @@ def test_half_messages_are_counted_from_where_the_check_came_and_compared_with_t
     assert told(row_of(rounds), "half") == (1, 1, -12, second["read_at"])
     assert row_of(rounds)["half_growing_since"] is None
     assert manifest.complete
+
+
+def test_no_half_message_is_late_until_a_started_broker_could_check_it_twice(play: Play) -> None:
+    broker = broker_with(10, 10)
+    broker.settings, broker.runtime = LEVELS, {**ALL_DELIVERED, "runtime": "[ 0 days, 0 hours, 1 minutes, 59 seconds ]"}
+    broker.topics |= {HALF: [(0, 12)], GIVEN_UP: [(0, 1)]}
+    broker.committed[HALF, CHECK] = {0: 7}
+    broker.found_by_time[HALF, 0] = 10  # stored while it still ran, minutes before it was started again
+    rounds = play(broker)
+    rounds.run()
+    assert told(row_of(rounds), "half") == (5, 0, None, None)
+    assert RequestCode.SEARCH_OFFSET_BY_TIMESTAMP not in broker.asked
+    broker.runtime["runtime"] = "[ 0 days, 0 hours, 2 minutes, 0 seconds ]"
+    rounds.run()
+    assert told(row_of(rounds), "half")[:3] == (5, 3, 3)
 
 
 def test_delayed_messages_are_late_by_their_level_also_where_4_x_says_nothing_of_it(play: Play) -> None:

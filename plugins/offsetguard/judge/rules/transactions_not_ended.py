@@ -5,7 +5,8 @@ What is given up is never delivered: for consumers these messages are lost.
 Evidence: growth of TRANS_CHECK_MAX_TIME_TOPIC since the round before; half messages behind the offset of the broker's
 check (CID_RMQ_SYS_TRANS), their number over the rounds, and how many were stored 2 min ago or longer.
 Not judged: half messages as such: a broker holds what its producers began since the last check (60 s in 4.x, 30 s in
-5.x), ended or not. Told by INFO: their number has not fallen for 10 min, or late ones become fewer.
+5.x), ended or not; those of a broker that was started less than 2 min ago. Told by INFO: their number has not fallen
+for 10 min, or late ones become fewer, or there were none in the round before.
 Do next: find the producer group, and why it does not answer the broker's checks.
 Source: TransactionalMessageServiceImpl.check, BrokerConfig.transactionCheckMax = 15 (4.9.7, 5.3.3).
 """
@@ -145,5 +146,9 @@ def _amount(broker: BrokerFacts, variant: str) -> int:
 
 
 def _is_late(brokers: list[BrokerFacts]) -> bool:
-    """Whether late messages do not become fewer on one of them; unknown growth counts as such."""
-    return any((one.half_late_count or 0) > 0 and (one.half_late_growth or 0) >= 0 for one in brokers)
+    """Whether messages of one of them were late in the round before as well, and do not become fewer.
+
+    Where no round was before, they count as such.
+    """
+    late = [(one.half_late_count, one.half_late_growth) for one in brokers if one.half_late_count]
+    return any(growth is None or 0 <= growth < count for count, growth in late)
