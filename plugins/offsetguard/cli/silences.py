@@ -99,7 +99,7 @@ def add(
         if incident_id is None:
             matchers = Matchers(**globs, severity=Severity(severity) if severity else None)
         else:
-            matchers = Matchers.of(find_incident(session, incident_id).subject)
+            matchers = Matchers.of(find_incident(session, incident_id).shown_as)
         silence = store.add(session, Silence(matchers, author.strip(), comment.strip(), starts_at, ends_at, now))
         open_ones = incident_store.listed(session, incident_store.Which(), over=False, limit=_COUNTED_INCIDENTS)
     muted = sum(silence.matches(one) for one in open_ones)

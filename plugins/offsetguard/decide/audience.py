@@ -76,7 +76,7 @@ class Audience:
         return self.config.route(
             team,
             subject.cluster,
-            rule_id=subject.rule_id,
+            rule_id=incident.shown_by,
             severity=severity if severity.is_sent else self._known_as.get(incident.incident_id, severity),
             consumer_group=subject.consumer_group,
         )
@@ -152,7 +152,7 @@ class Audience:
             return None
         known = self._known(incident, key)
         if known is not None:
-            worse = incident.evidence.severity.rank > known.severity.rank
+            worse = known.is_less_than(incident.evidence.severity, incident.evidence.stage)
             if worse or acknowledgement.at < known.severity_notified_at:
                 return None
         author = acknowledgement.author

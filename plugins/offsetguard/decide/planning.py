@@ -154,6 +154,7 @@ class _Planner:
                 one.incident.evidence.severity,
                 one.incident.opened_at,
                 one.mute.reason if one.mute else None,
+                one.incident.evidence.stage,
             )
             for one in routed
         ]
@@ -208,18 +209,20 @@ class _Planner:
         """Give what the receiver knows of each incident that the message shows, by its id."""
         now, repeated = self._given.now, notification.reason is NotificationReason.REPEAT
         for routed in notification.shown:
-            incident_id, severity = routed.incident.incident_id, routed.incident.evidence.severity
+            incident_id, evidence = routed.incident.incident_id, routed.incident.evidence
+            severity, stage = evidence.severity, evidence.stage
             known = last.firing.get(incident_id)
             if known is None:
-                yield incident_id, NotifiedIncident(severity, self._given.interval.start, now)
+                yield incident_id, NotifiedIncident(severity, self._given.interval.start, now, stage=stage)
                 continue
             yield (
                 incident_id,
                 NotifiedIncident(
                     severity,
                     known.first_notified_at,
-                    now if severity.rank > known.severity.rank else known.severity_notified_at,
+                    now if known.is_less_than(severity, stage) else known.severity_notified_at,
                     known.repeats + 1 if repeated else known.repeats,
+                    stage,
                 ),
             )
 
@@ -232,7 +235,7 @@ def _news(shown: Sequence[Routed], last: Notified) -> dict[str, News]:
         before = known[one.incident.incident_id]
         if before is None and any(known.values()):
             news[one.incident.incident_id] = News.NEW
-        elif before is not None and one.incident.evidence.severity.rank > before.severity.rank:
+        elif before is not None and before.is_less_than(one.incident.evidence.severity, one.incident.evidence.stage):
             news[one.incident.incident_id] = News.WORSE
     return news
 

@@ -20,7 +20,7 @@ from offsetguard.collect.snapshot import Snapshot
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.facts.rounds import facts_of_moments
-from offsetguard.judge.registry import judge, urgency
+from offsetguard.judge.registry import RULES, judge, urgency
 from offsetguard.judge.rule import Finding
 from offsetguard.model.fact_records import CollectionGap
 from offsetguard.model.intervals import INTERVAL_LENGTH
@@ -28,7 +28,7 @@ from offsetguard.model.verdicts import CannotTell
 from offsetguard.sources.bundle.layout import INDEX
 
 MOST_MOMENTS = 60  # of an hour every minute, of five minutes every round
-_Subject = tuple[str, str | None, str | None]
+_Subject = tuple[str, str | None, str | None]  # trouble (`Rule.trouble`), group, topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +57,11 @@ def diagnose_rounds(rounds: Sequence[Snapshot], config: Config, *, end: datetime
     for (_, now), facts in zip(moments, facts_of_moments(rounds, moments, config), strict=True):
         judgement = judge(without_own_gaps(facts), config)
         for finding in judgement.findings:
-            subject = finding.rule.id, finding.consumer_group, finding.topic
+            subject = finding.rule.trouble, finding.consumer_group, finding.topic
             before = found.get(subject)
             first, times = (before.first_found_at, before.times_found) if before else (now, 0)
-            found[subject] = Diagnosed(finding, first, now, times_found=times + 1, over=now != moments[-1][1])
+            worst = before.finding if before is not None and _has_come_further(before.finding, finding) else finding
+            found[subject] = Diagnosed(worst, first, now, times_found=times + 1, over=now != moments[-1][1])
     lasting = [one for one in _without_explained(found) if not _was_momentary(one, [now for _, now in moments])]
     return Diagnosis(tuple(sorted(lasting, key=lambda one: urgency(one.finding))), judgement.cannot_tell)
 
@@ -98,6 +99,12 @@ def _judged_moments(rounds: Sequence[Snapshot], end: datetime) -> list[tuple[int
     return [*moments, (len(rounds), last)]
 
 
+def _has_come_further(before: Finding, finding: Finding) -> bool:
+    """Whether a trouble was at a later stage: a loss is not undone where its group is only offline afterwards."""
+    stages = [one.rule.stage.place for one in (before, finding) if one.rule.stage is not None]
+    return len(stages) > 1 and stages[0] > stages[1]
+
+
 def _was_momentary(one: Diagnosed, moments: Sequence[datetime]) -> bool:
     """Whether it was found once only, and was over at the next look, within less than an interval."""
     if not one.over or one.times_found > 1:
@@ -108,7 +115,7 @@ def _was_momentary(one: Diagnosed, moments: Sequence[datetime]) -> bool:
 def _without_explained(found: Mapping[_Subject, Diagnosed]) -> Iterator[Diagnosed]:
     """Leave out what a later judgement names under another finding: its cause was seen only then."""
     known_at = {
-        (explained.rule_id, explained.consumer_group, explained.topic): one.last_found_at
+        (RULES[explained.rule_id].trouble, explained.consumer_group, explained.topic): one.last_found_at
         for one in sorted(found.values(), key=lambda one: one.last_found_at)
         for explained in one.finding.explains
     }

@@ -27,6 +27,7 @@ __all__ = [
     "Scope",
     "Sentence",
     "Severity",
+    "Stage",
     "State",
     "Texts",
 ]
@@ -60,6 +61,17 @@ class Mutes:
     scope: Scope  # CLUSTER, BROKER or TOPIC
     variants: tuple[str, ...] = ()  # of the muting rule; empty: all
     rules: tuple[str, ...] = ()  # that it mutes; empty: all
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where a rule stands in the course of one trouble of a group and topic, of which other rules show other stages.
+
+    Together they give one incident, in the words of the one that is found. Each explains all stages before its own.
+    """
+
+    of: str  # the trouble: the same word in each of its rules
+    place: int  # who knows of an earlier stage is notified of a later one
 
 
 class _Bilingual:
@@ -119,8 +131,14 @@ class Rule(_Bilingual):
     good_cycles: int = 2  # intervals that must show its end, one after the other, before it ends; not with calm_ms
     explains: tuple[Explains, ...] = ()
     mutes: Mutes | None = None
+    stage: Stage | None = None
     holds_queues: bool = False  # it accounts for the lag of the queues that it names, and of no others
     about_load: bool = False  # of the whole group; asked twice where a cause holds some of its queues
+
+    @property
+    def trouble(self) -> str:
+        """What it is a stage of; by itself it is a trouble of its own."""
+        return self.id if self.stage is None else self.stage.of
 
     @property
     def named_figures(self) -> frozenset[str]:

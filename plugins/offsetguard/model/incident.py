@@ -58,6 +58,8 @@ class Evidence:
     cannot_tell_count: int = 0
     text_figures: Mapping[str, Figure] = field(default_factory=lambda: MappingProxyType({}), hash=False)  # of its texts
     commands: tuple[str, ...] = ()  # that the next step names, ready for a shell
+    rule_id: str | None = None  # whose finding it is: of one trouble several rules show the stages; None: the subject's
+    stage: int = 0  # how far the trouble has come by then
     audited: bool = True  # False: made of facts that are not published; the next published ones confirm or close it
 
 
@@ -82,6 +84,16 @@ class Incident:
     counted_at: datetime | None = None  # start of the newest interval that showed it or its absence
     escalation_level: int = 0  # how often it was escalated
     changes: tuple[Change, ...] = ()  # of the hour before it, newest first
+
+    @property
+    def shown_by(self) -> str:
+        """The id of the rule in whose words it stands now; it was opened, and is found again, as `subject` says."""
+        return self.evidence.rule_id or self.subject.rule_id
+
+    @property
+    def shown_as(self) -> Subject:
+        """Its subject with the rule in whose words it stands now: what silences and routes are about."""
+        return replace(self.subject, rule_id=self.shown_by)
 
     @property
     def is_open(self) -> bool:

@@ -68,6 +68,11 @@ class NotifiedIncident:
     first_notified_at: datetime  # start of an interval, as all moments here but the next
     severity_notified_at: datetime  # by the clock, when this severity was decided on: to compare with people's acts
     repeats: int = 0  # messages that repeated it without anything new
+    stage: int = 0  # how far the trouble had come by then (`Evidence.stage`)
+
+    def is_less_than(self, severity: Severity, stage: int) -> bool:
+        """Whether something as bad as this, and come so far, is worse than the receiver knows."""
+        return (severity.rank, stage) > (self.severity.rank, self.stage)
 
 
 @dataclass(frozen=True, slots=True)

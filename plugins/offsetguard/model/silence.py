@@ -41,7 +41,7 @@ class Matchers:
 
     def matches(self, incident: Incident) -> bool:
         """Whether every matcher that is set matches; a group or topic that an incident has not matches no glob."""
-        return self.fit(incident.subject, incident.evidence.severity)
+        return self.fit(incident.shown_as, incident.evidence.severity)
 
     def fit(self, subject: Subject, severity: Severity) -> bool:
         """Whether they match an incident about a subject."""

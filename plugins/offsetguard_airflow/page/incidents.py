@@ -96,7 +96,7 @@ def _act(
             silences.acknowledge(session, incident, author=author, comment=comment, now=now)
         case "silence" if form.get("span") in SPANS and form.get("scope") in SCOPES:
             ends_at = now + timedelta(minutes=SPANS[form["span"]])
-            matchers = _matchers(incident.subject, form["scope"])
+            matchers = _matchers(incident.shown_as, form["scope"])
             silences.add(session, Silence(matchers, author, comment.strip(), now, ends_at, now))
         case "expire":
             silences.expire(session, silence_number(form), now=now)

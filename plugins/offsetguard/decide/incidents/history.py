@@ -44,6 +44,9 @@ def _differences(before: Incident, after: Incident) -> Iterator[tuple[EventKind,
     if was is not now:
         kind = EventKind.WORSE if now.rank > was.rank else EventKind.BETTER
         yield kind, Sentence("event_changed", was=_severity(before), now=_severity(after), summary=summary_of(after))
+    elif before.shown_by != after.shown_by:
+        kind = EventKind.WORSE if after.evidence.stage > before.evidence.stage else EventKind.BETTER
+        yield kind, Sentence("event_opened", severity=_severity(after), summary=summary_of(after))
     if after.evidence.audited and not before.evidence.audited:
         yield EventKind.CONFIRMED, Sentence("event_confirmed")
     if after.is_over:
@@ -116,7 +119,7 @@ class IncidentWords:
     @property
     def resolution(self) -> str | None:
         """How it ended; None while it has not."""
-        resolution, rule_id = self._incident.resolution, self._incident.subject.rule_id
+        resolution, rule_id = self._incident.resolution, self._incident.shown_by
         if resolution is None:
             return None
         rule = RULES.get(rule_id)
@@ -161,7 +164,7 @@ class IncidentWords:
         return self._render(one.rule_id, one.variant, "summary", {**names, **one.figures}, one.summary)
 
     def _said(self, field: str, english: str) -> str:
-        rule_id, variant = self._incident.subject.rule_id, self._evidence.variant
+        rule_id, variant = self._incident.shown_by, self._evidence.variant
         return self._render(rule_id, variant, field, self._figures, english)
 
     def _render(self, rule_id: str, variant: str, field: str, figures: Mapping[str, Figure], english: str) -> str:

@@ -10,6 +10,7 @@ Each interval counts once, as bad (found), as good (looked at and not found) or 
 what was not seen neither ends an incident nor opens one. With `bad_cycles` = 1 an incident is open at once. A severity
 falls by what was seen only: not in an interval that could not have shown the end, nor by a finding that is unsure.
 Where a rule wants calm (`calm_ms`), one good interval is enough, when nothing was found for so long.
+Rules that show stages of one trouble (`Rule.stage`) give one incident: it goes on in the words of what is found.
 What is found and explained by another finding goes on where it is open, and opens nothing where it is not.
 What is over by itself (`Finding.last_event_at`: a reset, a stall) is found for as long as rules look back; an interval
 after the one that showed its end counts as good, unless it explains something that goes on.
@@ -91,18 +92,20 @@ def advance(
     Judging again the interval that was counted last changes nothing.
     """
     incidents = tuple(incidents)
-    shown_until = {one.subject: one.last_seen_at for one in (*lately_resolved, *incidents)}
-    found = {subject_of(finding): finding for finding in findings if not _is_over(finding, shown_until)}
+    shown_until = {_trouble_of(one.subject, rules): one.last_seen_at for one in (*lately_resolved, *incidents)}
+    found = {_about(finding): finding for finding in findings if not _is_over(finding, shown_until)}
     unanswered = Unanswered(cannot_tell, facts.unseen_broker_names)
-    life = _Life(facts, rules, unanswered, GroupRows(facts), _explained(facts.cluster, (*found.values(), *wider)))
+    life = _Life(
+        facts, rules, unanswered, GroupRows(facts), _explained(facts.cluster, (*found.values(), *wider), rules)
+    )
     fates: dict[Fate, list[Incident]] = {fate: [] for fate in Fate}
     just_gone = set()
     for incident in incidents:
-        finding = found.pop(incident.subject, None)
+        finding = found.pop(_trouble_of(incident.subject, rules), None)
         fate, after = life.not_found(incident) if finding is None else life.found(incident, finding)
         fates[fate].append(after)
         if fate in (Fate.CALM, Fate.RESOLVED) and incident.last_seen_at == incident.counted_until:
-            just_gone.add(incident.subject)
+            just_gone.add(incident.shown_as)
     for finding in found.values():
         began = opened_by(finding, facts.interval, unanswered.beside(finding))
         if any(replace(began.subject, rule_id=rule_id) in just_gone for rule_id in finding.rule.after):
@@ -138,14 +141,14 @@ class _Life:
         if self._is_counted(incident):
             return self._unchanged(incident), incident
         if incident.is_pending:
-            is_hidden = incident.subject not in self.explained and self._hidden_by(incident) is not None
+            is_hidden = not self._is_explained(incident) and self._hidden_by(incident) is not None
             return (Fate.PENDING if is_hidden else Fate.VANISHED), incident
-        if incident.subject in self.explained:
+        if self._is_explained(incident):
             return Fate.SEEN_AGAIN, incident.explained(self.facts.interval)
         return self._good_or_unseen(incident)
 
     def _good_or_unseen(self, incident: Incident) -> tuple[Fate, Incident]:
-        interval, rule = self.facts.interval, self.rules.get(incident.subject.rule_id)
+        interval, rule = self.facts.interval, self.rules.get(incident.shown_by)
         because = self._hidden_by(incident)
         is_early = rule is not None and interval.start - incident.last_seen_at < timedelta(milliseconds=rule.calm_ms)
         if because is not None:
@@ -160,8 +163,11 @@ class _Life:
         return Fate.RESOLVED, good.ended(interval, resolution(incident, rule, self.rows))
 
     def _hidden_by(self, incident: Incident) -> str | None:
-        rule = self.rules.get(incident.subject.rule_id)
+        rule = self.rules.get(incident.shown_by)
         return unseen_because(incident, rule, self.facts, self.rows) or self.unanswered.hides(incident)
+
+    def _is_explained(self, incident: Incident) -> bool:
+        return _trouble_of(incident.subject, self.rules) in self.explained
 
     def _is_counted(self, incident: Incident) -> bool:
         return incident.counted_until >= self.facts.interval.start
@@ -175,16 +181,27 @@ class _Life:
 
 def _is_over(finding: Finding, shown_until: Mapping[Subject, datetime]) -> bool:
     """Whether what a finding is about has ended before an interval that showed it already began."""
-    shown_at = shown_until.get(subject_of(finding))
+    shown_at = shown_until.get(_about(finding))
     if finding.last_event_at is None or finding.explains or shown_at is None:
         return False
     return finding.last_event_at <= shown_at
 
 
-def _explained(cluster: str, findings: Iterable[Finding]) -> frozenset[Subject]:
+def _explained(cluster: str, findings: Iterable[Finding], rules: Mapping[str, Rule]) -> frozenset[Subject]:
+    explained = (one for finding in findings for one in finding.explains)
     return frozenset(
-        Subject(cluster, one.rule_id, one.consumer_group, one.topic) for finding in findings for one in finding.explains
+        _trouble_of(Subject(cluster, one.rule_id, one.consumer_group, one.topic), rules) for one in explained
     )
+
+
+def _about(finding: Finding) -> Subject:
+    """Return what a finding is about, the same for all stages of a trouble."""
+    return replace(subject_of(finding), rule_id=finding.rule.trouble)
+
+
+def _trouble_of(subject: Subject, rules: Mapping[str, Rule]) -> Subject:
+    rule = rules.get(subject.rule_id)
+    return subject if rule is None else replace(subject, rule_id=rule.trouble)
 
 
 def subject_of(finding: Finding) -> Subject:
@@ -211,6 +228,8 @@ def evidence_of(finding: Finding, cannot_tell: Sequence[CannotTell] = ()) -> Evi
         cannot_tell_count=len(cannot_tell),
         text_figures=finding.text_figures,
         commands=finding.commands,
+        rule_id=finding.rule.id,
+        stage=0 if finding.rule.stage is None else finding.rule.stage.place,
         audited=finding.audited,
     )
 
@@ -240,7 +259,10 @@ def seen_again(
     Rules look back for half an hour: the first moment of what goes on for longer is the one that was seen first.
     """
     finding = replace(finding, figures={**finding.figures, **_first_moments(incident, finding)})
-    peak = _peak_of(finding)
+    evidence = evidence_of(finding, cannot_tell)
+    if evidence.stage > incident.evidence.stage:
+        incident = replace(incident, peak_figure=finding.rule.peak, peak=None)
+    peak = _peak_of(finding) if incident.peak_figure == finding.rule.peak else None
     return replace(
         incident,
         last_seen_at=interval.start,
@@ -248,7 +270,7 @@ def seen_again(
         seen_count=incident.seen_count + 1,
         good_count=0,
         is_pending=incident.is_pending and incident.seen_count + 1 < finding.rule.bad_cycles,
-        evidence=evidence_of(finding, cannot_tell),
+        evidence=evidence,
         peak=peak if incident.peak is None else max(incident.peak, incident.peak if peak is None else peak),
         unknown_since=None,
         unknown_because=None,

@@ -38,7 +38,7 @@ _Level = tuple[bool, int]  # in a topic only, place: the lowest is the highest u
 
 def can_mute(incident: Incident) -> bool:
     """Whether an incident is of a kind that mutes others."""
-    return _level(incident.subject.rule_id) is not None
+    return _level(incident.shown_by) is not None
 
 
 class Inhibitors:
@@ -50,7 +50,7 @@ class Inhibitors:
         self._mutes: dict[str, Mute] = {}  # by the incident that mutes: it says the same to thousands
         self._of_topics: dict[tuple[str, str | None, str | None], tuple[_Level, Mutes, Incident]] = {}
         for incident in open_incidents:
-            rule, level = RULES.get(incident.subject.rule_id), _level(incident.subject.rule_id)
+            rule, level = RULES.get(incident.shown_by), _level(incident.shown_by)
             if rule is None or rule.mutes is None or level is None or not _mutes_at_all(incident, rule.mutes):
                 continue
             if rule.mutes.scope is Scope.TOPIC:  # there may be thousands, and each concerns few
@@ -61,10 +61,10 @@ class Inhibitors:
 
     def mute(self, incident: Incident) -> Mute | None:
         """Return what mutes an open incident; the highest, when several would."""
-        rule = RULES.get(incident.subject.rule_id)
+        rule = RULES.get(incident.shown_by)
         if rule is not None and rule.never_muted:
             return None
-        own_level = _level(incident.subject.rule_id)
+        own_level = _level(incident.shown_by)
         of_topic = self._of_topics.get(_topic_of(incident))
         for level, mutes, source in (*self._found, *([] if of_topic is None else [of_topic])):
             if own_level is not None and own_level <= level:
@@ -95,7 +95,7 @@ def _mutes_at_all(source: Incident, mutes: Mutes) -> bool:
 def _is_below(incident: Incident, source: Incident, mutes: Mutes) -> bool:
     if incident.subject.cluster != source.subject.cluster:
         return False
-    if mutes.rules and incident.subject.rule_id not in mutes.rules:
+    if mutes.rules and incident.shown_by not in mutes.rules:
         return False
     if mutes.scope is Scope.CLUSTER:
         return True

@@ -85,6 +85,7 @@ class Candidate:
     severity: Severity
     opened_at: datetime
     muted: MuteReason | None = None  # it starts no message
+    stage: int = 0  # how far its trouble has come
 
 
 NEVER_NOTIFIED = Notified()
@@ -153,7 +154,7 @@ def _last_sent(last: Notified) -> LastSent | None:
 
 def _is_worse(one: Candidate, last: Notified) -> bool:
     known = last.firing.get(one.incident_id)
-    return known is not None and one.severity.rank > known.severity.rank
+    return known is not None and known.is_less_than(one.severity, one.stage)
 
 
 def _raises_severity(audible: Sequence[Candidate], last: Notified) -> bool:

@@ -41,7 +41,7 @@ class Unanswered:
         """Return why the incident's own rule could not see whether it goes on; None when it could."""
         subject, brokers = incident.subject, incident.evidence.broker_names
         for group in dict.fromkeys((subject.consumer_group, None)):  # in order: what is kept is the nearer reason
-            for entry in self._by_rule.get((subject.rule_id, group), ()):
+            for entry in self._by_rule.get((incident.shown_by, group), ()):
                 if not (entry.broker_names and brokers) or entry.broker_names & brokers:
                     return Sentence("cannot_be_told", because=entry.because)
         return None

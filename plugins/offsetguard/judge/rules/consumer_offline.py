@@ -33,7 +33,7 @@ from offsetguard.judge.evidence.judged_groups import (
 from offsetguard.judge.evidence.lookups import lag_evidence, master_boots
 from offsetguard.judge.evidence.move_causes import HANDOVER
 from offsetguard.judge.evidence.unseen import GRACE
-from offsetguard.judge.rule import Explains, Finding, Mutes, Rule, Scope, Severity, State, Texts
+from offsetguard.judge.rule import Explains, Finding, Mutes, Rule, Scope, Severity, Stage, State, Texts
 from offsetguard.judge.windows.figures import EVENLY
 from offsetguard.model.fact_records import Absences
 
@@ -118,6 +118,7 @@ RULE = Rule(
     group_needs=("effective_lag", "online_client_count"),
     recovered="recovered: clients are online, or nothing waits any more",
     recovered_zh="已恢复：有客户端在线，或不再有消息等待",
+    stage=Stage("loss", 0),
     explains=(Explains(Scope.TOPIC, ("accumulation", "never_committed", "unsubscribed_topic")),),
     # a group that has just come back is still behind, and may not have committed yet: give it until the end is told
     mutes=Mutes(Scope.TOPIC, rules=("accumulation", "slow_consumption")),

@@ -31,6 +31,7 @@ from offsetguard.judge.rule import (
     Scope,
     Sentence,
     Severity,
+    Stage,
     State,
     Texts,
 )
@@ -104,6 +105,7 @@ RULE = Rule(
     recovered="no message is about to be lost any more",
     recovered_zh="不再有消息即将丢失",
     calm_ms=15 * 60_000,  # how old the oldest message is, is not asked in every round
+    stage=Stage("loss", 1),
     explains=(
         # the more urgent news, not the cause: what will be lost, and until when it can be prevented
         Explains(Scope.TOPIC, ("accumulation", "consumer_offline")),

@@ -23,7 +23,18 @@ from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups,
 from offsetguard.judge.evidence.lookups import queue_name
 from offsetguard.judge.evidence.move_causes import REGAINED_WITHIN
 from offsetguard.judge.forecasts.broker_retentions import tiered_broker_names
-from offsetguard.judge.rule import CannotTell, Finding, QueueEvidence, Rule, Severity, State, Texts
+from offsetguard.judge.rule import (
+    CannotTell,
+    Explains,
+    Finding,
+    QueueEvidence,
+    Rule,
+    Scope,
+    Severity,
+    Stage,
+    State,
+    Texts,
+)
 from offsetguard.judge.windows.pace import most_committed
 
 _GONE = (
@@ -103,6 +114,8 @@ RULE = Rule(
     group_needs=("lost",),
     recovered="over: the group has gone on behind the gap; what was lost stays lost",
     recovered_zh="已结束：消费组已越过空缺继续消费；丢失的消息无法找回",
+    stage=Stage("loss", 2),
+    explains=(Explains(Scope.TOPIC, ("loss_ahead", "consumer_offline")),),
 )
 
 

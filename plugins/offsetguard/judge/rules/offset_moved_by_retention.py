@@ -21,7 +21,7 @@ from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.move_causes import BROADCASTING, CLUSTERING, causes
 from offsetguard.judge.evidence.move_figures import moment, move_evidence, move_figures
 from offsetguard.judge.evidence.unseen import silent_about_corrections, unread_events
-from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
+from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Stage, Texts
 
 _WORST = (
     "(worst: queue {worst_queue}, asked for {requested_offset:messages}, oldest kept {corrected_offset:messages}; "
@@ -71,7 +71,8 @@ RULE = Rule(
     peak="lost",
     recovered="over: no offset of it was moved by retention since; what was lost stays lost",
     recovered_zh="已结束：此后没有位点因过期清理而移动；丢失的消息无法找回",
-    explains=(Explains(Scope.TOPIC, ("messages_lost",)),),
+    stage=Stage("loss", 2),
+    explains=(Explains(Scope.TOPIC, ("messages_lost", "loss_ahead", "consumer_offline")),),
 )
 
 

@@ -1,0 +1,181 @@
+"""One trouble of a group and topic is one incident and one thread, whatever shows it in a minute: its text grows.
+
+The world: group billing on one queue of orders, to which 60 messages come in a minute; it is judged minute by minute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine
+
+from offsetguard.decide.judge import JudgeReport
+from offsetguard.facts.duckdb_engine import windows_of
+from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge.registry import RULES
+from offsetguard.judge.rule import Scope
+from offsetguard.model.offsets import MessageQueue, QueueOffsets
+from offsetguard.model.silence import Matchers, Silence
+from offsetguard.store import silences
+from offsetguard.store.database import writing
+from offsetguard.tables.broker_facts import BrokerFacts
+from offsetguard.tables.facts import OffsetMoveFacts
+from offsetguard.tables.group_facts import GroupFacts
+from offsetguard_peers.cases.running import for_each
+from offsetguard_peers.databases import newest_incidents
+from offsetguard_peers.judging.records import MINUTE, a_group, a_queue, facts, interval, judge, one_sample
+
+QUEUE = MessageQueue("orders", "broker-a", 0)
+
+
+@dataclass(frozen=True)
+class Now:
+    """How it stands in a minute."""
+
+    committed: int
+    oldest: int  # min offset
+    clients: int = 0
+    lag_ms: int | None = 0
+    booted: bool = False  # its master, half a minute ago
+    moved_at_minute: int | None = None  # when the group was sent from 900 to the oldest message
+
+    def offsets(self, minute: int) -> QueueOffsets:
+        return QueueOffsets(self.oldest, 4000 + 60 * minute, self.committed)
+
+
+def seen(minute: int, course: Mapping[int, Now]) -> IntervalFacts:
+    """Return the facts of a minute; `course`: how it stands from each of its minutes on, the first a minute before."""
+
+    def now(at: int) -> Now:
+        return course[max(one for one in course if one <= at)]
+
+    stands, offsets = now(minute), now(minute).offsets(minute)
+    ends = [(interval(at).end, now(at).offsets(at)) for at in range(min(course), minute + 1)]
+    history = [(at, one_sample(then, at)) for at, then in ends]
+    window = windows_of({QUEUE: history}, timedelta(minutes=30))[QUEUE]
+    group: GroupFacts = a_group(
+        "billing",
+        offsets.effective_lag,
+        queue_count=1,
+        lost=offsets.lost,
+        lag_ms=stands.lag_ms,
+        online_client_count=stands.clients,
+        message_model="CLUSTERING" if stands.clients else None,
+    )
+    boot_at = interval(minute).end - (MINUTE / 2 if stands.booted else timedelta(hours=9))
+    broker = BrokerFacts(broker_name="broker-a", broker_id=0, listed=True, answered=True, boot_at=boot_at)
+    moves = [_move(stands.moved_at_minute, stands.oldest)] if stands.moved_at_minute is not None else []
+    queue = a_queue("billing", QUEUE, offsets, window=window, lag_ms=stands.lag_ms)
+    return facts(minute, group, queues=(queue,), brokers=(broker,), offset_moves=tuple(moves))
+
+
+def _move(minute: int, oldest: int) -> OffsetMoveFacts:
+    at = interval(minute).start + MINUTE / 3
+    return OffsetMoveFacts(
+        consumer_group="billing",
+        topic="orders",
+        broker_name="broker-a",
+        queue_id=0,
+        requested_offset=900,
+        corrected_offset=oldest,
+        move_count=1,
+        first_moved_at=at,
+        last_moved_at=at,
+    )
+
+
+def live(engine: Engine, course: Mapping[int, Now], until: int) -> list[JudgeReport]:
+    return [judge(engine, seen(minute, course)) for minute in range(until + 1)]
+
+
+def told(reports: list[JudgeReport]) -> list[tuple[int, str, list[str], list[str | None]]]:
+    """Return of each message to one receiver its minute, reason, what fires and how what is over ended."""
+    found = []
+    for minute, report in enumerate(reports):
+        for message in report.messages:
+            if message.receiver == "one@example.org":
+                view: Any = message.view
+                firing = [one.summary for one in view.firing]
+                found.append((minute, view.reason.value, firing, [one.resolution for one in view.resolved]))
+    return found
+
+
+LOST = Now(committed=900, oldest=2902, lag_ms=1_200_000)
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        pytest.param({}, id="nothing happens"),
+        pytest.param({3: replace(LOST, booted=True), 4: LOST}, id="its master was started again"),
+        pytest.param({3: replace(LOST, lag_ms=None), 5: LOST}, id="how old the oldest message is is not known"),
+        pytest.param({3: replace(LOST, booted=True, lag_ms=None), 4: replace(LOST, lag_ms=None)}, id="both"),
+    ],
+)
+def test_an_unchanged_trouble_is_one_critical_incident_and_one_message(engine: Engine, then: dict[int, Now]) -> None:
+    reports = live(engine, {-20: LOST, **then}, until=8)
+    (incident,) = newest_incidents(engine)
+    assert incident.is_open
+    severities = [one.evidence.severity.value for report in reports for one in report.changes.open]
+    assert severities == ["critical"] * 9
+    assert told(reports) == [(0, "first", ["billing is offline and lost 2,002 messages of orders"], [])]
+
+
+def test_its_text_grows_in_one_thread_until_it_is_over(engine: Engine) -> None:
+    """Its clients go, it is behind, retention overtakes it, its clients come back: they are sent beyond the gap."""
+    course = {
+        -20: Now(committed=900, oldest=0, lag_ms=1_200_000),
+        2: LOST,
+        5: Now(committed=4200, oldest=2902, clients=1, moved_at_minute=5),
+        6: Now(committed=4300, oldest=2902, clients=1, moved_at_minute=5),
+    }
+    reports = live(engine, course, until=9)
+    offline, lost = (
+        "billing is offline and 3,100 messages behind on orders",
+        "billing is offline and lost 2,002 messages of orders",
+    )
+    over = RULES["offset_moved_by_retention"].recovered
+    assert told(reports) == [
+        (0, "first", [offline], []),
+        (2, "worse", [lost], []),
+        (8, "all_resolved", [], [over]),
+    ]
+    assert len({message.view.thread_key for report in reports for message in report.messages}) == 1
+    (incident,) = newest_incidents(engine)
+    assert (incident.peak_figure, incident.peak) == ("lost", 2002)
+
+
+def test_a_loss_is_heard_although_what_came_before_it_is_silenced_and_may_be_silenced_itself(engine: Engine) -> None:
+    course = {-20: Now(committed=900, oldest=0, lag_ms=1_200_000), 2: LOST}
+    with writing(engine) as session:
+        matchers = Matchers(rule="consumer_offline")
+        now = interval(0).start
+        silences.add(session, Silence(matchers, "alice", "a batch", now, now + 60 * MINUTE, now))
+    reports = live(engine, course, until=2)
+    assert told(reports) == [(2, "first", ["billing is offline and lost 2,002 messages of orders"], [])]
+    (incident,) = newest_incidents(engine)
+    assert (incident.subject.rule_id, incident.shown_by) == ("consumer_offline", "messages_lost")
+    assert Matchers.of(incident.shown_as).rule == "messages_lost"
+
+
+STAGES = [rule for rule in RULES.values() if rule.stage is not None]
+
+
+@for_each("rule", STAGES, name_of=lambda rule: rule.id)
+def test_each_stage_of_a_trouble_explains_those_before_it_so_that_one_of_them_speaks(rule: Any) -> None:
+    before = {
+        one.id
+        for one in STAGES
+        if one.trouble == rule.trouble and (one.stage.place, one.place) < (rule.stage.place, rule.place)
+    }
+    explained = {
+        name
+        for how in rule.explains
+        if how.scope is Scope.TOPIC and not how.variants and not how.explained_variants
+        for name in how.rules
+    }
+    assert before <= explained | {rule.id}
