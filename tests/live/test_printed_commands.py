@@ -37,6 +37,7 @@ SHOWS = {
     "MEMBERS": TOPIC,
     "MEMBERS_OF_EACH_BROKER": TOPIC,
     "PRODUCERS_OF_EACH_BROKER": "producer",
+    "PROGRESS": TOPIC,
     "PROGRESS_BY_CLIENT": TOPIC,
     "RATES_OF_CLIENTS": "#ConsumerRunningInfoFile",
     "REPLICATION": "#MasterAddr",

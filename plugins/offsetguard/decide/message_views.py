@@ -137,7 +137,7 @@ class _IncidentWriter:
             summary=said.summary,
             cause=said.cause,
             do_next=said.do_next,
-            commands=evidence.commands,
+            commands=said.commands,
             audited=evidence.audited,
             opened_at=incident.opened_at,
             last_seen_at=incident.last_seen_at,

@@ -1,7 +1,8 @@
 """Commands of RocketMQ's admin tool that texts hand to their readers, as templates (`rule.Texts`).
 
 Each was run as printed on live brokers of every line (`tests/live/test_printed_commands.py`, docs/messages.md); where
-only some versions have one, it is left out for the others (its figures are not known then). A time is given in ms
+only some versions have one, it is left out for the others (its figures are not known then). One that deletes says so in
+a comment, in the reader's language, and comes last. A time is given in ms
 since 1970: what people write as a date means another moment on a host in another time zone.
 """
 
@@ -14,11 +15,12 @@ _MESSAGE_AT = "mqadmin queryMsgByOffset" + _TO + " -t {topic:shell} -b {broker_n
 
 BROKER_STATUS = "mqadmin brokerStatus" + _OF_CLUSTER
 CLUSTER_LIST = "mqadmin clusterList" + _TO
-DELETE_GROUP = "mqadmin deleteSubGroup" + _OF_CLUSTER + " -g {consumer_group:shell} -r true"
+DELETE_GROUP = "mqadmin deleteSubGroup" + _OF_CLUSTER + " -g {consumer_group:shell} -r true  # {what_it_deletes}"
 MEMBERS = "mqadmin consumerConnection" + _OF_GROUP
 MEMBERS_OF_EACH_BROKER = MEMBERS + " -b {master_addresses:each}"
 PRODUCERS_OF_EACH_BROKER = "mqadmin producer -b {master_addresses:each}" + _TO
-PROGRESS_BY_CLIENT = "mqadmin consumerProgress" + _OF_GROUP + " -s true"
+PROGRESS = "mqadmin consumerProgress" + _OF_GROUP
+PROGRESS_BY_CLIENT = PROGRESS + " -s true"
 PRINT_GIVEN_UP = "mqadmin consumeMessage" + _TO + " -t TRANS_CHECK_MAX_TIME_TOPIC"
 REPLICATION = "mqadmin haStatus" + _TO + " -c {cluster_with_ha_status:shell}"
 RATES_OF_CLIENTS = "mqadmin consumerStatus" + _OF_GROUP

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from offsetguard.catalogue import Sentence
-from offsetguard.catalogue.text import Language, named_figures, render_text
+from offsetguard.catalogue.text import ENGLISH_UTC, Language, Locale, named_figures, render_text
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.model.verdicts import CannotTell, Explained, Figure, QueueEvidence, Severity, State
 
@@ -99,6 +99,12 @@ class Texts(_Bilingual):
     do_next: str  # what the reader should do now
     do_next_zh: str
     commands: tuple[str, ...] = ()  # for a shell; what is foreign in them is quoted: `{topic:shell}`
+
+    def runnable(self, figures: Mapping[str, Figure], locale: Locale = ENGLISH_UTC) -> tuple[str, ...]:
+        """Return the commands of which all figures are known."""
+        known = {name for name, figure in figures.items() if figure is not None}
+        named = (one for one in self.commands if named_figures(one) <= known)
+        return tuple(command for one in named for command in _filled(one, figures, locale))
 
     @property
     def named_figures(self) -> frozenset[str]:
@@ -225,10 +231,7 @@ class Finding:
     @property
     def commands(self) -> tuple[str, ...]:
         """What the next step has to paste into a shell; none that names a figure that is not known."""
-        figures = self._names_and_figures
-        known = {name for name, figure in figures.items() if figure is not None}
-        runnable = [one for one in self._texts.commands if named_figures(one) <= known]
-        return tuple(command for one in runnable for command in _commands(one, figures))
+        return self._texts.runnable(self._names_and_figures)
 
     @property
     def text_figures(self) -> dict[str, Figure]:
@@ -259,9 +262,9 @@ def closed(text: str, commands: Collection[str]) -> str:
     return text if commands or stop is None else text[:-1] + stop
 
 
-def _commands(template: str, figures: Mapping[str, Figure]) -> Iterator[str]:
+def _filled(template: str, figures: Mapping[str, Figure], locale: Locale) -> Iterator[str]:
     repeated = [name for _, name, how, _ in string.Formatter().parse(template) if name and how == "each"]
     if not repeated:
-        yield render_text(template, figures)
+        yield render_text(template, figures, locale)
     for word in str(figures[repeated[0]]).split() if repeated else ():
-        yield render_text(template, {**figures, repeated[0]: word})
+        yield render_text(template, {**figures, repeated[0]: word}, locale)

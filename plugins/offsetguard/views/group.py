@@ -219,7 +219,7 @@ def incident_line(incident: Incident, words: Catalogue, since: datetime, until: 
         summary=said.summary,
         cause=said.cause,
         do_next=said.do_next,
-        commands=pasteable(incident.evidence.commands),
+        commands=pasteable(said.commands),
         opened_at=incident.opened_at,
         resolved_at=incident.resolved_at,
         resolution=said.resolution,

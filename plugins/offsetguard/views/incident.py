@@ -120,7 +120,7 @@ def incident_page(records: IncidentRecords, about: AboutIncidents) -> IncidentPa
         at=about.now,
         cause=said.cause,
         do_next=said.do_next,
-        commands=pasteable(evidence.commands),
+        commands=pasteable(said.commands),
         audited=evidence.audited,
         seen_count=incident.seen_count,
         peak=said.peak,

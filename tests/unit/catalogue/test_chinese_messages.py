@@ -159,7 +159,7 @@ def test_an_incident_that_another_release_kept_stays_english() -> None:
     """Without figures, or of a rule or variant that is gone: better in English than not at all."""
     incident = first("accumulation", "growing")
     no_figures = replace(incident, evidence=replace(incident.evidence, text_figures={}))
-    no_rule = replace(incident, subject=replace(incident.subject, rule_id="of_yesterday"), resolution="recovered")
+    no_rule = replace(incident, evidence=replace(incident.evidence, rule_id="of_yesterday"), resolution="recovered")
     no_variant = replace(incident, evidence=replace(incident.evidence, variant="of_yesterday"))
     for one in (no_figures, no_rule, no_variant):
         assert IncidentWords(one, CHINESE).summary == incident.evidence.summary

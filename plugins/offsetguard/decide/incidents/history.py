@@ -117,6 +117,15 @@ class IncidentWords:
         return closed(self._said("do_next", self._evidence.do_next), self._evidence.commands)
 
     @property
+    def commands(self) -> tuple[str, ...]:
+        """What the next step has to paste into a shell; what a command does is said in the reader's language."""
+        rule, found = RULES.get(self._incident.shown_by), self._evidence.commands
+        if self._locale == ENGLISH_UTC or rule is None or self._evidence.variant not in rule.texts:
+            return found
+        again = rule.texts[self._evidence.variant].runnable(self._figures, self._locale)
+        return again if len(again) == len(found) else found  # an earlier release did not keep all figures
+
+    @property
     def resolution(self) -> str | None:
         """How it ended; None while it has not."""
         resolution, rule_id = self._incident.resolution, self._incident.shown_by

@@ -116,6 +116,7 @@ def command_figures(facts: IntervalFacts, config: Config) -> dict[str, str | Non
         "name_servers": ";".join(known.name_servers) if known is not None else None,
         "rocketmq_cluster": rocketmq_cluster,
         "cluster_with_ha_status": rocketmq_cluster if has_ha_status else None,
+        "what_it_deletes": Sentence("command_deletes_group"),
         "master_addresses": " ".join([one.address for one in masters if one.address][:_COMMANDS_OF_A_KIND]) or None,
     }
 

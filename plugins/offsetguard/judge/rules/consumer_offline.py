@@ -10,7 +10,7 @@ group that comes and goes by plan (batches) is INFO while it is away for no long
 times, at least three in the last days. It is WARNING at most while it has been seen to come and go once or twice. Who
 goes at odd times, and often, is no batch. INFO as well where its masters were started less than 60 s ago, and it was
 not silent long before: they forget all clients, and learn of each by its next heartbeat.
-Do next: start the consumers, or delete a group that is retired.
+Do next: see where it stands and start the consumers; only a group that is retired is to be deleted.
 Source: mqcloud skips exactly these groups (code 206), and so never tells of a consumer that is stopped.
 """
 
@@ -48,10 +48,12 @@ _WAITING_ZH = (
     "{max_lag_messages:messages} 条，{max_lag_ms:duration}）。"
 )
 _DO_NEXT = (
-    "Start the consumers of {consumer_group}. If the group is retired, delete it, with its offsets, so that it is no "
-    "longer judged:"
+    "See where {consumer_group} stands, and start its consumers. Only a group that is retired is to be deleted, with "
+    "its offsets, so that it is no longer judged:"
 )
-_DO_NEXT_ZH = "请启动 {consumer_group} 的消费者。如果该消费组已下线，请删除它及其位点，以免继续被判断："
+_DO_NEXT_ZH = (
+    "请先查看 {consumer_group} 的消费进度，再启动它的消费者。只有已下线的消费组才应连同位点一起删除，以免继续被判断："
+)
 
 _LONGER = 1.25
 _AT_MOST = {"comes_and_goes": Severity.INFO, "came_and_went": Severity.WARNING}  # by variant
@@ -73,7 +75,7 @@ RULE = Rule(
             cause_zh="消费组 {consumer_group} 没有客户端在线，{silence} 内没有提交过位点：" + _WAITING_ZH,
             do_next=_DO_NEXT,
             do_next_zh=_DO_NEXT_ZH,
-            commands=(commands.DELETE_GROUP,),
+            commands=(commands.PROGRESS, commands.DELETE_GROUP),
         ),
         "one_look": Texts(
             summary=_SUMMARY,
@@ -83,7 +85,7 @@ RULE = Rule(
             cause_zh="消费组 {consumer_group} 没有客户端在线：" + _WAITING_ZH + "仅凭一次观测无法得知从何时开始。",
             do_next=_DO_NEXT,
             do_next_zh=_DO_NEXT_ZH,
-            commands=(commands.DELETE_GROUP,),
+            commands=(commands.PROGRESS, commands.DELETE_GROUP),
         ),
         "comes_and_goes": Texts(
             summary="{consumer_group} is away, as it is now and then; {effective_lag:messages} "
@@ -108,7 +110,7 @@ RULE = Rule(
             "恢复：近几天离开过 {absence_count} 次，最长 {longest_absence_ms:duration}；这是否是它的规律尚不清楚。",
             do_next="If it is a batch that starts again by itself, nothing. Otherwise: " + _DO_NEXT,
             do_next_zh="如果是会自行重新启动的批处理任务，则无需处理。否则：" + _DO_NEXT_ZH,
-            commands=(commands.DELETE_GROUP,),
+            commands=(commands.PROGRESS, commands.DELETE_GROUP),
         ),
     },
     title="consumers are offline",

@@ -88,10 +88,12 @@ RULE = Rule(
             cause_zh="消费组 {consumer_group} 没有客户端在线，主题 {topic} 的 {queue_count} 个队列中的 "
             "{lost_queue_count} 个上有 {lost:messages} 条消息" + _GONE_ZH + "。",
             do_next=_RESEND
-            + "start its consumers. If the group is retired, delete it, with its offsets, so that it is no longer "
-            "judged:",
-            do_next_zh=_RESEND_ZH + "继续丢失：请启动消费者。如果该消费组已下线，请删除它及其位点，以免继续被判断：",
-            commands=(commands.DELETE_GROUP,),
+            + "see where it stands, and start its consumers. Only a group that is retired is to be deleted, with its "
+            "offsets, so that it is no longer judged:",
+            do_next_zh=_RESEND_ZH
+            + "继续丢失：请先查看消费进度，再启动它的消费者。只有已下线的消费组才应连同位点一起删除，"
+            "以免继续被判断：",
+            commands=(commands.PROGRESS, commands.DELETE_GROUP),
         ),
         "in_process": Texts(
             summary="{consumer_group} still processes {lost:messages} message{lost:plural} of {topic} that the broker "

@@ -6,11 +6,13 @@ import re
 from itertools import product
 from pathlib import Path
 
-from offsetguard.catalogue.text import Language
+from offsetguard.catalogue.text import Language, Locale
+from offsetguard.judge.evidence.lookups import command_figures
 from offsetguard.judge.reference import reference
 from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import Rule
 from offsetguard_peers.cases.running import for_each
+from offsetguard_peers.judging.records import config, facts
 from offsetguard_peers.printed_commands import printed_by, templates, with_table
 
 PAGE = Path(__file__).parents[4] / "docs" / "rules.md"
@@ -29,6 +31,20 @@ def test_every_command_is_printed_by_a_rule_and_stands_in_the_page_that_says_whe
     assert [name for name, template in templates().items() if not printed_by(template)] == []
     printed = {command for rule in RULES.values() for texts in rule.texts.values() for command in texts.commands}
     assert printed == set(templates().values())
+
+
+@for_each("rule", RULES.values(), name_of=lambda rule: rule.id)
+def test_what_deletes_comes_last_after_a_command_that_looks_and_is_named_as_what_it_is(rule: Rule) -> None:
+    for texts in rule.texts.values():
+        deleting = [place for place, command in enumerate(texts.commands) if re.search(r"mqadmin delete", command)]
+        assert deleting in ([], [len(texts.commands) - 1])
+        for place in deleting:
+            assert place > 0
+            assert not re.search(r"mqadmin (delete|reset|update)", texts.commands[0])
+            for language, named in ((Language.EN, "  # deletes "), (Language.ZH, "  # 删除")):
+                known = {name: figure for name, figure in command_figures(facts(0), config()).items() if figure}
+                figures = dict.fromkeys(texts.named_figures, "x") | known
+                assert named in texts.runnable(figures, Locale(language))[-1]
 
 
 def test_the_page_is_the_one_that_the_rules_make() -> None:
