@@ -3,7 +3,9 @@
 Means: a service behind the listener is down, or a release broke it. Each failed message comes back up to 16 times, so
 the load grows while nothing gets done, and what still fails then becomes a dead letter.
 Evidence: messages sent to the group's retry topics since the round before, beside what it consumed in that time. Where
-a broker was not seen, those of the others are enough to tell, and never enough for an end.
+a broker was not seen, those of the others are enough to tell, and never enough for an end. Which share fails, the
+clients say; where one of them does not, it is at least the share that came back: a message waits for 10 s to 2 h until
+it reaches its retry topic, and each time that it is tried counts as consumed.
 Not judged: a few messages that fail (less than 5/s, or less than a tenth of what is consumed): retries are made for
 them. Orderly groups retry in place and send nothing back.
 Do next: find what the listener throws; pause the group while the service behind it is down.
@@ -19,9 +21,10 @@ from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge import commands
 from offsetguard.judge.evidence.lookups import each_group, growth_unknown
-from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Severity, Texts
+from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.offsets import sum_of_known
+from offsetguard.tables.group_facts import GroupFacts
 
 LEAST_RETRY_TPS = 5.0
 LEAST_SHARE = 0.1  # of what is consumed
@@ -44,13 +47,13 @@ RULE = Rule(
     means="A consumer group fails for a large share of its messages and has them sent again.",
     texts={
         "default": Texts(
-            summary="{consumer_group} fails for {failed_percent:.0f} % of its messages",
-            summary_zh="{consumer_group} 有 {failed_percent:.0f}% 的消息消费失败",
+            summary="{consumer_group} fails for {failed_share} of its messages",
+            summary_zh="{consumer_group} 有{failed_share}的消息消费失败",
             cause="Consumer group {consumer_group} sent {retry_growth:messages} messages back to be tried again since "
             "the round before ({retry_tps:.1f}/s), while it consumed {consume_tps:.1f}/s: its listener fails for "
-            "{failed_percent:.0f} % of them; {retry_message_count:messages} are kept in its retry topics.",
+            "{failed_share} of them; {retry_message_count:messages} are kept in its retry topics.",
             cause_zh="自上一轮以来，消费组 {consumer_group} 有 {retry_growth:messages} 条消息被打回重试（"
-            "{retry_tps:.1f}/s），同期消费 {consume_tps:.1f}/s：监听器对其中 {failed_percent:.0f}% 消费失败；重试主题中"
+            "{retry_tps:.1f}/s），同期消费 {consume_tps:.1f}/s：监听器对其中{failed_share}消费失败；重试主题中"
             "现有 {retry_message_count:messages} 条。",
             do_next="Look in the clients' log for what the listener throws, and at the service that it calls. While "
             "that is down, stop the group rather than let it fail: after retryMaxTimes ({retry_max_times}) the "
@@ -100,7 +103,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         consume_tps = sum_of_known(consumed[group.consumer_group])
         if retry_tps < (LEAST_TPS_ALONE if consume_tps is None else LEAST_RETRY_TPS):
             continue
-        share = 1.0 if not consume_tps else min(1.0, retry_tps / consume_tps)
+        share, is_exact = _failed_share(group, retry_tps, consume_tps)
         if consume_tps is not None and share < LEAST_SHARE:
             continue
         yield RULE.finding(
@@ -113,10 +116,21 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "retry_tps": retry_tps,
                 "consume_tps": consume_tps,
                 "failed_percent": 100 * share,
+                "failed_share": Sentence("percent" if is_exact else "at_least_percent", percent=100 * share),
                 "retry_message_count": group.retry_message_count,
                 "retry_max_times": group.retry_max_times,
             },
         )
+
+
+def _failed_share(group: GroupFacts, retry_tps: float, consume_tps: float | None) -> tuple[float, bool]:
+    """Return which share of its messages the group fails for, and whether it is not more than that."""
+    sent_back = 1.0 if not consume_tps else min(1.0, retry_tps / consume_tps)
+    failed_tps, finished_tps = group.consume_failed_tps, group.consume_ok_tps
+    all_told = group.told_client_count is not None and group.told_client_count == group.online_client_count
+    if all_told and failed_tps and finished_tps is not None:
+        return failed_tps / (failed_tps + finished_tps), True
+    return sent_back, sent_back == 1.0
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
