@@ -58,9 +58,11 @@ _BROKERS = (
     "half_growing_since",
     "half_late_count",
     "half_late_since",
+    "half_deleted_count",
     "given_up_max_offset",
     "delayed_late_count",
     "delayed_late_since",
+    "delayed_deleted_count",
 )
 _COUNTING = ("broker_name", "broker_id", "stats_name", "stats_key", "counting_since")
 Ages = dict[tuple[str, str, str], dict[int, tuple[int, int]]]

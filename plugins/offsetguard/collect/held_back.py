@@ -11,6 +11,8 @@ far each level was delivered, in 4.x nothing of levels that have delivered nothi
 Timer messages (5.x) lie in rmq_sys_wheel_timer, then in the timer wheel, of which runtime info says all that there is:
 timerReadBehind, seconds that the wheel is read behind the clock; timerOffsetBehind, messages that are not in the wheel
 yet; timerCongestNum, messages in the wheel.
+Retention may delete messages that wait. The check then goes on from the queue's low end; the delivery of a level does
+so as well, but tells of it only when it delivers again: until then its next message lies below the low end.
 Source: TransactionalMessageServiceImpl, ScheduleMessageService.buildRunningStats, AdminBrokerProcessor
 .prepareRuntimeInfo, TimerMessageStore (4.9.7, 5.3.3).
 
@@ -40,9 +42,11 @@ SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 _COUNTS = (
     "half_message_count",
     "half_late_count",
+    "half_deleted_count",
     "given_up_max_offset",
     "delayed_message_count",
     "delayed_late_count",
+    "delayed_deleted_count",
 )
 LATE_MS = 120_000  # two checks of 4.x, and far more than a delivery takes
 _LEVEL = re.compile(r"scheduleMessageOffset_([1-9]\d{0,3})")
@@ -58,7 +62,8 @@ class _Queue:
 
     queue_id: int
     first: int
-    count: int
+    count: int  # of those that are still there
+    deleted: int  # of those that waited
     newest_ms: int  # store time of the newest; 0 or less: not known
     late_before_ms: int | None  # None: not known
 
@@ -71,9 +76,11 @@ async def read_held_back(link: ReplicaLink, reading: BrokerReading) -> None:
     reading.held_back = {
         "half_message_count": _total(halves),
         "half_late_count": await _late_count(link, HALF_TOPIC, halves),  # of these, those that no check has passed
+        "half_deleted_count": _deleted(halves),
         "given_up_max_offset": given_up,  # grows with each transaction that is given up
         "delayed_message_count": _total(delayed),
         "delayed_late_count": await _late_count(link, SCHEDULE_TOPIC, delayed),
+        "delayed_deleted_count": _deleted(delayed),
     }
 
 
@@ -88,9 +95,10 @@ def held_back_columns(reading: BrokerReading, before: Mapping[str, Any]) -> Row:
     given_up, before_that = now["given_up_max_offset"], before.get("given_up_max_offset")
     columns: Row = {**now, "half_growing_since": _growing_since(now["half_message_count"], before)}
     for kind in ("half", "delayed"):
-        late, late_before = now[f"{kind}_late_count"], before.get(f"{kind}_late_count")
-        columns[f"{kind}_late_growth"] = None if late is None or late_before is None else late - late_before
-        columns[f"{kind}_late_since"] = (before.get(f"{kind}_late_since") or at) if late else None
+        for what in ("late", "deleted"):
+            count, count_before = now[f"{kind}_{what}_count"], before.get(f"{kind}_{what}_count")
+            columns[f"{kind}_{what}_growth"] = None if count is None or count_before is None else count - count_before
+        columns[f"{kind}_late_since"] = (before.get(f"{kind}_late_since") or at) if now[f"{kind}_late_count"] else None
     return {**columns, "given_up_growth": growth(given_up, before_that), **_timer_columns(reading.runtime)}
 
 
@@ -116,9 +124,11 @@ async def _read_halves(link: ReplicaLink, reading: BrokerReading) -> list[_Queue
     late_before_ms = 0 if _started_lately(reading.runtime) else _late_before_ms(reading.runtime)
     queues = []
     for queue_id, low, high, newest_ms in ends.rows():
-        first = max(committed.get(queue_id, 0), low)
-        queues.append(_Queue(queue_id, first, high - first, newest_ms, late_before_ms))
-    return [queue for queue in queues if queue.count > 0]
+        passed = committed.get(queue_id)
+        first = max(passed or 0, low)
+        deleted = 0 if passed is None else max(0, low - passed)
+        queues.append(_Queue(queue_id, first, max(0, high - first), deleted, newest_ms, late_before_ms))
+    return queues
 
 
 async def _read_given_up(link: ReplicaLink, reading: BrokerReading, halves: list[_Queue] | None) -> int | None:
@@ -146,10 +156,13 @@ async def _read_delayed(
     unsaid = {queue_id + 1: (low, high) for queue_id, low, high, _ in ends.rows()}
     newest_ms = dict(zip(ends.queue_ids, ends.last_update_ms, strict=True))
     queues = []
-    for level, (first, end) in sorted({**unsaid, **progress}.items()):
+    for level, (delivered_to, end) in sorted({**unsaid, **progress}.items()):
         late_before_ms = _late_before_ms(runtime, delays[level - 1]) if level <= len(delays) else None
-        queues.append(_Queue(level - 1, first, end - first, newest_ms.get(level - 1, 0), late_before_ms))
-    return [queue for queue in queues if queue.count > 0]
+        low, _ = unsaid.get(level, (0, 0))
+        first, deleted = max(delivered_to, low), max(0, low - delivered_to)
+        newest = newest_ms.get(level - 1, 0)
+        queues.append(_Queue(level - 1, first, max(0, end - first), deleted, newest, late_before_ms))
+    return queues
 
 
 def _progress(runtime: BrokerRuntimeInfo) -> dict[int, tuple[int, int]] | None:
@@ -191,6 +204,8 @@ async def _late_count(link: ReplicaLink, topic: str, queues: list[_Queue] | None
         return None
     total, searches = 0, {}
     for queue in queues:
+        if queue.count == 0:
+            continue
         if queue.newest_ms <= 0 or queue.late_before_ms is None:
             return None
         if queue.newest_ms < queue.late_before_ms:
@@ -212,6 +227,10 @@ async def _ends_of(link: ReplicaLink, topic: str) -> QueueEnds | None:
 
 def _total(queues: list[_Queue] | None) -> int | None:
     return None if queues is None else min(sum(queue.count for queue in queues), _MOST)
+
+
+def _deleted(queues: list[_Queue] | None) -> int | None:
+    return None if queues is None else min(sum(queue.deleted for queue in queues), _MOST)
 
 
 def _growing_since(now: int | None, before: Mapping[str, Any]) -> datetime | None:

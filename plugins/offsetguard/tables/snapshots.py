@@ -337,6 +337,10 @@ class HeldBackMessages:
     ] = None
     half_late_growth: Annotated[int | None, "half_late_count minus that of the round before; negative: fewer"] = None
     half_late_since: Annotated[datetime | None, "first of the rounds in a row that saw late ones; NULL = none"] = None
+    half_deleted_count: Annotated[
+        int | None, "half messages that were deleted before the check passed them, until it does; NULL = not seen"
+    ] = None
+    half_deleted_growth: Annotated[int | None, "half_deleted_count minus that of the round before"] = None
     given_up_growth: Annotated[
         int | None,
         "transactions given up (TRANS_CHECK_MAX_TIME_TOPIC) since the round before; NULL = no such round, or recreated",
@@ -353,6 +357,12 @@ class HeldBackMessages:
     delayed_late_since: Annotated[datetime | None, "first of the rounds in a row that saw late ones; NULL = none"] = (
         None
     )
+    delayed_deleted_count: Annotated[
+        int | None,
+        "messages with a delay level that were deleted before they were delivered, until the level delivers again;"
+        " NULL = not seen",
+    ] = None
+    delayed_deleted_growth: Annotated[int | None, "delayed_deleted_count minus that of the round before"] = None
     timer_message_count: Annotated[
         int | None, "5.x timerCongestNum: messages in the timer wheel; NULL before 5.x, or not seen"
     ] = None

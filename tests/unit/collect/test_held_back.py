@@ -108,6 +108,35 @@ def test_delayed_messages_are_late_by_their_level_also_where_4_x_says_nothing_of
     assert manifest.complete
 
 
+def test_what_retention_takes_of_what_waits_is_deleted_and_neither_waits_nor_is_late(play: Play) -> None:
+    broker = broker_with(10, 10)
+    broker.settings = LEVELS
+    broker.topics |= {SCHEDULE: [(0, 5), (0, 8), (4, 6)], HALF: [(0, 12)], GIVEN_UP: [(0, 0)]}
+    broker.committed[HALF, CHECK] = {0: 7}
+    broker.runtime = {
+        "scheduleMessageOffset_1": "1,5",
+        "scheduleMessageOffset_2": "6,8",
+        "runtime": "[ 0 days, 0 hours, 5 minutes, 0 seconds ]",  # all of these are late
+    }
+    broker.found_by_time[SCHEDULE, 2] = 4
+    rounds = play(broker)
+    rounds.run()
+    assert deleted(row_of(rounds)) == (0, None, 0, None), "of a level that 4.x says nothing of it is not known"
+    broker.topics |= {SCHEDULE: [(5, 5), (7, 8), (4, 6)], HALF: [(10, 12)]}
+    rounds.run()
+    assert told(row_of(rounds), "delayed")[:2] == (0 + 1 + 2, 0 + 1 + 0), "those of two hours are not due"
+    assert told(row_of(rounds), "half")[:2] == (2, 2)
+    assert deleted(row_of(rounds)) == (4 + 1, 5, 3, 3)
+    broker.runtime["scheduleMessageOffset_1"] = "6,6"  # it delivers again
+    broker.committed[HALF, CHECK] = {0: 12}
+    rounds.run()
+    assert deleted(row_of(rounds)) == (1, -4, 0, -3)
+
+
+def deleted(row: Row) -> tuple[object, ...]:
+    return tuple(row[f"{kind}_deleted_{figure}"] for kind in ("delayed", "half") for figure in ("count", "growth"))
+
+
 def test_what_is_not_answered_is_a_gap_and_not_nothing(play: Play) -> None:
     broker = broker_with(10, 10)
     broker.settings, broker.runtime = LEVELS, {"scheduleMessageOffset_1": "1,5", "runtime": TWO_MINUTES_LATER}
