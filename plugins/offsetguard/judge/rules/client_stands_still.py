@@ -8,7 +8,7 @@ client says; a client that does not answer while its siblings do is meant where 
 Not judged: a group that stands still as a whole (accumulation); a client some of whose queues move (a message that is
 slow or fails: slow_consumption, poison_message), or that has just taken a queue, which is told as its last consumption;
 clients of a group of which none says what it does.
-Do next: take a stack of that client; restart it.
+Do next: take a stack of that client; restart it. What it has in process and the broker has deleted is lost by that.
 Source: ConsumeMessageConcurrentlyService, ClientManageProcessor (4.9.8, 5.3.3): a heartbeat says nothing of listeners.
 """
 
@@ -21,6 +21,7 @@ from datetime import datetime
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge import commands
+from offsetguard.judge.evidence.deleted import in_process_of, not_handed_out
 from offsetguard.judge.evidence.judged_groups import (
     RECENTLY,
     JudgedGroup,
@@ -32,7 +33,7 @@ from offsetguard.judge.evidence.judged_groups import (
     more_came,
 )
 from offsetguard.judge.evidence.lookups import lag_evidence
-from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Severity, State, Texts
+from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Sentence, Severity, State, Texts
 from offsetguard.judge.windows.rules import POP
 
 _SUMMARY = "{client_id} of {consumer_group} stands still on {topic}: {effective_lag:messages} messages wait"
@@ -58,9 +59,9 @@ RULE = Rule(
             summary_zh=_SUMMARY_ZH,
             cause="Client {client_id} of consumer group {consumer_group} stands still: on " + _STILL,
             cause_zh="消费组 {consumer_group} 的客户端 {client_id} " + _STILL_ZH,
-            do_next="Restart that client if it hangs: its queues go to the other clients within a minute. What its "
-            "threads do:",
-            do_next_zh="如果该客户端已挂起，请重启：其队列会在一分钟内分配给其他客户端。查看其线程堆栈：",
+            do_next="Restart that client if it hangs: its queues go to the other clients within a "
+            "minute{restart_costs}. What its threads do:",
+            do_next_zh="如果该客户端已挂起，请重启：其队列会在一分钟内分配给其他客户端{restart_costs}。查看其线程堆栈：",
             commands=(commands.STACK_OF_CLIENT,),
         ),
         "silent": Texts(
@@ -70,8 +71,8 @@ RULE = Rule(
             + _STILL,
             cause_zh="消费组 {consumer_group} 的客户端 {client_id} 没有应答，并且" + _STILL_ZH,
             do_next="See whether its process is stopped, or its host is overloaded. Restart it: its queues go to the "
-            "other clients within a minute.",
-            do_next_zh="请检查其进程是否已暂停，或主机是否过载。请重启它：其队列会在一分钟内分配给其他客户端。",
+            "other clients within a minute{restart_costs}.",
+            do_next_zh="请检查其进程是否已暂停，或主机是否过载。请重启它：其队列会在一分钟内分配给其他客户端{restart_costs}。",
         ),
     },
     title="one client stands still",
@@ -82,7 +83,11 @@ RULE = Rule(
     recovered="the queues of that client move again",
     recovered_zh="该客户端的队列已恢复推进",
     holds_queues=True,
-    explains=(Explains(Scope.QUEUES, ("accumulation", "slow_consumption", "flow_control")),),
+    explains=(
+        Explains(Scope.QUEUES, ("accumulation", "slow_consumption", "flow_control")),
+        # what it has in process and will not finish: one advice about one client
+        Explains(Scope.QUEUES, ("messages_lost",), explained_variants=("in_process",)),
+    ),
 )
 
 
@@ -119,6 +124,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "silence": longest_silence(queues),
                 "silence_ms": longest_ms(queues, "silence_ms"),
                 "online_client_count": group.online_client_count,
+                "restart_costs": _restart_costs(queues),
             },
             queues=lag_evidence(queues),
         )
@@ -156,6 +162,12 @@ def _is_still(queue: QueueFacts, now: datetime) -> bool:
     if verdict is None or (queue.last_consume_at is not None and now - queue.last_consume_at <= RECENTLY):
         return False
     return verdict.state is State.STALLED or (verdict.state is State.LOST and is_silent(queue))
+
+
+def _restart_costs(queues: Sequence[QueueFacts]) -> str:
+    """Say what is lost by a restart: what the client has in process and its broker has deleted; empty: nothing."""
+    deleted = sum(in_process_of(one, not_handed_out(one, online=True)) for one in queues if one.offsets.lost)
+    return Sentence("restart_costs", deleted_messages=deleted) if deleted else ""
 
 
 def _waiting(queues: Sequence[QueueFacts]) -> int:

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge import commands
+from offsetguard.judge.evidence.deleted import in_process_of, not_handed_out
 from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, tiered_brokers
 from offsetguard.judge.evidence.lookups import queue_name
 from offsetguard.judge.evidence.move_causes import REGAINED_WITHIN
@@ -76,7 +77,7 @@ RULE = Rule(
             cause_zh="消费组 {consumer_group} 在主题 {topic} 的 {queue_count} 个队列中的 {lost_queue_count} 个上，有 "
             "{lost:messages} 条消息未及消费就" + _GONE_ZH + "；另有 {in_process:messages} 条已被删除的消息正在客户端处"
             "理中，此时客户端如果停止，这些消息也会丢失。",
-            do_next="Do not restart the clients before they are done. " + _RESEND + "speed up the group, or keep "
+            do_next="Restart no client that goes on before it is done. " + _RESEND + "speed up the group, or keep "
             "messages longer (fileReservedTime, disk space).",
             do_next_zh="处理完之前请不要重启客户端。" + _RESEND_ZH + "再次发生：提高消费速度，或延长消息保留时间（"
             "fileReservedTime、磁盘空间）。",
@@ -104,9 +105,9 @@ RULE = Rule(
             cause_zh="主题 {topic} 的 {queue_count} 个队列中的 {lost_queue_count} 个上有 {lost:messages} 条消息"
             + _GONE_ZH
             + "，消费组 {consumer_group} 的客户端已拉取但尚未消费完：此时客户端如果停止，这些消息就会丢失。",
-            do_next="Do not restart the clients before they are done; speed up the group, or keep messages longer "
+            do_next="Restart no client that goes on before it is done; speed up the group, or keep messages longer "
             "(fileReservedTime, disk space).",
-            do_next_zh="处理完之前请不要重启客户端；提高消费速度，或延长消息保留时间（fileReservedTime、磁盘空间）。",
+            do_next_zh="请不要在处理完之前重启仍在消费的客户端；提高消费速度，或延长消息保留时间（fileReservedTime、磁盘空间）。",
         ),
     },
     title="messages were lost",
@@ -133,9 +134,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         if not below:
             continue
         group = judged.group
-        counted = [(_not_handed_out(queue, online=bool(group.online_client_count)), queue) for queue in below]
+        counted = [(not_handed_out(queue, online=bool(group.online_client_count)), queue) for queue in below]
         gone = [(lost, queue) for lost, queue in counted if lost > 0]
-        handed_out = [(_in_process(queue, lost), queue) for lost, queue in counted]
+        handed_out = [(in_process_of(queue, lost), queue) for lost, queue in counted]
         in_process = sum(count for count, _ in handed_out)
         variant = _variant(judged, lost=bool(gone), in_process=bool(in_process))
         shown = gone or handed_out
@@ -178,27 +179,6 @@ def _variant(judged: JudgedGroup, *, lost: bool, in_process: bool) -> str:
 def _is_late(queue: QueueFacts) -> bool:
     """Whether the commit that was seen is only some seconds old news of a group that goes on."""
     return (queue.offsets.lost or 0) <= most_committed(queue.window, REGAINED_WITHIN)
-
-
-def _not_handed_out(queue: QueueFacts, *, online: bool) -> int:
-    """Return how many of the deleted messages no client has that is there."""
-    low = queue.offsets.min_offset or 0
-    handed_out = [queue.offsets.consumer_offset or 0]
-    if online:
-        handed_out.append(queue.offsets.pull_offset or 0)
-    if queue.cached_min_offset is not None and queue.cached_min_offset < low:  # else it may have been sent beyond
-        handed_out.append((queue.cached_max_offset or 0) + 1)
-    return max(0, low - max(handed_out))
-
-
-def _in_process(queue: QueueFacts, lost: int) -> int:
-    """Return how many of the deleted messages a client has and has not finished: no more than it says that it caches.
-
-    Behind a message that hangs, all others may be finished, and are not committed.
-    """
-    handed_out = (queue.offsets.lost or 0) - lost
-    first, low = queue.cached_min_offset, queue.offsets.min_offset or 0
-    return handed_out if first is None or first >= low else min(handed_out, queue.cached_message_count or handed_out)
 
 
 def _evidence(queue: QueueFacts, lost: int) -> QueueEvidence:
