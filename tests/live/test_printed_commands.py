@@ -101,7 +101,7 @@ def test_every_printed_command_works(cluster: RocketMQCluster, tmp_path: Path) -
             "consumer_offset": 4,
             "dead_letter_topic": DEAD_LETTERS,
             "lagging_topic": TOPIC,
-            **dict.fromkeys(("first_moved_at", "since", "changed_at"), began_at),
+            **dict.fromkeys(("first_moved_at", "moved_after", "since"), began_at),
             "wanted_queue_nums": 4,
             "longer_hours": 96,
         }

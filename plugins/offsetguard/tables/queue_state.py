@@ -118,9 +118,13 @@ class Folded:
     _rewind: ClassVar = nullable(columns_of(Rewind))
     lost_at: Annotated[datetime | None, "last time the committed offset was below min_offset"] = None
     disordered_at: Annotated[datetime | None, "last time consumer <= pull <= max or min <= max was broken"] = None
+    within_end_at: Annotated[
+        datetime | None, "last time the committed offset did not lie beyond the end; NULL = not seen"
+    ] = None
     recreated_at: Annotated[
         datetime | None, "last time max_offset had moved back: recreated or truncated; the fold starts anew there"
     ] = None
+    recreated_after: Annotated[datetime | None, "when the sample before that was read: it happened in between"] = None
     recreated_from: Annotated[int | None, "max_offset before that"] = None
     _points: ClassVar = tuple(column for number in range(1, POINT_COUNT + 1) for column in _numbered(number))
 

@@ -60,6 +60,7 @@ WITH folded AS (
       ELSE sample.min_offset = sample.max_offset
     END AS nothing_waits,
     sample.consumer_offset < sample.min_offset AS loses,
+    sample.consumer_offset <= sample.max_offset AS within_end,
     sample.consumer_offset > LEAST(sample.pull_offset, sample.max_offset)
     OR GREATEST(sample.pull_offset, sample.min_offset) > sample.max_offset AS disordered,
     CASE
@@ -278,11 +279,25 @@ WITH folded AS (
       THEN before.disordered_at
     END AS disordered_at,
     CASE
+      WHEN (
+        goes_on OR starts
+      ) AND within_end
+      THEN sample.max_offset_read_at
+      WHEN goes_on OR stays
+      THEN before.within_end_at
+    END AS within_end_at,
+    CASE
       WHEN recreated
       THEN sample.max_offset_read_at
       WHEN goes_on OR stays
       THEN before.recreated_at
     END AS recreated_at,
+    CASE
+      WHEN recreated
+      THEN before.seen_at
+      WHEN goes_on OR stays
+      THEN before.recreated_after
+    END AS recreated_after,
     CASE
       WHEN recreated
       THEN before.seen_max_offset
@@ -418,7 +433,9 @@ SELECT
   rewind_count,
   lost_at,
   disordered_at,
+  within_end_at,
   recreated_at,
+  recreated_after,
   recreated_from,
   point_1_at,
   point_1_max_offset,

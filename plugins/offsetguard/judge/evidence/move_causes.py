@@ -164,7 +164,8 @@ def _sort_queues(
         elif _is_beyond(queue) and came_with_switch(broker_name, now, switches) and not one.reset_lines:
             one.cut_queues.append(queue)  # clients are on their way to be sent to its end
         elif _is_beyond(queue):
-            was_set = one.reset_lines or (_was_within(queue) and broker_name not in switches)
+            # an earlier sample of the same queue was in order: the offset was set, the end did not fall
+            was_set = one.reset_lines or (window.within_end_at is not None and broker_name not in switches)
             (one.set_beyond if was_set else one.committed_beyond).append(queue)
 
 
@@ -222,14 +223,6 @@ def _is_of_switch(move: OffsetMoveFacts, reset_lines: Sequence[LogLineFacts], sw
 def _is_beyond(queue: QueueFacts) -> bool:
     consumer, end = queue.offsets.consumer_offset, queue.offsets.max_offset
     return consumer is not None and end is not None and consumer > end
-
-
-def _was_within(queue: QueueFacts) -> bool:
-    """Whether an earlier sample of the same queue was in order: then the offset was set, the end did not fall."""
-    return any(
-        point.committed_offset is not None and point.committed_offset <= point.max_offset
-        for point in queue.window.points
-    )
 
 
 def membership_changes(facts: IntervalFacts) -> Mapping[str, Sequence[datetime]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import Figure, QueueEvidence
 from offsetguard.tables.facts import OffsetMoveFacts
 from offsetguard.tables.log_facts import LogLineFacts
+from offsetguard.tables.queue_state import QueueState
 
 _CLIENTS_SHOWN = 5
 TO_THE_END = -1  # AdminBrokerProcessor.resetOffset: timestamp -1 means the max offset
@@ -168,10 +169,14 @@ def was_beyond(queue: QueueFacts) -> bool:
     return window.disordered_at is not None and window.disordered_at >= window.recreated_at
 
 
-def fallen_end(queues: Sequence[QueueFacts]) -> dict[str, Figure]:
-    """Return the figures of the worst queue, and of all of them together; there is at least one."""
+def fallen_end(queues: Sequence[QueueFacts], *, fell: bool = True) -> dict[str, Figure]:
+    """Return the figures of the worst queue, and of all of them together; there is at least one.
+
+    `fell`: their ends did lately; else commits lie beyond them.
+    """
     worst = min(queues, key=_furthest_first)
-    moments = [moment for queue in queues if (moment := _fell_at(queue)) is not None]
+    looks = [_looks_around(queue.window, fell=fell) for queue in queues]
+    moments = [before for _, before in looks if before is not None]
     return {
         "queue_count": len(queues),
         "worst_queue": queue_name(worst.message_queue),
@@ -179,10 +184,23 @@ def fallen_end(queues: Sequence[QueueFacts]) -> dict[str, Figure]:
         "max_offset": _fallen_to(worst),
         "consumer_offset": worst.offsets.consumer_offset,
         "beyond": sum(beyond(queue) for queue in queues),
-        "first_moved_at": min(moments, default=None),
+        **moved_between([after for after, _ in looks], max(moments, default=None)),
         "last_moved_at": max(moments, default=None),
         "clients": None,
     }
+
+
+def moved_between(looks_before: Collection[datetime | None], before: datetime | None) -> dict[str, Figure]:
+    """Return when something happened, as far as looks tell that were taken before it, and `before` which it did.
+
+    Each queue has a look before it; None: its first look has it already. A command may go back to `moved_after` only:
+    what was written between that and the look that shows it would be skipped.
+    """
+    known = [look for look in looks_before if look is not None]
+    if not known or len(known) < len(looks_before):
+        return {"moved_after": None, "moved_when": Sentence("moved_before", before=before)}
+    after = min(known)
+    return {"moved_after": after, "moved_when": Sentence("moved_between", after=after, before=before)}
 
 
 def beyond_evidence(queues: Iterable[QueueFacts]) -> tuple[QueueEvidence, ...]:
@@ -214,6 +232,9 @@ def _fallen_to(queue: QueueFacts) -> int | None:
     return min(one.max_offset for one in (window.seen, *window.points) if one.at >= window.recreated_at)
 
 
-def _fell_at(queue: QueueFacts) -> datetime | None:
-    """When the end was seen to have fallen, else when the queue was last read."""
-    return queue.window.recreated_at or queue.window.seen_at
+def _looks_around(window: QueueState, *, fell: bool) -> tuple[datetime | None, datetime | None]:
+    """Return the last look before an end fell, or a commit came to lie beyond it, and the first one after."""
+    if fell or window.within_end_at is None:
+        return window.recreated_after, window.recreated_at or window.first_seen_at
+    since = window.within_end_at
+    return since, min((one.at for one in (window.seen, *window.points) if one and one.at > since), default=None)

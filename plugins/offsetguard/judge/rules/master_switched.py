@@ -38,6 +38,7 @@ from offsetguard.judge.evidence.move_figures import (
     fallen_end,
     move_evidence,
     move_figures,
+    moved_between,
     repeated_and_skipped,
 )
 from offsetguard.judge.evidence.unseen import names
@@ -115,11 +116,11 @@ RULE = Rule(
             "{corrected_offset:messages}）：客户端请求的位点超出新主节点的最大位点时，会被送到队列末尾，并丢弃已拉取的"
             "消息。",
             do_next=_ACKNOWLEDGE
-            + " The broker still has what was skipped. Set the group to the switch, or to an earlier moment: to before "
-            "the first message that it must not miss:",
+            + " The broker still has what was skipped, which was written before the switch. Set the group to a moment "
+            "before the first message that it must not miss:",
             do_next_zh=_ACKNOWLEDGE_ZH
-            + "Broker 上仍有被跳过的消息。请把消费组重置到切换的时间点，或更早，即第一条不能漏掉的消息之前：",
-            commands=(commands.RESET_TO_SWITCH,),
+            + "Broker 上仍有被跳过的消息，它们写入于切换之前。请把消费组重置到第一条不能漏掉的消息之前：",
+            commands=(commands.RESET_TO_BEFORE,),
         ),
     },
     title="another replica is the master",
@@ -251,6 +252,11 @@ class _Jump(NamedTuple):
         """Messages that had waited."""
         return max(0, self.end - self.start)
 
+    @property
+    def unwritten_at(self) -> datetime | None:
+        """The last look at which none of them was written yet; None: the window has none."""
+        return max((one.at for one in self.queue.window.points if one.max_offset <= self.start), default=None)
+
 
 def _skipped(queues: Iterable[QueueFacts], changed: Mapping[str, datetime]) -> list[_Jump]:
     """Return the jumps of a group's commits after the master had changed, of all queues that jumped between two looks.
@@ -297,6 +303,7 @@ def _skip_figures(skipped: Sequence[_Jump]) -> dict[str, Figure]:
         "requested_offset": worst.start,
         "corrected_offset": worst.end,
         "skipped": sum(jump.message_count for jump in skipped),
+        "moved_after": moved_between([jump.unwritten_at for jump in skipped], None)["moved_after"],
     }
 
 

@@ -119,9 +119,11 @@ RULE = Rule(
             cause_zh="消费组 {consumer_group} 在主题 {topic} 的 {queue_count} 个队列上的消费位点被设置到最大位点之后，"
             "而最大位点并未回退（最严重：队列 {worst_queue}，消费位点 {consumer_offset:messages}，最大位点 "
             "{max_offset:messages}）：至多 {beyond:messages} 条新消息将被跳过。",
-            do_next="Ask who set the offsets. " + _AGAIN,
-            do_next_zh="请确认是谁设置了位点。" + _AGAIN_ZH,
-            commands=(commands.RESET_TO_MOVE,),
+            do_next="Ask who set the offsets {moved_when}. If it was not meant, set the group to a moment before that, "
+            "or to an earlier one where it was behind:",
+            do_next_zh="请确认是谁在 {moved_when}设置了位点。如果并非有意，请把消费组重置到此前的时间点（当时有堆积则取"
+            "更早的时间点）：",
+            commands=(commands.RESET_TO_BEFORE,),
         ),
         "set_back_again": Texts(
             summary="{consumer_group} asks for the same offsets of {topic} again and again",
@@ -139,7 +141,16 @@ RULE = Rule(
     },
     title="committed offsets were set",
     title_zh="消费位点被重置",
-    table=("repeated", "skipped", "beyond", "requested_offset", "corrected_offset", "target_at", "first_moved_at"),
+    table=(
+        "repeated",
+        "skipped",
+        "beyond",
+        "requested_offset",
+        "corrected_offset",
+        "target_at",
+        "first_moved_at",
+        "moved_when",
+    ),
     peak="repeated",
     recovered="over: no offset of it was set since",
     recovered_zh="已结束：此后没有位点被重置",
@@ -199,5 +210,5 @@ def _figures(one: Causes, variant: str) -> dict[str, Figure]:
     moved = move_figures(one.moved_back) if one.moved_back else {}
     both = repeated_and_skipped(one.moved_back)
     if variant == "set_beyond":
-        return {**fallen_end(one.set_beyond), **both}
+        return {**fallen_end(one.set_beyond, fell=False), **both}
     return {**moved, **both, **(reset_figures(one.reset_lines) if one.reset_lines else {})}

@@ -7,7 +7,7 @@ Evidence: suspect queues whose rows break an invariant after a second reading.
 Not judged: what other rules tell with its cause: committed offsets beyond max (OG-Q03: queue_recreated, offset_reset)
 and below min (OG-Q01: messages_lost); broadcasting groups, for what the broker keeps under their name is not where
 their clients are.
-Do next: by variant, mostly a reset to a moment.
+Do next: by variant; clients that are restarted go on from the committed offset.
 Source: `offsets.QueueOffsets.order_violations`; a pull beyond the end is OFFSET_OVERFLOW_BADLY and is sent to the end
 (DefaultMessageStore.getMessage, 4.9.8 and 5.3.3).
 """

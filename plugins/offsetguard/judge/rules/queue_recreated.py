@@ -6,7 +6,8 @@ the end passes them or the broker sends the client back to the end ("over flow b
 Evidence: the max offset itself fell between two samples; or requests, or committed offsets, beyond the end of which
 neither a reset line nor an earlier sample says that they were set.
 Not judged: broadcasting groups' committed offsets (they have none). An offset that was set (offset_reset).
-Do next: find out which of them it was; set the group to a moment before the first message that it must not miss.
+Do next: find out which of them it was; set the group to a moment before the first message that it must not miss: to the
+last look before it, where there was one.
 Source: incident "broadcasting", tell apart; DefaultMessageStore.getMessage: OFFSET_OVERFLOW_BADLY (4.9.8, 5.3.3).
 """
 
@@ -25,19 +26,19 @@ from offsetguard.judge.evidence.move_figures import (
     moment,
     move_evidence,
     move_figures,
+    moved_between,
     was_beyond,
 )
 from offsetguard.judge.evidence.unseen import is_first_look
 from offsetguard.judge.rule import CannotTell, Explains, Figure, Finding, Rule, Scope, Sentence, Severity, Texts
 
 _SET = (
-    "Find out whether the topic was recreated, the broker restored, or a slave took over around "
-    "{first_moved_at:moment}; then set the group to that moment, or to an earlier one: to before the first message "
-    "that it must not miss:"
+    "Find out whether the topic was recreated, the broker restored, or a slave took over {moved_when}; then set the "
+    "group to a moment before that: to before the first message that it must not miss:"
 )
 _SET_ZH = (
-    "请确认在 {first_moved_at:moment} 前后主题是否被重建、Broker 是否从备份恢复过、是否发生过主从切换；再把消费组重置到"
-    "该时间点，或更早，即第一条不能漏掉的消息之前："
+    "请确认在 {moved_when}主题是否被重建、Broker 是否从备份恢复过、是否发生过主从切换；再把消费组重置到此前的时间点，"
+    "即第一条不能漏掉的消息之前："
 )
 
 RULE = Rule(
@@ -61,7 +62,7 @@ RULE = Rule(
             "{beyond:messages} 条新消息。",
             do_next=_SET,
             do_next_zh=_SET_ZH,
-            commands=(commands.RESET_TO_MOVE,),
+            commands=(commands.RESET_TO_BEFORE,),
         ),
         "beyond_end": Texts(
             summary="{consumer_group} is beyond the end of {topic}",
@@ -75,12 +76,12 @@ RULE = Rule(
             "连错了集群，或有人修改了位点；至多 {beyond:messages} 条新消息可能被跳过。",
             do_next=_SET,
             do_next_zh=_SET_ZH,
-            commands=(commands.RESET_TO_MOVE,),
+            commands=(commands.RESET_TO_BEFORE,),
         ),
     },
     title="queues end below what was consumed",
     title_zh="队列的最大位点小于消费位点",
-    table=("queue_count", "recreated_from", "max_offset", "consumer_offset", "beyond", "first_moved_at"),
+    table=("queue_count", "recreated_from", "max_offset", "consumer_offset", "beyond", "moved_when"),
     peak="beyond",
     recovered="recovered: no end fell since, and no offset lies beyond an end",
     recovered_zh="已恢复：此后没有最大位点回退，也没有位点超出最大位点",
@@ -121,11 +122,11 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
 def _figures(one: Causes) -> dict[str, Figure]:
     queues = one.recreated or one.committed_beyond
     if queues:
-        return fallen_end(queues)
+        return fallen_end(queues, fell=bool(one.recreated))
     asked = move_figures(one.beyond_end)
-    names = ("worst_queue", "queue_count", "first_moved_at", "last_moved_at", "clients")
     return {
-        **{name: asked[name] for name in names},
+        **{name: asked[name] for name in ("worst_queue", "queue_count", "last_moved_at", "clients")},
+        **moved_between([None], moment(asked["first_moved_at"])),  # since when they had read on beyond the end
         "consumer_offset": asked["requested_offset"],
         "max_offset": asked["corrected_offset"],
         "beyond": sum(move.requested_offset - move.corrected_offset for move in one.beyond_end),

@@ -97,10 +97,10 @@ RULE = Rule(
             summary="the subscription of {consumer_group} to {topic} alternates",
             summary_zh="{consumer_group} 对 {topic} 的订阅关系反复变化",
             cause="Brokers changed the subscription of consumer group {consumer_group} to topic {topic} "
-            "{changed_count} times, between {changed_expressions}, last at {since:moment}: clients subscribe "
+            "{changed_count} times since {since:moment}, between {changed_expressions}: clients subscribe "
             "differently, and get only what matches both. What each client subscribes to could not be seen.",
-            cause_zh="消费组 {consumer_group} 对主题 {topic} 的订阅关系在 Broker 上变化了 {changed_count} 次，在 "
-            "{changed_expressions} 之间切换，最近一次在 {since:moment}：客户端的订阅关系不一致，只能收到同时匹配两者的"
+            cause_zh="自 {since:moment} 起，消费组 {consumer_group} 对主题 {topic} 的订阅关系在 Broker 上变化了 "
+            "{changed_count} 次，在 {changed_expressions} 之间切换：客户端的订阅关系不一致，只能收到同时匹配两者的"
             "消息。没有读到每个客户端各自的订阅关系。",
             do_next=_SAME,
             do_next_zh=_SAME_ZH,
@@ -152,7 +152,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "unsubscribed_clients": ", ".join(one.unsubscribed_client_ids) or None,
                 "changed_count": one.changed_count,
                 "changed_expressions": _listed(one.changed_expressions),
-                "since": one.last_changed_at if variant == "alternating" else _begun_at(one),
+                "since": one.first_changed_at if variant == "alternating" else _begun_at(one),
                 "passed": sum(passed.values()) if passed else None,
                 "passed_queue_count": len(passed),
                 "skipped_at_most": _skipped_at_most(passed, ratios.get((one.consumer_group, one.topic))),

@@ -42,7 +42,7 @@ WINDOW_RULES: Mapping[str, WindowRule] = {
     ),
     "recreated": WindowRule(
         State.ANOMALY,
-        "at {recreated_at:moment} the max offset moved back from {recreated_from:messages}: "
+        "before {recreated_at:moment} the max offset moved back from {recreated_from:messages}: "
         "the queue was recreated or truncated",
     ),
     "offsets_disordered": WindowRule(
