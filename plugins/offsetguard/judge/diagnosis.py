@@ -37,9 +37,9 @@ class Diagnosed:
 
     finding: Finding  # as it was at the last of them
     first_found_at: datetime
-    last_found_at: datetime
+    last_found_at: datetime  # of what ended by itself: the first that showed it
     times_found: int  # of the judged moments
-    over: bool  # it was not true any more at the end
+    over: bool  # it was not true any more at the end, or had ended by itself before a moment that showed it
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,13 @@ def diagnose_rounds(rounds: Sequence[Snapshot], config: Config, *, end: datetime
         for finding in judgement.findings:
             subject = finding.rule.trouble, finding.consumer_group, finding.topic
             before = found.get(subject)
-            first, times = (before.first_found_at, before.times_found) if before else (now, 0)
+            times = before.times_found + 1 if before else 1
             worst = before.finding if before is not None and _has_come_further(before.finding, finding) else finding
-            found[subject] = Diagnosed(worst, first, now, times_found=times + 1, over=now != moments[-1][1])
+            if before is not None and finding.ended_before(before.last_found_at):  # rules look back at it
+                found[subject] = replace(before, finding=worst, times_found=times, over=True)
+            else:
+                first = before.first_found_at if before else now
+                found[subject] = Diagnosed(worst, first, now, times, over=now != moments[-1][1])
     lasting = [one for one in _without_explained(found) if not _was_momentary(one, [now for _, now in moments])]
     return Diagnosis(tuple(sorted(lasting, key=lambda one: urgency(one.finding))), judgement.cannot_tell)
 

@@ -213,6 +213,15 @@ class Finding:
         """Every broker that it concerns, with those of its queues."""
         return self.broker_names.union(evidence.message_queue.broker_name for evidence in self.queues)
 
+    def ended_before(self, shown_at: datetime | None) -> bool:
+        """Whether what it is about was over when an earlier judgement, as of `shown_at`, showed it already.
+
+        What it explains goes on, and so does it.
+        """
+        if self.last_event_at is None or self.explains or shown_at is None:
+            return False
+        return self.last_event_at <= shown_at
+
     @property
     def summary(self) -> str:
         """A few words."""

@@ -107,6 +107,23 @@ def copy_of(name: str, folder: Path) -> Path:
     return bundle
 
 
+RESET = "{} INFO AdminBrokerThread_1 - [reset-offset] reset offset started by 10.0.0.7:5555. topic=T, group=G, {}\n"
+TO_THE_END = "timestamp=-1, isForce=true"
+
+
+@pytest.mark.parametrize(("second", "over"), [("15:51:30", True), ("15:52:30", False)])
+def test_what_ended_before_a_round_that_shows_it_is_over_at_the_end(tmp_path: Path, second: str, over: bool) -> None:
+    """Rounds end at 07:52:00 and 07:53:00, and rules look back at a reset for half an hour."""
+    bundle = copy_of("4.9.8-healthy", tmp_path)
+    log = bundle / "logs/broker-a-0/broker.log"
+    lines = [*log.read_text("utf-8").splitlines(keepends=True), RESET.format(f"2026-11-21 {second}", TO_THE_END)]
+    log.write_text("".join(sorted(lines)), "utf-8")
+    _, findings, _ = diagnose(bundle)
+    (found,) = (one for one in findings if one["rule"] == "offset_reset")
+    assert found["over"] is over
+    assert found["last_found_at"].startswith("2026-11-21T07:52:00" if over else "2026-11-21T07:53:0")
+
+
 @pytest.mark.slow
 def test_files_that_do_not_belong_to_a_bundle_change_nothing(tmp_path: Path) -> None:
     bundle = copy_of("4.9.8-orderly-lock", tmp_path)

@@ -93,7 +93,9 @@ def advance(
     """
     incidents = tuple(incidents)
     shown_until = {_trouble_of(one.subject, rules): one.last_seen_at for one in (*lately_resolved, *incidents)}
-    found = {_about(finding): finding for finding in findings if not _is_over(finding, shown_until)}
+    found = {
+        _about(finding): finding for finding in findings if not finding.ended_before(shown_until.get(_about(finding)))
+    }
     unanswered = Unanswered(cannot_tell, facts.unseen_broker_names)
     life = _Life(
         facts, rules, unanswered, GroupRows(facts), _explained(facts.cluster, (*found.values(), *wider), rules)
@@ -177,14 +179,6 @@ class _Life:
         if incident.is_pending:
             return Fate.PENDING
         return Fate.UNKNOWN if incident.unknown_since is not None else Fate.CALM
-
-
-def _is_over(finding: Finding, shown_until: Mapping[Subject, datetime]) -> bool:
-    """Whether what a finding is about has ended before an interval that showed it already began."""
-    shown_at = shown_until.get(_about(finding))
-    if finding.last_event_at is None or finding.explains or shown_at is None:
-        return False
-    return finding.last_event_at <= shown_at
 
 
 def _explained(cluster: str, findings: Iterable[Finding], rules: Mapping[str, Rule]) -> frozenset[Subject]:
