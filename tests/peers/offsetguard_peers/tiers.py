@@ -50,6 +50,10 @@ def _soak(version: str) -> Command:
     return (sys.executable, "benchmarks/soak.py", "--version", version)
 
 
+def _claims(version: str) -> Command:
+    return (sys.executable, "benchmarks/claims.py", "--version", version)
+
+
 PARTS = (
     Part(
         "unit-thorough",
@@ -135,6 +139,12 @@ PARTS = (
         "30 minutes of a busy cluster of each line, the collector away at times: only who stands still is named",
         "61",
         (_soak("4.9.7"), _soak("5.5.0")),
+    ),
+    Part(
+        "claims",
+        "an hour of troubles on live brokers of each line: every sentence of mails, Slack and pages against the truth",
+        "125",
+        (_claims("4.9.7"), _claims("5.5.0")),
     ),
     Part(
         "day",

@@ -99,7 +99,8 @@ class Subject:
         spec = ConsumerSpec(self.group, {self.topic: "*"}, threads=THREADS, handling_ms=5)
         for one in self.causes:
             spec = replace(spec, **one.spec)
-        spec = replace(spec, fail_keys=(BAD,), hang_keys=(HANG,), **changed)  # type: ignore[arg-type]
+        changed = {"fail_keys": (BAD,), "hang_keys": (HANG,), **changed}
+        spec = replace(spec, **changed)  # type: ignore[arg-type]
         folder = self.cluster.folder / "clients" / (home or f"{self.name}-{len(self.pods)}")
         properties = OFTEN_REBALANCING if often_rebalancing else None
         started = running_consumers(self.cluster, [spec], folder=folder, java_properties=properties)

@@ -1,0 +1,90 @@
+"""The checker of claims finds what is false of a world that it knows, and nothing else."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from offsetguard.model.verdicts import Severity
+from offsetguard_peers.cases.running import for_each
+from offsetguard_peers.trials.claims import (
+    Checker,
+    Kind,
+    Look,
+    Round,
+    Trouble,
+    Truth,
+    lines_of_html,
+    strings_in,
+    trouble_of,
+)
+
+CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("claims.yml").read_text(encoding="utf-8"))
+TEN = datetime(2026, 11, 27, 10, tzinfo=UTC)
+NOW = Round(TEN + timedelta(seconds=601), TEN + timedelta(seconds=603), TEN + timedelta(seconds=660))
+NAMES = ("billing", "ledger", "stock", "mailer", "exports", "images")
+
+
+def minute(number: float) -> datetime:
+    return TEN + timedelta(minutes=number)
+
+
+def world() -> Truth:
+    """Five messages a second to each group; two have committed nothing since 10:00:00, and one lost 2,002."""
+    truth = Truth(
+        frozenset(f"{name}-worker" for name in NAMES),
+        [
+            Trouble(Kind.OFFLINE, "billing-worker", minute(0)),
+            Trouble(Kind.OFFLINE, "stock-worker", minute(0)),
+            Trouble(Kind.LOST, "stock-worker", minute(4)),
+            Trouble(Kind.RESET, "mailer-worker", minute(5), minute(5), {"repeated": (550, 650)}),
+            Trouble(Kind.OFFLINE, "exports-worker", minute(1), minute(8)),
+            Trouble(Kind.OFFLINE, "images-worker", minute(0)),
+        ],
+        clients={f"{name}-worker": [(minute(-5), 1)] for name in NAMES},
+    )
+    for name in ("billing", "stock", "images"):
+        truth.clients[f"{name}-worker"].append((minute(0), 0))
+    truth.clients["exports-worker"] += [(minute(1), 0), (minute(8), 1)]
+    for name in NAMES:
+        stands = name in {"billing", "stock", "images"}
+        looks = truth.looks.setdefault(f"{name}-worker", [])
+        for second in range(-300, 605, 5):
+            end = 1_500 + 5 * second
+            low = end if stands and name == "stock" else 0
+            committed = min(end, 1_500) if stands else end
+            low = committed + 2_002 if name == "stock" and second >= 240 else 0
+            looks.append(Look(TEN + timedelta(seconds=second), ((low, max(end, low), committed),)))
+    return truth
+
+
+@for_each("case", CASES, lambda case: case["said"])
+def test_false_sentences_are_found_and_true_ones_pass(case: dict[str, Any]) -> None:
+    checker = Checker(world())
+    checker.acknowledged["images-worker", trouble_of("consumer_offline")] = minute(5), Severity.WARNING
+    where = case.get("of", "mail")
+    group = where.removeprefix("page of ") if where.startswith("page of ") else None
+    checker.read(where, case["said"], NOW, group=group, mail=where == "mail")
+    found = [one.why for one in checker.false]
+    wanted = case["why"].split("; ") if "why" in case else []
+    assert len(found) == len(wanted), found
+    assert all(any(words in one for one in found) for words in wanted), found
+
+
+@pytest.mark.parametrize("now", [Severity.INFO, None])
+def test_a_severity_that_falls_while_nothing_changes_is_false(now: Severity | None) -> None:
+    checker = Checker(world())
+    checker.see_open(NOW, {"billing-worker": Severity.CRITICAL, "exports-worker": Severity.CRITICAL})
+    checker.see_open(NOW, {"billing-worker": now} if now else {})
+    assert [one.said.line for one in checker.false] == [f"billing-worker: critical became {now or 'nothing'}"]
+
+
+def test_pages_and_slack_are_read_as_people_see_them() -> None:
+    page = "<head><title>a</title></head><p><b>stock-worker</b> is&nbsp;offline</p><td>1</td>"
+    assert [one for one in lines_of_html(page).split("\n") if one] == ["stock-worker is\xa0offline", "1"]
+    blocks = [{"type": "section", "text": {"type": "mrkdwn", "text": "`stock-worker` was reset"}}]
+    assert list(strings_in(blocks)) == ["stock-worker was reset"]
