@@ -58,7 +58,7 @@ def judge(facts: IntervalFacts, config: Config) -> Judgement:
     findings, cannot_tell = run_rules(facts, config)
 
     def about_load(part: IntervalFacts) -> Iterator[Finding]:
-        return (finding for file in RULE_FILES if file.RULE.about_load for finding in _found(file, part, config))
+        return (finding for file in RULE_FILES if file.RULE.about_load for finding in found_by(file, part, config))
 
     return Judgement(worst_first(subsume(worst_first(by_shares(findings, facts, about_load)))), tuple(cannot_tell))
 
@@ -66,7 +66,7 @@ def judge(facts: IntervalFacts, config: Config) -> Judgement:
 def run_rules(facts: IntervalFacts, config: Config) -> tuple[list[Finding], list[CannotTell]]:
     """Return what each rule says by itself, before one finding explains another."""
     facts = _with_verdicts(facts, config)
-    findings = [finding for file in RULE_FILES for finding in _found(file, facts, config)]
+    findings = [finding for file in RULE_FILES for finding in found_by(file, facts, config)]
     find_unknown: Iterable[Callable[[IntervalFacts, Config], Iterator[CannotTell]]]
     find_unknown = [find for file in RULE_FILES if (find := getattr(file, "cannot_tell", None)) is not None]
     cannot_tell = {entry for find in find_unknown for entry in find(facts, config)}
@@ -77,7 +77,7 @@ def run_rules(facts: IntervalFacts, config: Config) -> tuple[list[Finding], list
     )
 
 
-def _found(file: RuleFile, facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+def found_by(file: RuleFile, facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """Yield a rule's findings, with what mqadmin needs to be told where their texts name commands."""
     named = file.RULE.named_figures
     of_commands = {name: figure for name, figure in command_figures(facts, config).items() if name in named}

@@ -125,7 +125,8 @@ class JudgedGroup:
             if began_at is None or not looked_at - _FIRST_SEEN_WITHIN <= began_at <= known_since + _FIRST_SEEN_WITHIN:
                 return False
             first = window.points[-1] if window.points else None
-            waited_then += lag if first is None else max(0, first.max_offset - (first.committed_offset or 0))
+            begins = window.seen_min_offset or 0  # of a queue in which nothing was committed by then
+            waited_then += lag if first is None else max(0, first.max_offset - (first.committed_offset or begins))
         return 2 * waited_then >= sum(lag for _, lag in waiting)
 
     @property
@@ -150,6 +151,11 @@ def _known_since(window: QueueState) -> datetime | None:
 def is_little(queues: Iterable[QueueFacts]) -> bool:
     """Whether so few messages wait in some queues as may behind one that takes a minute."""
     return sum(queue.offsets.effective_lag or 0 for queue in queues) < _LEAST_WAITING
+
+
+def waits_unknown(group: GroupFacts) -> bool:
+    """Whether it is not known how many messages of a group wait, or for how long."""
+    return group.effective_lag is None or (group.effective_lag > 0 and group.lag_ms is None)
 
 
 def is_silent(queue: QueueFacts) -> bool:

@@ -29,6 +29,7 @@ from offsetguard.judge.evidence.judged_groups import (
     judged_groups,
     longest_ms,
     longest_silence,
+    waits_unknown,
 )
 from offsetguard.judge.evidence.lookups import lag_evidence, master_boots
 from offsetguard.judge.evidence.move_causes import HANDOVER
@@ -146,7 +147,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             severity=min(_severity(judged, silence_ms, facts.now), at_most, key=_rank),
             variant=variant,
             state=State.STOPPED.value,
-            unsure=silence_ms is None or group.effective_lag is None or group.lag_ms is None,
+            unsure=silence_ms is None or waits_unknown(group),
             figures={
                 "effective_lag": group.effective_lag,
                 "lag_ms": group.lag_ms,

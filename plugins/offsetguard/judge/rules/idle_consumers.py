@@ -18,6 +18,7 @@ from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge import commands
 from offsetguard.judge.evidence.capacity import GroupCapacity, capacities, is_short_of_queues, twice_the_queues
+from offsetguard.judge.evidence.judged_groups import waits_unknown
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit
 
@@ -80,6 +81,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             facts,
             about=(one.consumer_group, one.topics[0].topic if len(one.topics) == 1 else None),
             severity=Severity.WARNING if lagging else RULE.severity,
+            unsure=any(map(waits_unknown, one.topics)),
             variant="behind" if lagging else "default",
             state="FALLING_BEHIND" if lagging else "OK",
             figures={

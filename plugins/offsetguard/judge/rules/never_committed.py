@@ -72,7 +72,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         yield RULE.finding(
             facts,
             about=(group.consumer_group, group.topic),
-            severity=RULE.severity if _lasts(judged, queues, facts) else Severity.INFO,
+            severity=RULE.severity if (lasts := _lasts(judged, queues, facts)) else Severity.INFO,
+            unsure=not lasts,  # as far back as anything tells
             state=State.NEVER_COMMITTED.value,
             figures={
                 "never_committed_queue_count": len(queues),

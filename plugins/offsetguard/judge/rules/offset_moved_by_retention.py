@@ -84,6 +84,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 facts,
                 about=(consumer_group, topic),
                 severity=Severity.CRITICAL if one.model == CLUSTERING else RULE.severity,
+                unsure=one.model is None,
                 variant="broadcasting" if one.model == BROADCASTING else "default",
                 state="LOST",
                 figures=(figures := move_figures(one.overtaken)),

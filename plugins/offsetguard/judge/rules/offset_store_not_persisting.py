@@ -120,6 +120,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             about=(consumer_group, topic),
             # messages are lost, and it goes on until somebody mends the disk
             severity=Severity.CRITICAL if one.model == BROADCASTING and loses else RULE.severity,
+            unsure=one.model is None,
             variant="default" if one.model == BROADCASTING else "model_unknown",
             state="LOST" if loses else "STALLED",
             figures={

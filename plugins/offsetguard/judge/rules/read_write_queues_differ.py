@@ -17,6 +17,7 @@ from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge import commands
 from offsetguard.judge.evidence.capacity import capacities, wanted_queue_nums
+from offsetguard.judge.evidence.judged_groups import waits_unknown
 from offsetguard.judge.rule import CannotTell, Explains, Finding, QueueEvidence, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit
 from offsetguard.model.offsets import MessageQueue
@@ -105,7 +106,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         if topic.unreadable_queue_count:
             unread = _unread_count(facts, topic)
             severity = RULE.severity if unread else Severity.INFO
-            yield _finding(facts, topic, "default" if unread else "unread_soon", severity)
+            yield _finding(facts, topic, "default" if unread else "unread_soon", severity, unsure=unread is None)
         elif topic.unwritten_queue_count and topic.unwritten_queues_used is False:
             yield _unwritten(facts, config, topic)
 
@@ -136,7 +137,9 @@ def _unwritten(facts: IntervalFacts, config: Config, topic: TopicFacts) -> Findi
                     online_client_count=capacity.online_client_count,
                     effective_lag=group.effective_lag,
                 )
-    return _finding(facts, topic, "unwritten", Severity.INFO)
+    readers = [one for one in facts.groups if one.topic == topic.topic]
+    unsure = any(waits_unknown(one) or None in (one.online_client_count, one.topic_kind) for one in readers)
+    return _finding(facts, topic, "unwritten", Severity.INFO, unsure=unsure)
 
 
 def _finding(
@@ -145,6 +148,7 @@ def _finding(
     variant: str,
     severity: Severity,
     *,
+    unsure: bool = False,
     group: str | None = None,
     online_client_count: int | None = None,
     effective_lag: int | None = None,
@@ -154,6 +158,7 @@ def _finding(
         about=(None, topic.topic),
         severity=severity,
         variant=variant,
+        unsure=unsure,
         state="ANOMALY" if variant == "default" else "OK",
         figures={
             "wanted_queue_nums": wanted_queue_nums(topic),
@@ -176,7 +181,8 @@ def _unread_count(facts: IntervalFacts, topic: TopicFacts) -> int | None:
     kept = topic.unreadable_message_count
     consumed: dict[MessageQueue, int] = {}
     for queue in _beyond_the_read(facts, topic):
-        behind = (queue.offsets.consumer_offset or 0) - (queue.offsets.min_offset or 0)
+        low, committed = queue.offsets.min_offset, queue.offsets.consumer_offset
+        behind = 0 if low is None or committed is None else committed - low
         consumed[queue.message_queue] = max(0, behind, consumed.get(queue.message_queue, 0))
     return None if kept is None else max(0, kept - sum(consumed.values()))
 

@@ -18,7 +18,7 @@ from datetime import timedelta
 from offsetguard.config import Config, EffectivePolicy
 from offsetguard.facts.filter_estimate import PULL_BATCH_SIZE
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge.evidence.judged_groups import LagTrend, lag_trend
+from offsetguard.judge.evidence.judged_groups import LagTrend, lag_trend, waits_unknown
 from offsetguard.judge.evidence.lookups import lag_evidence, queues_by_group, rounded_rate, slave_behind_bytes
 from offsetguard.judge.forecasts import forecasts
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
@@ -140,6 +140,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             facts,
             about=(group.consumer_group, group.topic),
             severity=Severity.WARNING if variant == "not_falling" else RULE.severity,
+            unsure=since is None or waits_unknown(group),
             variant=variant,
             state="FALLING_BEHIND" if variant == "not_falling" else "OK",
             figures={

@@ -82,6 +82,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     yield RULE.finding(
         facts,
         severity=RULE.severity if lasting else Severity.INFO,
+        unsure=any(None in _figures(one) for one in slow),
         variant="default" if lasting else "a_moment",
         state="AT_RISK",
         figures={
@@ -107,14 +108,12 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
 
 def _signals(broker: BrokerFacts) -> int:
     """Count what is slow: writing, waiting to write, waiting to read."""
-    return sum(
-        figure is not None and figure >= least
-        for figure, least in (
-            (broker.page_cache_lock_time_ms, BUSY_MS),
-            (broker.send_queue_head_wait_ms, SEND_WAIT_MS),
-            (broker.pull_queue_head_wait_ms, PULL_WAIT_MS),
-        )
-    )
+    leasts = (BUSY_MS, SEND_WAIT_MS, PULL_WAIT_MS)
+    return sum(figure is not None and figure >= least for figure, least in zip(_figures(broker), leasts, strict=True))
+
+
+def _figures(broker: BrokerFacts) -> tuple[int | None, int | None, int | None]:
+    return broker.page_cache_lock_time_ms, broker.send_queue_head_wait_ms, broker.pull_queue_head_wait_ms
 
 
 def _is_lasting(broker: BrokerFacts) -> bool:

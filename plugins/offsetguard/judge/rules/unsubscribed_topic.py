@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge.evidence.judged_groups import judged_groups
+from offsetguard.judge.evidence.judged_groups import judged_groups, waits_unknown
 from offsetguard.judge.evidence.lookups import lag_evidence
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, State, Texts
 from offsetguard.judge.windows.windows import is_subscribed
@@ -80,6 +80,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             facts,
             about=(group.consumer_group, group.topic),
             severity=Severity.WARNING if just_now and judged.above_limit else RULE.severity,
+            unsure=waits_unknown(group),
             variant="just_now" if just_now else "default",
             state=State.UNSUBSCRIBED.value,
             figures={

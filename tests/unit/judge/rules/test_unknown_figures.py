@@ -1,0 +1,52 @@
+"""What becomes unknown makes nothing better: the findings of all cases, with one figure less.
+
+Of each case that finds something every figure of every group and broker is taken away, one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from offsetguard.decide.incidents.lifecycle import advance, opened_by
+from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge.registry import RULE_FILES, RULES, found_by
+from offsetguard.judge.windows.windows import judge_queues
+from offsetguard.model.intervals import Interval
+from offsetguard_peers.cases.rules import config_of, facts_of, fold_ahead
+from offsetguard_peers.cases.running import for_each, read_cases
+
+CASES = {file.stem: read_cases(file) for file in sorted((Path(__file__).parent / "cases").glob("*.yml"))}
+
+
+def without_one(facts: IntervalFacts) -> Iterator[tuple[str, IntervalFacts]]:
+    """Give the facts without one figure of one record, with its name."""
+    for kind in ("groups", "brokers"):
+        records = getattr(facts, kind)
+        for place, record in enumerate(records):
+            for one in fields(record):
+                if "None" in str(one.type) and getattr(record, one.name) is not None:
+                    poorer = (*records[:place], replace(record, **{one.name: None}), *records[place + 1 :])
+                    yield f"{kind}[{place}].{one.name}", replace(facts, **{kind: poorer})
+
+
+@for_each("file", RULE_FILES, name_of=lambda file: file.RULE.id)
+def test_no_incident_gets_milder_by_a_figure_that_is_not_known_any_more(file: Any) -> None:
+    cases = [case for case in CASES[file.RULE.id] if case["expect"]]
+    fold_ahead(case["facts"] for case in cases)
+    cannot_tell = getattr(file, "cannot_tell", lambda *_: ())
+    milder = []
+    for case in cases:
+        config, facts = config_of(case.get("config", [])), facts_of(case["facts"])
+        found = found_by(file, judge_queues(facts, config), config)
+        before = [replace(opened_by(one, facts.interval), is_pending=False) for one in found]
+        for name, given in without_one(facts):
+            poorer = replace(judge_queues(given, config), interval=Interval(facts.interval.end))
+            untold = cannot_tell(poorer, config)
+            after = advance(before, found_by(file, poorer, config), poorer, RULES, cannot_tell=untold)
+            now = {one.incident_id: one.evidence.severity.rank for one in after.seen_again}
+            worse = [one for one in before if now.get(one.incident_id, 2) < one.evidence.severity.rank]
+            milder += [f"{case['why']}: {name}, {one.evidence.summary}" for one in worse]
+    assert milder == []
