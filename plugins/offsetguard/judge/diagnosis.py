@@ -53,10 +53,17 @@ class Diagnosis:
 def diagnose_rounds(rounds: Sequence[Snapshot], config: Config, *, end: datetime) -> Diagnosis:
     """Judge the rounds of one bundle, oldest first, at least one. `end`: the bundle's own end, the last moment."""
     moments = _judged_moments(rounds, end)
+    judgements = [judge(without_own_gaps(facts), config) for facts in facts_of_moments(rounds, moments, config)]
+    looks = [(now, one.findings) for (_, now), one in zip(moments, judgements, strict=True)]
+    diagnosed = sorted(followed(looks), key=lambda one: urgency(one.finding))
+    return Diagnosis(tuple(diagnosed), judgements[-1].cannot_tell)
+
+
+def followed(looks: Sequence[tuple[datetime, Sequence[Finding]]]) -> list[Diagnosed]:
+    """Return what lasted, each trouble once; `looks`: moments in order of time, and what was found at each."""
     found: dict[_Subject, Diagnosed] = {}
-    for (_, now), facts in zip(moments, facts_of_moments(rounds, moments, config), strict=True):
-        judgement = judge(without_own_gaps(facts), config)
-        for finding in judgement.findings:
+    for now, findings in looks:
+        for finding in findings:
             subject = finding.rule.trouble, finding.consumer_group, finding.topic
             before = found.get(subject)
             times = before.times_found + 1 if before else 1
@@ -65,9 +72,8 @@ def diagnose_rounds(rounds: Sequence[Snapshot], config: Config, *, end: datetime
                 found[subject] = replace(before, finding=worst, times_found=times, over=True)
             else:
                 first = before.first_found_at if before else now
-                found[subject] = Diagnosed(worst, first, now, times, over=now != moments[-1][1])
-    lasting = [one for one in _without_explained(found) if not _was_momentary(one, [now for _, now in moments])]
-    return Diagnosis(tuple(sorted(lasting, key=lambda one: urgency(one.finding))), judgement.cannot_tell)
+                found[subject] = Diagnosed(worst, first, now, times, over=now != looks[-1][0])
+    return [one for one in _without_explained(found) if not _was_momentary(one, [now for now, _ in looks])]
 
 
 def without_own_gaps(facts: IntervalFacts) -> IntervalFacts:
