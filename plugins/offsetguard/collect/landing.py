@@ -249,12 +249,15 @@ def read_parts(folder: Path, table: Table, names: Sequence[str]) -> Iterator[pa.
     file = folder / f"{table.name}.parquet"
     columns = [column for column in table.columns if column.name in names]
     with _reading(file):
-        texts = [column.name for column in columns if column.type is ColumnType.STRING]
-        landed = pq.ParquetFile(file, read_dictionary=texts)
-        schema = landed.schema_arrow
-    if not set(names) <= set(schema.names):  # landed before an upgrade
+        metadata = pq.read_metadata(file)
+        is_older = not set(names) <= set(metadata.schema.to_arrow_schema().names)
+    if is_older:  # landed before an upgrade
         yield read_table(folder, table).select(list(names))
         return
+    with _reading(file):
+        texts = [column.name for column in columns if column.type is ColumnType.STRING]
+        landed = pq.ParquetFile(file, read_dictionary=texts, metadata=metadata)
+        schema = landed.schema_arrow
     _check_types(file, columns, schema)
     for number in range(landed.num_row_groups):
         with _reading(file):

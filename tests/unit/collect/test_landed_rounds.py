@@ -75,6 +75,16 @@ def test_masters_that_list_other_clients_are_told_unless_they_need_not_know_them
     assert rounds.group("audit")["members_differ_since"] is None
 
 
+def test_two_masters_are_enough_to_see_that_they_list_other_clients(play: Play) -> None:
+    first, second = broker_with(10, 10), broker_with(10, 10, name="broker-b")
+    first.subscriptions = {"billing": ["orders"], "audit": ["orders"]}
+    second.subscriptions = {"billing": ["orders"]}
+    rounds = play(first, second)
+    rounds.run()
+    differ = {row["consumer_group"]: row["members_differ"] for row in rounds.rows(GROUP_SNAPSHOTS)}
+    assert (differ["billing"], differ["audit"]) == (False, True)
+
+
 def test_a_broker_that_is_listed_under_another_address_is_reached_through_the_map(play: Play) -> None:
     rounds = play(broker_with(10, 10))
     reachable, rounds.listed["broker-a"] = rounds.listed["broker-a"], "172.17.0.3:10911"

@@ -74,6 +74,7 @@ def _with(name: str, *values: object) -> Callable[[pa.Table], pa.Table]:
     ("damage", "words"),
     [
         (_renamed, "cannot be read as Parquet"),
+        (lambda rows: rows.drop_columns(["topic"]), "column topic is missing"),
         (_with("topic", [b"\xff\xfe"]), "column topic is .*binary"),
         (lambda rows: _with("topic", [b"\xff\xfe"])(rows).cast(rows.schema, safe=False), "cannot be read as Parquet"),
         (_with("read_at", [2**62], pa.timestamp("us", "UTC")), "cannot be read as Parquet: .*out of range"),
@@ -89,6 +90,15 @@ def test_a_damaged_file_is_told_by_name_to_whoever_reads_it(
         read_table(folder, TOPIC_QUEUE_SNAPSHOTS)
     with pytest.raises(SnapshotError, match=f"{file}: {words}"):
         list(read_parts(folder, TOPIC_QUEUE_SNAPSHOTS, ["broker_name", "topic", "read_at"]))
+
+
+def test_a_column_that_came_with_an_upgrade_is_null_in_what_was_landed_before(tmp_path: Path) -> None:
+    folder = land(tmp_path, MANIFEST, {TOPIC_QUEUE_SNAPSHOTS.name: [ROW]})
+    file = folder / "topic_queue_snapshots.parquet"
+    pq.write_table(pq.ParquetFile(file).read().drop_columns(["max_offset"]), file)
+    assert read_table(folder, TOPIC_QUEUE_SNAPSHOTS).to_pylist() == [ROW | {"max_offset": None}]
+    (part,) = read_parts(folder, TOPIC_QUEUE_SNAPSHOTS, ["topic", "max_offset"])
+    assert part.to_pylist() == [{"topic": ROW["topic"], "max_offset": None}]
 
 
 def test_columns_that_nobody_knows_are_left_out(tmp_path: Path) -> None:

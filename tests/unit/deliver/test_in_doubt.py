@@ -12,17 +12,29 @@ from offsetguard.model.notification import Channel
 from offsetguard.store.outbox import CLAIM_MS
 from offsetguard_peers.waiting import wait_until
 
-NEVER_S = 3_600.0  # a test that waits for it hangs
+NEVER_S = 3_600.0
 
 
 def in_background(slot: Slot, seen: list[str], name: str) -> threading.Thread:
-    def enter() -> None:
+    def take_turn() -> None:
         slot.enter()
         seen.append(name)
 
-    thread = threading.Thread(target=enter, daemon=True)
+    thread = threading.Thread(target=take_turn, daemon=True)
     thread.start()
     return thread
+
+
+def enter(slot: Slot) -> None:
+    """Return once a turn is entered: one that never is fails the test, and does not hang it."""
+    seen: list[str] = []
+    in_background(slot, seen, "entered")
+    wait_until(lambda: seen, "the turn")
+
+
+def end(thread: threading.Thread) -> None:
+    """Return once a thread has ended."""
+    wait_until(lambda: not thread.is_alive(), "the turn")
 
 
 def test_the_second_waits_until_the_first_has_left() -> None:
@@ -35,7 +47,7 @@ def test_the_second_waits_until_the_first_has_left() -> None:
     assert seen == [], "the first is still in doubt"
     seen.append("first")
     first.leave()
-    thread.join()
+    end(thread)
     assert seen == ["first", "second"]
 
 
@@ -43,14 +55,14 @@ def test_who_stays_too_long_loses_the_turn_and_takes_nothing_away_when_it_leaves
     in_doubt = InDoubt(slot_s=0.05, short_slot_s=NEVER_S, longest_wait_s=NEVER_S)
     slow, second, third = (in_doubt.slot(Channel.MAIL) for _ in range(3))
     slow.enter()
-    second.enter()  # returns although the other has not left
+    enter(second)  # returns although the other has not left
     slow.leave()
     seen: list[str] = []
     thread = in_background(third, seen, "third")
     thread.join(0.2)
     assert seen == [], "it is the second one's turn"
     second.leave()
-    thread.join()
+    end(thread)
 
 
 def test_of_sixteen_webhooks_that_never_answer_one_alone_holds_up_the_mail_for_one_turn() -> None:
@@ -60,7 +72,7 @@ def test_of_sixteen_webhooks_that_never_answer_one_alone_holds_up_the_mail_for_o
     wait_until(lambda: len(seen) == 2, "the first to lose its turn, and the second, which would keep it for ever")
     for _ in range(8):
         mail = in_doubt.slot(Channel.MAIL)
-        mail.enter()
+        enter(mail)
         mail.leave()
     assert len(seen) == 2, "webhooks wait for webhooks, mail does not"
     assert sum(thread.is_alive() for thread in threads) == 14
@@ -79,8 +91,8 @@ def test_webhooks_that_never_answer_do_not_hold_up_one_that_does() -> None:
 
 def test_nobody_waits_for_longer_than_a_claim_allows() -> None:
     in_doubt = InDoubt(slot_s=NEVER_S, longest_wait_s=0.05)
-    in_doubt.slot(Channel.MAIL).enter()
-    in_doubt.slot(Channel.MAIL).enter()
+    enter(in_doubt.slot(Channel.MAIL))
+    enter(in_doubt.slot(Channel.MAIL))
     for timeout_s in (0.5, 10.0, 30.0, 600.0):
         limit_s = MailChannel("h", timeout_s=timeout_s).limit_s
         assert limit_s <= LIMIT_S
@@ -92,5 +104,5 @@ def test_a_turn_that_is_over_is_not_entered_late() -> None:
     in_doubt = InDoubt(slot_s=NEVER_S, longest_wait_s=NEVER_S)
     late = in_doubt.slot(Channel.MAIL)
     late.leave()
-    late.enter()
-    in_doubt.slot(Channel.MAIL).enter()
+    enter(late)
+    enter(in_doubt.slot(Channel.MAIL))

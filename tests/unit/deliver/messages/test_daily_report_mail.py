@@ -60,6 +60,15 @@ REPORT = DailyReportView(
 )
 
 
+def test_of_a_day_without_gaps_and_failures_none_are_counted() -> None:
+    quality = QUALITY.model_copy(
+        update={name: 0 for name in DataQuality.model_fields if name.endswith(("_count", "_ms"))}
+        | {"expected_count": 1_440, "judged_count": 1_440}
+    )
+    lines = mail_of(REPORT.model_copy(update={"data": (quality,)})).text.splitlines()
+    assert "- orders-cluster: 1,440 of 1,440 minutes judged" in lines
+
+
 def test_the_text_of_a_bad_day() -> None:
     assert (
         mail_of(REPORT).text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import struct
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from offsetguard.sources.rocketmq.requests import (
     GetConsumerConnectionList,
     GetTopicStatsInfo,
 )
+from offsetguard.sources.state_files.consume_queue import UNIT_BYTES
 from offsetguard.sources.state_files.folder import CONSUMER_OFFSETS, read_state_folder
 from offsetguard.sources.state_files.transport import StateFolderTransport
 
@@ -55,6 +57,24 @@ def test_offsets_topics_and_groups_come_from_the_files_with_their_time(transport
     assert "OrderPay" in topics
     assert "G_ORDER_PAY" in groups
     assert offsets.offsets["OrderPay", "G_ORDER_PAY"] == {0: 272, 1: 272, 2: 272, 3: 271}
+
+
+def test_the_ends_of_queues_come_from_the_store_around_the_files(folder: Path) -> None:
+    broker = folder / "broker-b-0"
+    config = broker / "store" / "config"
+    config.mkdir(parents=True)
+    for file in broker.glob("*.json*"):
+        file.rename(config / file.name)
+    queue, commit_log = broker / "store" / "consumequeue" / "OrderPay" / "2", broker / "store" / "commitlog"
+    queue.mkdir(parents=True)
+    commit_log.mkdir()
+    (commit_log / f"{0:020}").write_bytes(b"")
+    units = [struct.pack(">qiq", 100 * number, 100, 0) for number in range(271)]
+    (queue / f"{140 * UNIT_BYTES:020}").write_bytes(b"".join(units[140:]).ljust(300 * UNIT_BYTES, b"\0"))
+    transport = StateFolderTransport("pay", read_state_folder(folder))
+    ends = asyncio.run(transport.call(str(config), GetTopicStatsInfo("OrderPay")))
+    found = dict(zip(ends.queue_ids, zip(ends.min_offsets, ends.max_offsets, strict=True), strict=True))
+    assert found == {0: (0, 0), 1: (0, 0), 2: (140, 271), 3: (0, 0)}, "a queue without files never held a message"
 
 
 @pytest.mark.parametrize(
