@@ -132,8 +132,8 @@ class WaitingAges:
             return None
         if offsets.lost:
             return microseconds(span.min_timestamp) or None
-        delay_ms = max(span.delay_ms or 0, 0)
-        return (microseconds(self.at) or 0) - delay_ms * 1_000 if delay_ms else None
+        at, delay_ms = microseconds(self.at), span.delay_ms
+        return None if at is None or delay_ms is None or delay_ms <= 0 else at - delay_ms * 1_000
 
 
 _NOTHING = INT64_RANGE.start  # stands for None

@@ -214,8 +214,9 @@ async def _late_count(link: ReplicaLink, topic: str, queues: list[_Queue] | None
             searches[queue] = SearchOffsetByTimestamp(topic, queue.queue_id, queue.late_before_ms)
     answered = 0
     async for queue, answer in link.ask_each(searches):
-        answered += 1
-        total += min(max((answer.body or 0) - queue.first, 0), queue.count)
+        if answer.body is not None:
+            answered += 1
+            total += min(max(answer.body - queue.first, 0), queue.count)
     return min(total, _MOST) if answered == len(searches) else None
 
 

@@ -86,7 +86,8 @@ async def read_resets(link: ReplicaLink, reading: BrokerReading, logs: LogReadin
         else:
             asked[to_ask].append(one)
     async for request, answer in link.ask_each({request: request for request in asked}):
-        found += [replace(one, target=answer.body) for one in asked[request]]
+        if answer.body is not None:  # no target means the end
+            found += [replace(one, target=answer.body) for one in asked[request]]
     return [replace(one, told_after=told_after(one, logs.events)) for one in found]
 
 
