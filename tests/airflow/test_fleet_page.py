@@ -44,13 +44,13 @@ def published(airflow: AirflowStandalone, workspace_folder: Path) -> Iterator[No
         {"consumer_group": f"calm-{number:03}", "topic": "orders", "effective_lag": number, "lag_ms": 10 * number}
         for number in range(120)
     ]
-    groups.append({"consumer_group": "calm-ahead", "topic": "orders", "effective_lag": -40})
+    groups.append({"consumer_group": "calm-ahead", "topic": "orders", "effective_lag": 7, "beyond_end": 40})
     groups.append({"consumer_group": HOSTILE, "topic": "orders", "effective_lag": 1_234, "unknown_queue_count": 2})
     manifest = manifest_of(interval, unseen_broker_names=("broker-b",), gap_count=1).to_json()
     queue = {"consumer_group": HOSTILE, "topic": "orders", "broker_name": HOSTILE, "holder_client_id": HOSTILE}
     rows = {
         GROUP_FACTS: groups,
-        CLUSTER_FACTS: [{"effective_lag": 8_374, "put_tps": 12.5}],
+        CLUSTER_FACTS: [{"effective_lag": 8_381, "beyond_end": 41, "put_tps": 12.5}],
         QUEUE_FACTS: [{**queue, "queue_id": n, "effective_lag": lag} for n, lag in enumerate((1_234, None))],
         BROKER_FACTS: [{"broker_name": HOSTILE, "consumed_queue_count": 2}],
     }
@@ -78,7 +78,9 @@ def test_who_is_in_trouble_stands_first_beside_how_far_the_figures_go(airflow: A
         assert text in page.text
     assert "at least 1,234" in page.text, "of two queues nothing is known"
     assert "fresh" in page.text
-    assert "40 beyond the end" in get(airflow, "&search=ahead").text
+    ahead = get(airflow, "&search=ahead").text
+    assert '7<br><span class="soft">40 beyond the end' in ahead, "what waits beside what lies beyond the end"
+    assert '8,381<br><span class="soft">41 beyond the end' in ahead, "of the cluster, as published"
     assert "122 groups, page 1 of 2" in page.text
     assert "calm-000" in get(airflow, "&page=2").text
     assert page.headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self';")

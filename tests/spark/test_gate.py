@@ -109,7 +109,7 @@ def clean(snapshot: Any) -> None:
 
 def with_facts(written: WrittenRows, **changes: Any) -> WrittenRows:
     """Add the facts of `clean`; the changes damage `group_facts`."""
-    figures = {"lag": 120, "effective_lag": 120, "lost": 0, "violated_invariants": []}
+    figures = {"lag": 120, "effective_lag": 120, "lost": 0, "beyond_end": 0, "violated_invariants": []}
     group = {"consumer_group": "billing", "topic": "orders", "topic_kind": "normal", "queue_count": 2, **figures}
     counts = {"unknown_queue_count": 0, "never_committed_queue_count": 0, "system_group": False}
     written.put(GROUP_FACTS, group | counts | changes)

@@ -20,7 +20,8 @@ _MARKED = " OR ".join(
     for one in vars(queues).values()
     if isinstance(one, Invariant) and one.table == QUEUE_SNAPSHOTS and one.violation_means is ViolationMeans.TROUBLE
 )
-_GROUP_LAG = sum_of(GROUP_FACTS, "lag", "messages of lag")
+_LAG, _NET = "lag - beyond_end", "messages of lag less those beyond ends"
+_GROUP_LAG = sum_of(GROUP_FACTS, _LAG, _NET)
 
 QUEUES_OF_GROUPS = Agreement(
     id="OG-V01",
@@ -43,17 +44,18 @@ LAG_OF_GROUPS = Agreement(
     title="The lag of groups is that of their queues",
     violation="The lag of groups is not that of their queues",
     figure=_GROUP_LAG,
-    expected=sum_of(QUEUE_SNAPSHOTS, "max_offset - consumer_offset", "messages of lag"),
+    expected=sum_of(QUEUE_SNAPSHOTS, "max_offset - consumer_offset", _NET),
     meaning=(
-        "The lag that is known of queues adds up to the lag of groups. Where an offset was set to the end of the number"
-        " range, sums end there as well, and the levels are not compared."
+        "What is known of queues adds up to the figures of groups: the lag, less what lies beyond the ends of queues,"
+        " which is a figure of its own. Where an offset was set to the end of the number range, sums end there as well,"
+        " and the levels are not compared."
     ),
 )
 LAG_OF_TOPICS = Agreement(
     id="OG-V04",
     title="The lag of topics is that of their groups",
     violation="The lag of topics is not that of their groups",
-    figure=sum_of(TOPIC_FACTS, "lag", "messages of lag"),
+    figure=sum_of(TOPIC_FACTS, _LAG, _NET),
     expected=_GROUP_LAG,
     meaning="The lag of all groups of a topic adds up to the topic's. Where a sum ends, the levels are not compared.",
 )
@@ -94,7 +96,7 @@ LAG_OF_BROKERS = Agreement(
     id="OG-V09",
     title="The lag on brokers is that of groups",
     violation="The lag on brokers is not that of groups",
-    figure=sum_of(BROKER_FACTS, "lag", "messages of lag"),
+    figure=sum_of(BROKER_FACTS, _LAG, _NET),
     expected=_GROUP_LAG,
     meaning="The lag of all groups adds up over brokers as it does over topics. Where a sum ends, it is not compared.",
 )
@@ -102,7 +104,7 @@ LAG_OF_CLUSTER = Agreement(
     id="OG-V10",
     title="The lag of the cluster is that of groups",
     violation="The lag of the cluster is not that of groups",
-    figure=sum_of(CLUSTER_FACTS, "lag", "messages of lag"),
+    figure=sum_of(CLUSTER_FACTS, _LAG, _NET),
     expected=_GROUP_LAG,
     meaning="The lag of all groups adds up to the cluster's. Where a sum ends, the levels are not compared.",
 )

@@ -19,6 +19,11 @@ from offsetguard.tables import (
 )
 from offsetguard_expectations.invariant import REPORT_IT, Invariant, ViolationMeans, shown
 
+_NOT_NEGATIVE = (  # of sums: a queue beyond its end does not make the lag of others less
+    "COALESCE(effective_lag, 0) >= 0 AND COALESCE(beyond_end, 0) >= 0 AND COALESCE(lost, 0) >= 0"
+    " AND COALESCE(lag_ms, 0) >= 0"
+)
+
 
 def _figures_possible(id_: str, table: Table, of: str, *, holds_when: str, example: str, meaning: str) -> Invariant:
     return Invariant(
@@ -40,7 +45,7 @@ QUEUES_POSSIBLE = _figures_possible(
     QUEUE_FACTS,
     "queues",
     holds_when=(
-        "queue_id >= 0 AND COALESCE(lost, 0) >= 0 AND COALESCE(lag_ms, 0) >= 0"
+        "queue_id >= 0 AND COALESCE(lost, 0) >= 0 AND COALESCE(beyond_end, 0) >= 0 AND COALESCE(lag_ms, 0) >= 0"
         " AND COALESCE(effective_lag, 0) <= COALESCE(lag, effective_lag, 0)"
     ),
     example=(
@@ -60,7 +65,7 @@ GROUPS_POSSIBLE = _figures_possible(
     holds_when=(
         "queue_count > 0 AND unknown_queue_count BETWEEN 0 AND queue_count"
         " AND never_committed_queue_count BETWEEN 0 AND queue_count"
-        " AND COALESCE(lost, 0) >= 0 AND COALESCE(lag_ms, 0) >= 0"
+        f" AND {_NOT_NEGATIVE}"
         " AND COALESCE(effective_lag, 0) <= COALESCE(lag, effective_lag, 0)"
     ),
     example=(
@@ -71,7 +76,7 @@ GROUPS_POSSIBLE = _figures_possible(
     ),
     meaning=(
         "A group has at least one queue in a topic that it has a row for, and no more unknown or never committed ones"
-        " than it has; losses and ages are not below 0. Only a wrong sum or a wrong join gives such a row."
+        " than it has; lags, losses and ages are not below 0. Only a wrong sum or a wrong join gives such a row."
     ),
 )
 TOPICS_POSSIBLE = _figures_possible(
@@ -79,16 +84,15 @@ TOPICS_POSSIBLE = _figures_possible(
     TOPIC_FACTS,
     "topics",
     holds_when=(
-        "queue_count >= 0 AND consumer_group_count >= 0 AND queue_count + consumer_group_count > 0"
-        " AND COALESCE(lost, 0) >= 0 AND COALESCE(lag_ms, 0) >= 0"
+        f"queue_count >= 0 AND consumer_group_count >= 0 AND queue_count + consumer_group_count > 0 AND {_NOT_NEGATIVE}"
     ),
     example=(
         "topic || ': ' || queue_count || ' queues, ' || consumer_group_count || ' groups, messages '"
         f" || {shown('message_count')} || ', lost ' || {shown('lost')} || ', lag ' || {shown('lag_ms')} || ' ms'"
     ),
     meaning=(
-        "A topic has a row because it has a queue or because a group reads it; counts, losses and ages are not below 0."
-        " Only a wrong sum or a wrong join gives such a row."
+        "A topic has a row because it has a queue or because a group reads it; counts, lags, losses and ages are not"
+        " below 0. Only a wrong sum or a wrong join gives such a row."
     ),
 )
 MOVES_POSSIBLE = _figures_possible(
@@ -223,7 +227,7 @@ RATES_OF_BROKERS = _rates_possible(
 _COUNTS_POSSIBLE = (
     "COALESCE(unknown_queue_count, 0) BETWEEN 0 AND COALESCE(consumed_queue_count, 0)"
     " AND COALESCE(suspect_queue_count, 0) BETWEEN 0 AND COALESCE(consumed_queue_count, 0)"
-    " AND COALESCE(lost, 0) >= 0 AND COALESCE(lag_ms, 0) >= 0 AND COALESCE(topic_queue_count, 0) >= 0"
+    f" AND {_NOT_NEGATIVE} AND COALESCE(topic_queue_count, 0) >= 0"
 )
 _COUNTS_SHOWN = (
     f"{shown('consumed_queue_count')} || ' queues of groups, unknown ' || {shown('unknown_queue_count')}"
@@ -236,8 +240,8 @@ BROKERS_POSSIBLE = _figures_possible(
     holds_when=_COUNTS_POSSIBLE,
     example=f"broker_name || ' (broker id ' || broker_id || '): ' || {_COUNTS_SHOWN}",
     meaning=(
-        "A broker has no more unknown or suspect queues than groups have queues on it; losses and ages are not below 0."
-        " Only a wrong sum or a wrong join gives such a row."
+        "A broker has no more unknown or suspect queues than groups have queues on it; lags, losses and ages are not"
+        " below 0. Only a wrong sum or a wrong join gives such a row."
     ),
 )
 CLUSTER_POSSIBLE = _figures_possible(
@@ -250,8 +254,8 @@ CLUSTER_POSSIBLE = _figures_possible(
         f" || {shown('answered_replica_count')} || ', ' || {_COUNTS_SHOWN}"
     ),
     meaning=(
-        "No more replicas answer than there are, and no more queues are unknown or suspect than groups have; losses and"
-        " ages are not below 0. Only a wrong sum gives such a row."
+        "No more replicas answer than there are, and no more queues are unknown or suspect than groups have; lags,"
+        " losses and ages are not below 0. Only a wrong sum gives such a row."
     ),
 )
 LOCK_WAITS_POSSIBLE = _figures_possible(

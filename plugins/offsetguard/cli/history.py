@@ -20,7 +20,7 @@ from offsetguard.tables import GROUP_FACTS
 
 _ALWAYS = ("interval_start", "topic")
 FIGURES = (
-    *("lag", "effective_lag", "inflight", "available", "lost", "lag_ms", "produce_tps", "consume_tps"),
+    *("lag", "effective_lag", "inflight", "available", "lost", "beyond_end", "lag_ms", "produce_tps", "consume_tps"),
     *("online_client_count", "suspect_queue_count", "unknown_queue_count", "violated_invariants"),
 )
 

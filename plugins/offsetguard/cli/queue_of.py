@@ -194,14 +194,21 @@ def _texts_of(line: Line) -> Iterator[str]:
         )
     if "consumer_group" in line:
         yield (
-            f"  {line['consumer_group']}: {line['state'] or 'no offsets'}: {line['reason']}; lag {shown(line['lag'])}"
-            f" in this queue, {shown(line['group_lag'])} in all of the topic"
+            f"  {line['consumer_group']}: {line['state'] or 'no offsets'}: {line['reason']}; lag {_lag(line)}"
+            f" in this queue, {_lag(line, 'group_')} in all of the topic"
         )
         for finding in line["findings"]:
             yield f"  {finding['severity'].upper()}  {finding['summary']}  [{finding['rule']}]"
             yield f"    {finding['cause']}"
             yield f"    Do next: {finding['do_next']}"
             yield from (f"      {command}" for command in pasteable(finding["commands"]))
+
+
+def _lag(line: Line, of: str = "") -> str:
+    """Return what waits, and what lies beyond the end: two figures, of which none makes the other one less."""
+    lag, beyond_end = line[f"{of}lag"], line[f"{of}beyond_end"]
+    waits = shown(lag if lag is None else max(0, lag))
+    return f"{waits} ({beyond_end:,} beyond the end)" if beyond_end else waits
 
 
 _HEALTHY = "everything was consumed"
@@ -252,10 +259,12 @@ class GroupStanding:
             "lag": offsets.lag if offsets else None,
             "effective_lag": offsets.effective_lag if offsets else None,
             "inflight": offsets.inflight if offsets else None,
+            "beyond_end": offsets.beyond_end if offsets else None,
             "lag_ms": (verdict.lag_ms if verdict else suspect.lag_ms) if suspect else 0 if offsets else None,
             "holder_client_id": suspect.holder_client_id if suspect else None,
             "online_client_count": pair.online_client_count if pair else None,
             "group_lag": pair.lag if pair else None,
+            "group_beyond_end": pair.beyond_end if pair else None,
             "group_lag_ms": pair.lag_ms if pair else None,
             "findings": [{name: document[name] for name in _OF_FINDING} for document in concerned],
         }

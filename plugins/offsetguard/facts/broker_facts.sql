@@ -17,7 +17,7 @@ bounded AS (
     *,
     -- no more than a column holds; CASE, because GREATEST and LEAST skip what is unknown
     TRANSFORM(
-      ARRAY(message_count, lag, effective_lag, inflight, available, lost),
+      ARRAY(message_count, lag, effective_lag, inflight, available, lost, beyond_end),
       x -> CASE
         WHEN x IS NOT NULL THEN CAST(LEAST(GREATEST(x, -9223372036854775808), 9223372036854775807) AS BIGINT)
       END
@@ -43,6 +43,7 @@ SELECT
   sums[3] AS inflight,
   sums[4] AS available,
   sums[5] AS lost,
+  sums[6] AS beyond_end,
   lag_ms,
   inflight_ms,
   available_ms,

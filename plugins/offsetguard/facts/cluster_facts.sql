@@ -17,6 +17,7 @@ WITH brokers AS (
     SUM(inflight) AS inflight,
     SUM(available) AS available,
     SUM(lost) AS lost,
+    SUM(beyond_end) AS beyond_end,
     MAX(lag_ms) AS lag_ms,
     MAX(inflight_ms) AS inflight_ms,
     MAX(available_ms) AS available_ms,
@@ -54,7 +55,9 @@ bounded AS (
     *,
     -- no more than a column holds; CASE, because GREATEST and LEAST skip what is unknown
     TRANSFORM(
-      ARRAY(message_count, lag, effective_lag, inflight, available, lost, retry_growth, dead_letter_growth),
+      ARRAY(
+        message_count, lag, effective_lag, inflight, available, lost, beyond_end, retry_growth, dead_letter_growth
+      ),
       x -> CASE
         WHEN x IS NOT NULL THEN CAST(LEAST(GREATEST(x, -9223372036854775808), 9223372036854775807) AS BIGINT)
       END
@@ -83,6 +86,7 @@ SELECT
   sums[3] AS inflight,
   sums[4] AS available,
   sums[5] AS lost,
+  sums[6] AS beyond_end,
   lag_ms,
   inflight_ms,
   available_ms,
@@ -90,8 +94,8 @@ SELECT
   put_tps,
   get_tps,
   slave_get_tps,
-  sums[6] AS retry_growth,
-  sums[7] AS dead_letter_growth,
+  sums[7] AS retry_growth,
+  sums[8] AS dead_letter_growth,
   max_disk_ratio,
   max_slave_behind_bytes
 FROM bounded

@@ -80,6 +80,7 @@ added_up AS (
     SUM(inflight) AS inflight,
     SUM(available) AS available,
     SUM(lost) AS lost,
+    SUM(beyond_end) AS beyond_end,
     MAX(lag_ms) AS lag_ms,
     MAX(inflight_ms) AS inflight_ms,
     MAX(available_ms) AS available_ms,
@@ -120,7 +121,7 @@ rated_and_bounded AS (
     END AS get_tps,
     -- no more than a column holds; CASE, because GREATEST and LEAST skip what is unknown
     TRANSFORM(
-      ARRAY(lag, effective_lag, inflight, available, lost, consumer_offset_total),
+      ARRAY(lag, effective_lag, inflight, available, lost, beyond_end, consumer_offset_total),
       x -> CASE
         WHEN x IS NOT NULL THEN CAST(LEAST(GREATEST(x, -9223372036854775808), 9223372036854775807) AS BIGINT)
       END
@@ -188,6 +189,7 @@ SELECT
   sums[2] AS inflight,
   sums[3] AS available,
   sums[4] AS lost,
+  sums[5] AS beyond_end,
   lag_ms,
   inflight_ms,
   available_ms,
@@ -224,7 +226,7 @@ SELECT
       filtered AND COALESCE(consumption <> 'pop', TRUE) AND unseen_rate_count = 0 AND consume_tps >= 0.5
       AND get_tps IS NOT NULL THEN LEAST(1, get_tps / consume_tps)
   END AS hit_ratio,
-  sums[5] AS consumer_offset_total,
+  sums[6] AS consumer_offset_total,
   counted_at,
   told_client_count,
   CASE WHEN told_client_count IS NOT NULL THEN COALESCE(holding_client_count, 0) END AS holding_client_count,

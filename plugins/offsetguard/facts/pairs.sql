@@ -1,8 +1,10 @@
 -- Sums per consumer group, topic and broker: what every level above adds up again, in place of the queues themselves.
 --
 -- So the sums of all levels agree (the gate checks that of every published interval). Sums are over what is known, and
--- NULL when nothing is; ages are the greatest known. Sums of whole numbers are decimals here, which cannot overflow:
--- whoever writes them bounds them. Rates are added up as decimals, so that no order of rows changes them.
+-- NULL when nothing is; ages are the greatest known. What waits in one queue is not less because another one's offset
+-- lies beyond its end: a lag below 0 adds nothing, and what lies beyond ends is a sum of its own. Sums of whole numbers
+-- are decimals here, which cannot overflow: whoever writes them bounds them. Rates are added up as decimals, so that no
+-- order of rows changes them.
 SELECT
   cluster,
   consumer_group,
@@ -15,11 +17,12 @@ SELECT
   COUNT(consumer_offset) AS committed_queue_count,
   SUM(CAST(consumer_offset AS DECIMAL(28, 0))) AS consumer_offset_total,
   MIN(consumer_offset_read_at) AS counted_at,
-  SUM(CAST(lag AS DECIMAL(28, 0))) AS lag,
-  SUM(CAST(effective_lag AS DECIMAL(28, 0))) AS effective_lag,
-  SUM(CAST(inflight AS DECIMAL(28, 0))) AS inflight,
-  SUM(CAST(available AS DECIMAL(28, 0))) AS available,
+  SUM(CAST(CASE WHEN lag < 0 THEN 0 ELSE lag END AS DECIMAL(28, 0))) AS lag,
+  SUM(CAST(CASE WHEN effective_lag < 0 THEN 0 ELSE effective_lag END AS DECIMAL(28, 0))) AS effective_lag,
+  SUM(CAST(CASE WHEN inflight < 0 THEN 0 ELSE inflight END AS DECIMAL(28, 0))) AS inflight,
+  SUM(CAST(CASE WHEN available < 0 THEN 0 ELSE available END AS DECIMAL(28, 0))) AS available,
   SUM(CAST(lost AS DECIMAL(28, 0))) AS lost,
+  SUM(CAST(beyond_end AS DECIMAL(28, 0))) AS beyond_end,
   MAX(lag_ms) AS lag_ms,
   MAX(inflight_ms) AS inflight_ms,
   MAX(available_ms) AS available_ms,

@@ -33,6 +33,9 @@ in_messages AS (
     max_offset - pull_offset AS available,
     CASE WHEN consumer_offset IS NOT NULL AND min_offset IS NOT NULL THEN GREATEST(min_offset - consumer_offset, 0) END
       AS lost,
+    CASE
+      WHEN consumer_offset IS NOT NULL AND max_offset IS NOT NULL THEN GREATEST(consumer_offset - max_offset, 0)
+    END AS beyond_end,
     consumer_offset IS NULL AND consumer_offset_read_at IS NOT NULL AS never_committed
   FROM queue_state
   INNER JOIN intervals USING (cluster, interval_start)

@@ -17,6 +17,7 @@ SELECT
   inflight,
   available,
   lost,
+  beyond_end,
   lag_ms,
   inflight_ms,
   available_ms,

@@ -30,6 +30,7 @@ consumed AS (
     SUM(inflight) AS inflight,
     SUM(available) AS available,
     SUM(lost) AS lost,
+    SUM(beyond_end) AS beyond_end,
     MAX(lag_ms) AS lag_ms,
     MAX(inflight_ms) AS inflight_ms,
     MAX(available_ms) AS available_ms,
@@ -53,7 +54,8 @@ bounded AS (
         effective_lag,
         inflight,
         available,
-        lost
+        lost,
+        beyond_end
       ),
       x -> CASE
         WHEN x IS NOT NULL THEN CAST(LEAST(GREATEST(x, -9223372036854775808), 9223372036854775807) AS BIGINT)
@@ -133,6 +135,7 @@ SELECT
   compared.sums[6] AS inflight,
   compared.sums[7] AS available,
   compared.sums[8] AS lost,
+  compared.sums[9] AS beyond_end,
   compared.lag_ms,
   compared.inflight_ms,
   compared.available_ms,

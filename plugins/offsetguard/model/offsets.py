@@ -76,6 +76,12 @@ class QueueOffsets:
         gone = _difference(self.min_offset, self.consumer_offset)
         return None if gone is None else max(0, gone)
 
+    @property
+    def beyond_end(self) -> int | None:
+        """max(0, consumer - max), messages that will be skipped when they are written."""
+        past = _difference(self.consumer_offset, self.max_offset)
+        return None if past is None else max(0, past)
+
     def order_violations(self) -> tuple[OffsetOrderViolation, ...]:
         """Which parts of min <= consumer <= pull <= max are broken; a pair with an unknown side is not."""
         pairs = (

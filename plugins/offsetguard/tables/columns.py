@@ -47,7 +47,10 @@ class StoreTimes:
 
 @dataclass(frozen=True, kw_only=True)
 class LagCounts:
-    """Lags in messages; over several queues the sums of what is known."""
+    """Lags in messages; over several queues the sums of what is known.
+
+    Of a queue whose offset lies beyond its end, lags are below 0. Such a one adds nothing to a sum: `beyond_end` does.
+    """
 
     __slots__ = ()
     lag: Annotated[int | None, "max_offset - consumer_offset, messages"] = None
@@ -59,6 +62,10 @@ class LagCounts:
     lost: Annotated[
         int | None,
         "max(0, min_offset - consumer_offset), messages deleted before they were consumed",
+    ] = None
+    beyond_end: Annotated[
+        int | None,
+        "max(0, consumer_offset - max_offset), messages that will be skipped when they are written: no part of the lag",
     ] = None
 
 

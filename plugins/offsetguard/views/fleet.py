@@ -22,12 +22,13 @@ from offsetguard.store.incidents import OpenIncident
 LATE_AFTER, OLD_AFTER = 2, 5  # missed minutes
 ROWS = 100  # of a list on one page: groups, incidents, changes
 GROUP_COLUMNS = (
-    *("consumer_group", "system_group", "effective_lag", "lag_ms", "produce_tps", "consume_tps"),
+    *("consumer_group", "system_group", "effective_lag", "beyond_end", "lag_ms", "produce_tps", "consume_tps"),
     *("online_client_count", "unknown_queue_count"),
 )
 # A line for each group of group_facts, RocketMQ's own left out; a sum that no column holds is not known.
 GROUP_LINES = """
-SELECT consumer_group, count(*) AS topic_count, TRY_CAST(sum(effective_lag) AS BIGINT) AS lag, max(lag_ms) AS lag_ms,
+SELECT consumer_group, count(*) AS topic_count, TRY_CAST(sum(effective_lag) AS BIGINT) AS lag,
+  TRY_CAST(sum(beyond_end) AS BIGINT) AS beyond_end, max(lag_ms) AS lag_ms,
   sum(unknown_queue_count)::BIGINT AS unknown_queue_count, sum(produce_tps) AS produce_tps,
   sum(consume_tps) AS consume_tps, max(online_client_count) AS online_client_count
 FROM groups WHERE system_group IS NOT TRUE GROUP BY consumer_group
@@ -67,6 +68,7 @@ class ClusterLine(Record):
     gap_count: int = 0
     group_count: int | None = None
     lag: int | None = None  # effective, messages
+    beyond_end: int | None = None
     unknown_queue_count: int | None = None  # queues of which nothing is known
     put_tps: float | None = None  # messages per second, in
     get_tps: float | None = None  # out
@@ -85,6 +87,7 @@ class GroupLine(Record):
     because: str | None = None  # what that incident says
     topic_count: int | None = None  # None: the newest facts do not have the group
     lag: int | None = None  # effective, messages: what is known
+    beyond_end: int | None = None
     unknown_queue_count: int | None = None
     lag_ms: int | None = None  # of the oldest message that waits
     produce_tps: float | None = None
@@ -226,7 +229,8 @@ def _cluster_line(name: str, facts: NewestFacts | None, incident_count: int, now
         cluster_unseen=facts.cluster_unseen,
         gap_count=facts.gap_count,
         group_count=len(facts.groups),
-        lag=sum(known) if (known := [max(0, one.lag) for one in facts.groups if one.lag is not None]) else None,
+        lag=facts.figures.get("effective_lag"),
+        beyond_end=facts.figures.get("beyond_end"),
         unknown_queue_count=facts.figures.get("unknown_queue_count"),
         put_tps=facts.figures.get("put_tps"),
         get_tps=facts.figures.get("get_tps"),

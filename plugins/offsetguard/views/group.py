@@ -47,6 +47,7 @@ class TopicLine(Record):
     effective_lag: int | None = None
     inflight: int | None = None
     lost: int | None = None
+    beyond_end: int | None = None
     lag_ms: int | None = None
     produce_tps: float | None = None
     consume_tps: float | None = None
@@ -64,6 +65,7 @@ class QueueLine(Record):
     pull_offset: int | None = None
     max_offset: int | None = None
     effective_lag: int | None = None
+    beyond_end: int | None = None
     lag_ms: int | None = None
     holder_client_id: str | None = None  # the member that says it holds the queue; None: none said so
     holder_count: int | None = None  # members that say so; None: no client was asked

@@ -29,6 +29,7 @@ class ReaderLine(Record):
 
     consumer_group: str
     effective_lag: int | None = None
+    beyond_end: int | None = None
     unknown_queue_count: int | None = None
     lag_ms: int | None = None
     consume_tps: float | None = None

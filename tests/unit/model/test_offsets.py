@@ -9,25 +9,29 @@ from hypothesis import strategies as st
 from offsetguard.model.offsets import OffsetOrderViolation, QueueOffsets, sum_of_known
 
 CASES = {
-    # case: (min, max, consumer, pull), (lag, effective lag, inflight, available, lost)
-    "all in order": ((100, 500, 300, 350), (200, 200, 50, 150, 0)),
-    "caught up": ((100, 500, 500, 500), (0, 0, 0, 0, 0)),
-    "overtaken by retention: deleted messages are lost, not lag": ((400, 500, 300, None), (200, 100, None, None, 100)),
-    "everything deleted": ((500, 500, 300, None), (200, 0, None, None, 200)),
-    "committed beyond the end": ((0, 500, 700, 700), (-200, -200, 0, -200, 0)),
-    "never committed is not 0": ((0, 500, None, None), (None, None, None, None, None)),
-    "broker did not answer": ((None, None, 300, None), (None, None, None, None, None)),
-    "min unknown": ((None, 500, 300, 300), (200, 200, 0, 200, None)),
-    "empty queue": ((0, 0, 0, 0), (0, 0, 0, 0, 0)),
+    # case: (min, max, consumer, pull), (lag, effective lag, inflight, available, lost, beyond the end)
+    "all in order": ((100, 500, 300, 350), (200, 200, 50, 150, 0, 0)),
+    "caught up": ((100, 500, 500, 500), (0, 0, 0, 0, 0, 0)),
+    "overtaken by retention: deleted messages are lost, not lag": (
+        (400, 500, 300, None),
+        (200, 100, None, None, 100, 0),
+    ),
+    "everything deleted": ((500, 500, 300, None), (200, 0, None, None, 200, 0)),
+    "committed beyond the end": ((0, 500, 700, 700), (-200, -200, 0, -200, 0, 200)),
+    "never committed is not 0": ((0, 500, None, None), (None, None, None, None, None, None)),
+    "broker did not answer": ((None, None, 300, None), (None, None, None, None, None, None)),
+    "min unknown": ((None, 500, 300, 300), (200, 200, 0, 200, None, 0)),
+    "empty queue": ((0, 0, 0, 0), (0, 0, 0, 0, 0, 0)),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_figures(case: str) -> None:
-    """Each case gives all five figures."""
+    """Each case gives all figures."""
     (min_offset, max_offset, consumer_offset, pull_offset), figures = CASES[case]
     offsets = QueueOffsets(min_offset, max_offset, consumer_offset, pull_offset)
-    assert (offsets.lag, offsets.effective_lag, offsets.inflight, offsets.available, offsets.lost) == figures
+    found = (offsets.lag, offsets.effective_lag, offsets.inflight, offsets.available, offsets.lost, offsets.beyond_end)
+    assert found == figures
 
 
 VIOLATIONS = {

@@ -125,7 +125,7 @@ def test_every_group_is_on_exactly_one_page_in_whatever_order(
 
 def test_published_facts_become_lines_summed_over_topics_and_are_read_once(tmp_path: Path) -> None:
     warehouse = Warehouse.in_folder(tmp_path, GROUP_FACTS, CLUSTER_FACTS)
-    figures = {"effective_lag": 10, "lag_ms": 500, "produce_tps": 2.0, "unknown_queue_count": 0}
+    figures = {"effective_lag": 10, "beyond_end": 3, "lag_ms": 500, "produce_tps": 2.0, "unknown_queue_count": 0}
     unknown = {"effective_lag": None, "lag_ms": None, "produce_tps": None, "unknown_queue_count": 4}
     rows = [
         {"consumer_group": "billing", "topic": "orders", "online_client_count": 2, **figures},
@@ -136,7 +136,7 @@ def test_published_facts_become_lines_summed_over_topics_and_are_read_once(tmp_p
         {"consumer_group": "TOOLS_CONSUMER", "topic": "orders", "system_group": True, **figures},
     ]
     manifest = manifest_of(INTERVAL, unseen_broker_names=("broker-b",)).to_json()
-    tables = {GROUP_FACTS: rows, CLUSTER_FACTS: [{"effective_lag": 30, "put_tps": 7.5}]}
+    tables = {GROUP_FACTS: rows, CLUSTER_FACTS: [{"effective_lag": 40, "beyond_end": 12, "put_tps": 7.5}]}
     warehouse.publish("main", INTERVAL, tables, manifest_json=manifest)
     published = PublishedFacts(warehouse.workspace, warehouse.engine)
     newest = published.newest(["main", "configured"])
@@ -149,6 +149,9 @@ def test_published_facts_become_lines_summed_over_topics_and_are_read_once(tmp_p
     billing = by_name["billing"]
     assert (billing.lag, billing.lag_ms, billing.produce_tps, billing.topic_count) == (20, 900, 4.0, 2)
     assert billing.online_client_count == 2
+    assert (billing.beyond_end, by_name["half"].beyond_end, by_name["unseen"].beyond_end) == (6, 3, None)
+    (cluster,) = view_of({"main": facts}).clusters
+    assert (cluster.lag, cluster.beyond_end) == (40, 12), "as published, and as on each other page"
     assert (by_name["half"].lag, by_name["half"].unknown_queue_count) == (10, 4)
     assert (by_name["unseen"].lag, by_name["unseen"].produce_tps) == (None, None), "unknown is never zero"
 

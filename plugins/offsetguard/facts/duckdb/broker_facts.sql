@@ -18,7 +18,7 @@ WITH before AS (
   SELECT
     *,
     LIST_TRANSFORM(
-      [message_count, lag, effective_lag, inflight, available, lost],
+      [message_count, lag, effective_lag, inflight, available, lost, beyond_end],
       LAMBDA x : CASE
         WHEN NOT x IS NULL
         THEN TRY_CAST(LEAST(GREATEST(x, -9223372036854775808), 9223372036854775807) AS BIGINT)
@@ -44,6 +44,7 @@ SELECT
   sums[4] AS inflight,
   sums[5] AS available,
   sums[6] AS lost,
+  sums[7] AS beyond_end,
   lag_ms,
   inflight_ms,
   available_ms,

@@ -15,6 +15,7 @@ WITH brokers AS (
     SUM(inflight) AS inflight,
     SUM(available) AS available,
     SUM(lost) AS lost,
+    SUM(beyond_end) AS beyond_end,
     MAX(lag_ms) AS lag_ms,
     MAX(inflight_ms) AS inflight_ms,
     MAX(available_ms) AS available_ms,
@@ -57,6 +58,7 @@ WITH brokers AS (
         inflight,
         available,
         lost,
+        beyond_end,
         retry_growth,
         dead_letter_growth
       ],
@@ -90,6 +92,7 @@ SELECT
   sums[4] AS inflight,
   sums[5] AS available,
   sums[6] AS lost,
+  sums[7] AS beyond_end,
   lag_ms,
   inflight_ms,
   available_ms,
@@ -97,8 +100,8 @@ SELECT
   put_tps,
   get_tps,
   slave_get_tps,
-  sums[7] AS retry_growth,
-  sums[8] AS dead_letter_growth,
+  sums[8] AS retry_growth,
+  sums[9] AS dead_letter_growth,
   max_disk_ratio,
   max_slave_behind_bytes
 FROM bounded

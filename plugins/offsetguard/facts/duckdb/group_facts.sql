@@ -75,6 +75,7 @@ WITH counted AS (
     SUM(inflight) AS inflight,
     SUM(available) AS available,
     SUM(lost) AS lost,
+    SUM(beyond_end) AS beyond_end,
     MAX(lag_ms) AS lag_ms,
     MAX(inflight_ms) AS inflight_ms,
     MAX(available_ms) AS available_ms,
@@ -125,7 +126,7 @@ WITH counted AS (
       THEN COALESCE(master_get_tps, 0) + COALESCE(slave_get_tps, 0)
     END AS get_tps,
     LIST_TRANSFORM(
-      [lag, effective_lag, inflight, available, lost, consumer_offset_total],
+      [lag, effective_lag, inflight, available, lost, beyond_end, consumer_offset_total],
       LAMBDA x : CASE
         WHEN NOT x IS NULL
         THEN TRY_CAST(LEAST(GREATEST(x, -9223372036854775808), 9223372036854775807) AS BIGINT)
@@ -191,6 +192,7 @@ SELECT
   sums[3] AS inflight,
   sums[4] AS available,
   sums[5] AS lost,
+  sums[6] AS beyond_end,
   lag_ms,
   inflight_ms,
   available_ms,
@@ -226,7 +228,7 @@ SELECT
     AND NOT get_tps IS NULL
     THEN LEAST(1, get_tps / NULLIF(consume_tps, 0))
   END AS hit_ratio,
-  sums[6] AS consumer_offset_total,
+  sums[7] AS consumer_offset_total,
   counted_at,
   told_client_count,
   CASE WHEN NOT told_client_count IS NULL THEN COALESCE(holding_client_count, 0) END AS holding_client_count,

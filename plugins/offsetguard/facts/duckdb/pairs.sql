@@ -11,11 +11,14 @@ SELECT
   COUNT(consumer_offset) AS committed_queue_count,
   SUM(TRY_CAST(consumer_offset AS DECIMAL(28, 0))) AS consumer_offset_total,
   MIN(consumer_offset_read_at) AS counted_at,
-  SUM(TRY_CAST(lag AS DECIMAL(28, 0))) AS lag,
-  SUM(TRY_CAST(effective_lag AS DECIMAL(28, 0))) AS effective_lag,
-  SUM(TRY_CAST(inflight AS DECIMAL(28, 0))) AS inflight,
-  SUM(TRY_CAST(available AS DECIMAL(28, 0))) AS available,
+  SUM(TRY_CAST(CASE WHEN lag < 0 THEN 0 ELSE lag END AS DECIMAL(28, 0))) AS lag,
+  SUM(
+    TRY_CAST(CASE WHEN effective_lag < 0 THEN 0 ELSE effective_lag END AS DECIMAL(28, 0))
+  ) AS effective_lag,
+  SUM(TRY_CAST(CASE WHEN inflight < 0 THEN 0 ELSE inflight END AS DECIMAL(28, 0))) AS inflight,
+  SUM(TRY_CAST(CASE WHEN available < 0 THEN 0 ELSE available END AS DECIMAL(28, 0))) AS available,
   SUM(TRY_CAST(lost AS DECIMAL(28, 0))) AS lost,
+  SUM(TRY_CAST(beyond_end AS DECIMAL(28, 0))) AS beyond_end,
   MAX(lag_ms) AS lag_ms,
   MAX(inflight_ms) AS inflight_ms,
   MAX(available_ms) AS available_ms,

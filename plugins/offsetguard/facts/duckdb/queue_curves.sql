@@ -23,6 +23,10 @@ WITH differing AS (
       WHEN NOT consumer_offset IS NULL AND NOT min_offset IS NULL
       THEN GREATEST(min_offset - consumer_offset, 0)
     END AS lost,
+    CASE
+      WHEN NOT consumer_offset IS NULL AND NOT max_offset IS NULL
+      THEN GREATEST(consumer_offset - max_offset, 0)
+    END AS beyond_end,
     consumer_offset IS NULL AND NOT consumer_offset_read_at IS NULL AS never_committed
   FROM queue_state
   INNER JOIN intervals

@@ -31,6 +31,7 @@ WITH kept_of_topics AS (
     SUM(inflight) AS inflight,
     SUM(available) AS available,
     SUM(lost) AS lost,
+    SUM(beyond_end) AS beyond_end,
     MAX(lag_ms) AS lag_ms,
     MAX(inflight_ms) AS inflight_ms,
     MAX(available_ms) AS available_ms,
@@ -53,7 +54,8 @@ WITH kept_of_topics AS (
         effective_lag,
         inflight,
         available,
-        lost
+        lost,
+        beyond_end
       ],
       LAMBDA x : CASE
         WHEN NOT x IS NULL
@@ -137,6 +139,7 @@ SELECT
   compared.sums[7] AS inflight,
   compared.sums[8] AS available,
   compared.sums[9] AS lost,
+  compared.sums[10] AS beyond_end,
   compared.lag_ms,
   compared.inflight_ms,
   compared.available_ms,

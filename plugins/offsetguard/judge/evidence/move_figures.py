@@ -157,8 +157,7 @@ def ordered_to(lines: Sequence[LogLineFacts]) -> tuple[int, datetime] | None:
 
 def beyond(queue: QueueFacts) -> int:
     """Return how far the committed offset lies beyond the end, messages; 0 also where one of them is unknown."""
-    consumer, end = queue.offsets.consumer_offset, queue.offsets.max_offset
-    return 0 if consumer is None or end is None else max(0, consumer - end)
+    return queue.offsets.beyond_end or 0
 
 
 def was_beyond(queue: QueueFacts) -> bool:

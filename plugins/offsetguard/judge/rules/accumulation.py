@@ -138,7 +138,10 @@ RULE = Rule(
     },
     title="messages pile up",
     title_zh="消息堆积",
-    table=("effective_lag", "lag_ms", "inflight", "available", "online_client_count", "max_lag_messages", "max_lag_ms"),
+    table=(
+        *("effective_lag", "beyond", "lag_ms", "inflight", "available", "online_client_count"),
+        *("max_lag_messages", "max_lag_ms"),
+    ),
     peak="effective_lag",
     group_needs=("effective_lag", "lag_ms"),
     recovered="recovered: the lag is within its limits again",
@@ -167,6 +170,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             state=trend.state.value,
             figures={
                 "effective_lag": group.effective_lag,
+                "beyond": group.beyond_end,
                 "lag_ms": group.lag_ms,
                 "inflight": group.inflight,
                 "available": group.available,

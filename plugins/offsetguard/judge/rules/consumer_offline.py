@@ -116,7 +116,7 @@ RULE = Rule(
     },
     title="consumers are offline",
     title_zh="消费者不在线",
-    table=("effective_lag", "lag_ms", "silence_ms", "stopped_queue_count", "max_lag_messages", "max_lag_ms"),
+    table=("effective_lag", "beyond", "lag_ms", "silence_ms", "stopped_queue_count", "max_lag_messages", "max_lag_ms"),
     peak="effective_lag",
     group_needs=("effective_lag", "online_client_count"),
     recovered="recovered: clients are online, or nothing waits any more",
@@ -150,6 +150,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             unsure=silence_ms is None or waits_unknown(group),
             figures={
                 "effective_lag": group.effective_lag,
+                "beyond": group.beyond_end,
                 "lag_ms": group.lag_ms,
                 "silence": None if silence_ms is None else longest_silence(silent),
                 "silence_ms": silence_ms,
