@@ -70,6 +70,15 @@ def get(
     return httpx.get(f"{airflow.base_url}{FLEET}{page}?cluster={CLUSTER}{query}", headers=given, timeout=60)
 
 
+def assert_not_known(airflow: AirflowStandalone, page: str, query: str, said: str) -> None:
+    """No page, JSON or CSV says that all is well of what nobody has seen."""
+    shown = get(airflow, query, page=page)
+    assert (shown.status_code, f"nothing is known of {said}" in unescape(shown.text)) == (404, True)
+    for data in ("json", "csv"):
+        answer = get(airflow, f"{query}&format={data}", page=page)
+        assert (answer.status_code, said in answer.json()["detail"]) == (404, True)
+
+
 def test_who_is_in_trouble_stands_first_beside_how_far_the_figures_go(airflow: AirflowStandalone) -> None:
     page = get(airflow)
     assert page.status_code == 200
@@ -164,7 +173,8 @@ def test_a_group_is_given_as_data_and_in_chinese_and_only_by_a_whole_address(air
     assert get(airflow, page="group").status_code == 422
     assert get(airflow, "&consumer_group=g&span=9y", page="group").status_code == 422
     assert httpx.get(f"{airflow.base_url}{FLEET}group?cluster=c&consumer_group=g", timeout=60).status_code == 401
-    assert "not in the newest facts" in get(airflow, "&consumer_group=nobody", page="group").text
+    assert_not_known(airflow, "group", "&consumer_group=calm-oo7", "consumer group 'calm-oo7'; did you mean 'calm-")
+    assert "没有消费组“x”的任何信息" in get(airflow, "&consumer_group=x&lang=zh", page="group").text
 
 
 def test_a_group_leads_to_its_topics_and_a_topic_to_its_readers(airflow: AirflowStandalone) -> None:
@@ -178,7 +188,7 @@ def test_a_group_leads_to_its_topics_and_a_topic_to_its_readers(airflow: Airflow
     assert "&lt;script&gt;alert(1)" in topic.text
     assert "<script>" not in topic.text
     assert get(airflow, "&topic=orders", page="topic", Accept="application/json").json()["readers"][0]["lag_ms"] == 1190
-    assert "没有消费组读取该主题。" in get(airflow, "&topic=nobody&lang=zh", page="topic").text
+    assert_not_known(airflow, "topic", "&topic=ordrs", "topic 'ordrs'")
     assert get(airflow, page="topic").status_code == 422
 
 
@@ -207,7 +217,7 @@ def test_a_group_leads_to_its_queues_with_a_picture_and_the_same_as_a_table(airf
     view = get(airflow, asked, page="queues", Accept="application/json").json()
     assert [max((lag or 0) for lag in line["greatest"]) for line in view["heat"]] == [1_234, 0]
     assert "没有任何队列出现堆积" in get(airflow, "&consumer_group=calm-007&lang=zh", page="queues").text
-    assert "nothing is known of this time" in get(airflow, "&consumer_group=nobody", page="queues").text
+    assert_not_known(airflow, "queues", "&consumer_group=nobody", "consumer group 'nobody'")
     assert get(airflow, "&consumer_group=g&span=7d", page="queues").status_code == 422
     assert get(airflow, "&consumer_group=g", page="queues.png").status_code == 422
 

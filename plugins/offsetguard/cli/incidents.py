@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +9,6 @@ from itertools import chain
 from typing import Any
 
 import click
-from sqlalchemy.orm import Session
 
 from offsetguard.catalogue import catalogue
 from offsetguard.catalogue.text import format_duration, format_moment
@@ -19,15 +17,14 @@ from offsetguard.cli.output import show
 from offsetguard.cli.parameters import WithExamples, author_option, format_option
 from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.deliver.messages.wording import harmless, pasteable
-from offsetguard.model.errors import SilenceError
 from offsetguard.model.incident import Incident, IncidentEvent
 from offsetguard.model.silence import Acknowledgement, Silence
 from offsetguard.store import incidents as store
 from offsetguard.store import notifications, silences
 from offsetguard.store.database import current_time, our_database, reading, writing
 from offsetguard.store.notifications import Recipient
+from offsetguard.views.names import find_incident
 
-_OTHERS_SEARCHED, _OTHERS_SHOWN = 2_000, 3
 _TEXT_LIMIT = 200
 
 
@@ -225,22 +222,3 @@ def acknowledge(*, incident_ids: tuple[str, ...], comment: str, author: str, as_
     )
     documents = ({"incident_id": one.incident_id, "author": one.author, "at": one.at} for one in given)
     show(documents, texts, as_json=as_json)
-
-
-def find_incident(session: Session, wanted: str) -> Incident:
-    """Return the incident whose id is, or alone begins with, a text; raises SilenceError that names near ones."""
-    found = store.beginning_with(session, wanted, limit=_OTHERS_SHOWN + 1) if wanted else []
-    exact = [one for one in found if one.incident_id == wanted]
-    if exact or len(found) == 1:
-        return (exact or found)[0]
-    if found:
-        raise SilenceError(f"several incidents begin with {wanted!r}: {_named(found)}; write more of the id")
-    known = {one.incident_id: one for one in store.beginning_with(session, "", limit=_OTHERS_SEARCHED)}
-    near = difflib.get_close_matches(wanted, known, n=_OTHERS_SHOWN, cutoff=0.7)
-    hint = f"; do you mean {_named([known[one] for one in near])}?" if near else ": see `offsetguard incidents list`"
-    raise SilenceError(f"there is no incident {wanted!r}{hint}")
-
-
-def _named(found: list[Incident]) -> str:
-    shown = [f"{one.incident_id} ({harmless(one.evidence.summary, 60)})" for one in found[:_OTHERS_SHOWN]]
-    return ", ".join(shown) + (", ..." if len(found) > _OTHERS_SHOWN else "")

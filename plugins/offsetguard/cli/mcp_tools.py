@@ -32,7 +32,7 @@ from offsetguard.store.database import open_migrated
 from offsetguard.views.changes import AskedChanges
 from offsetguard.views.course import POINTS, Course
 from offsetguard.views.fleet import Wanted
-from offsetguard.views.group import AskedGroup, GroupView
+from offsetguard.views.group import AskedGroup
 from offsetguard.views.incident import AskedIncident
 from offsetguard.views.incidents import WantedIncidents
 from offsetguard.views.topic import AskedTopic
@@ -81,7 +81,7 @@ def group(asked: AskedGroup) -> Mapping[str, Any]:
     hour, team, and the thresholds that hold with the entry of the configuration that sets each. `over`: incidents that
     ended within the span; `outlooks`: when the backlog is gone, or messages are lost, if it goes on so.
     """
-    return _said(_known_group(asked), exclude={"courses"})
+    return _said(_views().group(asked, catalogue()), exclude={"courses"})
 
 
 @_tool(WantedIncidents)
@@ -101,10 +101,6 @@ def incident(asked: AskedIncident) -> Mapping[str, Any]:
     an hour before it on, in steps as `history` has them.
     """
     view = _views().incident(asked, catalogue())
-    if view is None:
-        raise click.UsageError(
-            f"there is no incident {asked.incident_id!r} (any more); `incidents` has those there are"
-        )
     return _said(view, exclude={"courses"}) | _brief(view.courses, STEPS)
 
 
@@ -131,7 +127,7 @@ def history(asked: AskedHistory) -> Mapping[str, Any]:
     steps of step_ms, the first from first_step_at on, with the least, the most and the last figure of each step (null:
     nothing is known of it); incidents and changes (`marks`) of the span, and what is forecast (`outlooks`).
     """
-    view = _known_group(asked)
+    view = _views().group(asked, catalogue())
     one = {"__all__": {"incident_id", "rule_id", "severity", "summary", "opened_at", "resolved_at"}}
     whole = ("at", "asked", "trust", "facts_of", "since", "until", "marks", "outlooks", "kept_since")
     told = dict.fromkeys(whole, True) | {"open": one, "over": one}
@@ -146,8 +142,6 @@ def topic(asked: AskedTopic) -> Mapping[str, Any]:
     hour of the week (baseline_tps).
     """
     view = _views().topic(asked)
-    if not (view.readers or view.queues or any(one.greatest is not None for one in view.courses)):
-        raise click.UsageError(f"nothing was published of topic {asked.topic!r} in cluster {asked.cluster!r}")
     return _said(view, exclude={"courses"}) | _brief(view.courses, STEPS)
 
 
@@ -213,16 +207,6 @@ def diagnose(asked: AskedBundle) -> Mapping[str, Any]:
         ],
         "cannot_tell": [asdict(one) | {"broker_names": sorted(one.broker_names)} for one in shown.cannot_tell],
     }
-
-
-def _known_group(asked: AskedGroup) -> GroupView:
-    """Return the view of a group; raises UsageError with similar names where nothing is known of it."""
-    view = _views().group(asked, catalogue())
-    if not (view.topics or view.open or view.over or any(one.greatest is not None for one in view.courses)):
-        names = _views().group_names()
-        check_is_known("cluster", asked.cluster, names)
-        check_is_known("consumer_group", asked.consumer_group, names[asked.cluster])
-    return view
 
 
 def _said(view: Record, **chosen: Any) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from offsetguard.catalogue.text import format_duration, format_moment
-from offsetguard.cli.incidents import find_incident
 from offsetguard.cli.output import show
 from offsetguard.cli.parameters import DURATION, MOMENT, WithExamples, author_option, format_option
 from offsetguard.config.workspace import Workspace
@@ -20,6 +19,7 @@ from offsetguard.model.verdicts import Severity
 from offsetguard.store import incidents as incident_store
 from offsetguard.store import silences as store
 from offsetguard.store.database import current_time, database_time, open_database, our_database, reading, writing
+from offsetguard.views.names import find_incident
 
 _TEXT_LIMIT = 500
 _COUNTED_INCIDENTS = 20_000

@@ -15,6 +15,7 @@ OffsetGuardError
  +-- PublishError                facts that could not be audited or published
  +-- StoreError                  our database cannot be opened; the text never shows the password
  +-- SilenceError                a silence or an acknowledgement that cannot be meant so: says what is missing
+ +-- UnknownName                 nothing is known of what is asked for: names what comes near
  +-- DeliveryError               a receiver did not accept; `permanent` and `retry_after_s` say what a retry would do
 """
 
@@ -108,6 +109,15 @@ class StoreError(OffsetGuardError):
 
 class SilenceError(OffsetGuardError):
     """A silence or an acknowledgement cannot be taken as it was given; the text says what is missing."""
+
+
+class UnknownName(OffsetGuardError):
+    """Nothing is known of what somebody asks for, neither now nor of the past that is kept."""
+
+    def __init__(self, text: str) -> None:
+        """`text`: may be one that can be said in the reader's language (`catalogue.Sentence`)."""
+        super().__init__(text)
+        self.text = text
 
 
 class DeliveryError(OffsetGuardError):

@@ -22,7 +22,7 @@ from offsetguard.model.views import Record
 from offsetguard.store.changes import About
 from offsetguard.views.course import AskedSpan, Band, Course, Name, band_of, course_of
 from offsetguard.views.fleet import Trust
-from offsetguard.views.outlook import Outlook, is_behind, kept_since, outlooks
+from offsetguard.views.outlook import LossInSight, Outlook, is_behind, kept_since, loss_in_sight, outlooks
 
 COURSES = ("effective_lag", "lag_ms", "produce_tps", "consume_tps")
 QUEUES = 20  # the worst
@@ -142,6 +142,7 @@ class GroupView(Record):
     changes: tuple[ChangeLine, ...]  # in the hour before the newest facts, newest first
     marks: tuple[Mark, ...]  # what changed within the span, newest first
     outlooks: tuple[Outlook, ...]  # that of its backlog, and that of the first loss; missing: unknown, or none in sight
+    loss_in_sight: LossInSight
     is_behind: bool  # messages wait that are older than a minute
     kept_since: datetime | None  # every broker of the cluster keeps messages since then
     team: str | None  # None: the configuration cannot be read
@@ -266,6 +267,7 @@ def group_view(
     """Return the view; `stated`: open forecasts; `of_configuration`: `team`, `limits` and `console_url`."""
     trust, since, until = asked.shown(rows.facts_of, now)
     ended = [one for one in incidents if one.resolved_at is not None]
+    beyond, kept = outlooks(stated, rows.topics, since, until), kept_since(rows.brokers)
     return GroupView(
         at=now,
         asked=asked,
@@ -282,8 +284,9 @@ def group_view(
         members=member_lines(rows.clients),
         changes=tuple(changes),
         marks=tuple(marks),
-        outlooks=outlooks(stated, rows.topics, since, until),
+        outlooks=beyond,
+        loss_in_sight=loss_in_sight(beyond, rows.topics, kept),
         is_behind=any(map(is_behind, rows.topics)),
-        kept_since=kept_since(rows.brokers),
+        kept_since=kept,
         **of_configuration,
     )

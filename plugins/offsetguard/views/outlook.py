@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any
 
 from offsetguard.judge.forecasts.forecasts import stands
@@ -17,6 +18,16 @@ from offsetguard.views.course import WIDTH, Band, place_of
 
 AHEAD = WIDTH // 4  # of a picture, beyond its newest moment
 _MS = timedelta(milliseconds=1)
+
+
+class LossInSight(StrEnum):
+    """What is known of losses to come."""
+
+    NOTHING_WAITS = "nothing_waits"  # that is older than a minute
+    FORECAST = "forecast"  # an outlook says when
+    LOST = "lost"  # some are lost already; of more to come nothing is forecast then
+    NONE = "none"  # as old as what waits is, and as far back as brokers keep
+    UNKNOWN = "unknown"
 
 
 class Outlook(Record):
@@ -51,6 +62,20 @@ def outlooks(
 def is_behind(row: dict[str, Any]) -> bool:
     """Whether messages wait in a topic that are older than a minute, or of an age that nobody knows."""
     return (row["effective_lag"] or 0) > 0 and (row["lag_ms"] is None or row["lag_ms"] > DRAINED_MS)
+
+
+def loss_in_sight(outlooks: Iterable[Outlook], topics: Sequence[dict[str, Any]], kept: datetime | None) -> LossInSight:
+    """Return what is known of losses; `topics`: a group's newest rows; `kept`: since when all brokers keep messages."""
+    if any((row["lost"] or 0) > 0 for row in topics):
+        return LossInSight.LOST
+    if any(one.kind is Kind.LOSS for one in outlooks):
+        return LossInSight.FORECAST
+    behind = [row for row in topics if is_behind(row)]
+    unseen = any(row["unknown_queue_count"] != 0 or row["lost"] is None for row in topics)
+    if not behind and not unseen:
+        return LossInSight.NOTHING_WAITS
+    known = kept is not None and not unseen and all(row["lag_ms"] is not None for row in behind)
+    return LossInSight.NONE if known else LossInSight.UNKNOWN
 
 
 def kept_since(brokers: Iterable[dict[str, Any]]) -> datetime | None:

@@ -37,6 +37,7 @@ from offsetguard.views.topic import COURSES as TOPIC_COURSES
 from offsetguard.views.topic import AskedTopic, ReaderLine, TopicRows
 
 Kept = TypeVar("Kept")
+_NAMED_IN = {"consumer_group": GROUP_FACTS, "topic": TOPIC_FACTS}
 
 
 class Run(NamedTuple):
@@ -83,6 +84,18 @@ class PublishedFacts:
     def clusters(self, configured: Iterable[str]) -> list[str]:
         """Return the clusters that are configured or were ever published."""
         return sorted({*configured, *published_intervals.clusters(self._engine)})
+
+    def names(self, cluster: str, kind: str) -> frozenset[str] | None:
+        """Return the newest names of a kind, `consumer_group` or `topic`; None: nothing was published yet."""
+        newest = published_intervals.newest(self._engine, cluster)
+        if newest is None:
+            return None
+        return frozenset(self._reader.published(_NAMED_IN[kind], newest, columns=(kind,))[kind].to_pylist())
+
+    def was_there(self, cluster: str, kind: str, name: str, since: datetime, now: datetime) -> bool:
+        """Whether a name of a kind is in what was published of a span."""
+        where = {kind: [name]}
+        return bool(self._reader.history(_NAMED_IN[kind], cluster, since, now, columns=(kind,), where=where).num_rows)
 
     def changes(self, session: Session, asked: AskedChanges) -> ReadChanges:
         """Return a page of what changed within the span that ends with the newest interval."""

@@ -21,6 +21,7 @@ from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.store import changes, incidents, judge_memory, newest, notifications, published_intervals, silences
 from offsetguard.store.database import current_time, database_time, reading
 from offsetguard.views.changes import AskedChanges, ChangesView, changes_view
+from offsetguard.views.course import Span
 from offsetguard.views.fleet import ROWS, Fleet, NewestFacts, Wanted, fleet, page_count
 from offsetguard.views.group import (
     INCIDENTS,
@@ -43,16 +44,21 @@ from offsetguard.views.incidents import (
     incident_list,
     which,
 )
+from offsetguard.views.names import find_incident, unknown
 from offsetguard.views.published import PublishedFacts
 from offsetguard.views.queues import AskedQueues, QueuesView, queues_view
 from offsetguard.views.silences import LATELY, SILENCES, watched_silences
 from offsetguard.views.topic import AskedTopic, TopicView, topic_view
 
+_KINDS = {"consumer_group": "kind_group", "topic": "kind_topic"}  # their words in the catalogue
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 class WorkspaceViews:
-    """Views of one workspace, from any number of threads; `words`: of who reads. Raises PublishError."""
+    """Views of one workspace, from any number of threads; `words`: of who reads.
+
+    Raises PublishError, and UnknownName where nothing is known of the cluster, group, topic or incident.
+    """
 
     def __init__(self, workspace: Workspace, engine: Engine) -> None:
         self._workspace = workspace
@@ -73,15 +79,9 @@ class WorkspaceViews:
         written = [(one.stat().st_mtime_ns, one.stat().st_size) if one.exists() else None for one in files]
         return repr((clusters, [run and run.run_id for run in runs], ages, marks, written))
 
-    def group_names(self) -> dict[str, frozenset[str]]:
-        """Return the groups of the newest facts of each cluster that is configured or was ever published."""
-        return {
-            cluster: frozenset(line.consumer_group for line in facts.groups) if facts else frozenset()
-            for cluster, facts in self._newest().items()
-        }
-
     def fleet(self, wanted: Wanted, words: Catalogue) -> Fleet:
         """Return the groups that are asked for, of all clusters or one."""
+        self._check_cluster(wanted.cluster)
         newest = self._newest()
         with reading(self._engine) as session:
             return fleet(
@@ -95,13 +95,15 @@ class WorkspaceViews:
             )
 
     def group(self, asked: AskedGroup, words: Catalogue) -> GroupView:
-        """Return one group; an empty view of one of which nothing is known."""
+        """Return one group."""
         with reading(self._engine) as session:
             now = current_time(session)
             since = now - asked.span.length
             found = incidents.of_group(session, asked.cluster, asked.consumer_group, since, limit=INCIDENTS)
             stated = judge_memory.open_forecasts(session, asked.cluster, asked.consumer_group)
         rows = self._facts.of_group(asked, now)
+        if not (rows.topics or found):
+            self._check(asked.cluster, "consumer_group", asked.consumer_group, now)
         _, since, until = asked.shown(rows.facts_of, now)
         hour_ago = (rows.facts_of or now) - BEFORE
         with reading(self._engine) as session:
@@ -123,17 +125,24 @@ class WorkspaceViews:
         )
 
     def topic(self, asked: AskedTopic) -> TopicView:
-        """Return one topic; an empty view of one of which nothing is known."""
+        """Return one topic."""
         now = database_time(self._engine)
-        return topic_view(asked, self._facts.of_topic(asked, now), now)
+        rows = self._facts.of_topic(asked, now)
+        if not (rows.topics or rows.groups or rows.queues):
+            self._check(asked.cluster, "topic", asked.topic, now)
+        return topic_view(asked, rows, now)
 
     def queues(self, asked: AskedQueues, until: datetime | None = None) -> QueuesView:
         """Return the queues of a group; `until`: another end of the span than the newest facts."""
         now = database_time(self._engine)
-        return queues_view(asked, self._facts.of_queues(asked, now, until), now)
+        rows = self._facts.of_queues(asked, now, until)
+        if not (rows.topics or rows.queues):
+            self._check(asked.cluster, "consumer_group", asked.consumer_group, now)
+        return queues_view(asked, rows, now)
 
     def incidents(self, wanted: WantedIncidents, words: Catalogue) -> IncidentList:
         """Return the incidents that are asked for, open ones first."""
+        self._check_cluster(wanted.cluster)
         config = configuration(self._workspace)
         with reading(self._engine) as session:
             now = current_time(session)
@@ -154,14 +163,12 @@ class WorkspaceViews:
             rules = incidents.rules(session)
         return incident_list(wanted, found, about, acknowledged, counts=(open_count, past_count), rules=rules)
 
-    def incident(self, asked: AskedIncident, words: Catalogue) -> IncidentPage | None:
-        """Return one incident; None: nobody knows it, or it is of nobody's concern yet."""
-        incident_id = asked.incident_id
+    def incident(self, asked: AskedIncident, words: Catalogue) -> IncidentPage:
+        """Return one incident, by its id or the start of it."""
         with reading(self._engine) as session:
             now = current_time(session)
-            found = incidents.by_id(session, [incident_id]).get(incident_id)
-            if found is None or found.is_pending:
-                return None
+            found = find_incident(session, asked.incident_id)
+            incident_id = found.incident_id
             given = silences.acknowledgements_of(session, [incident_id]).get(incident_id)
             recipients = notifications.recipients_of(session, found)
             events = incidents.events_of(session, incident_id, limit=EVENTS + 1)
@@ -177,6 +184,7 @@ class WorkspaceViews:
 
     def changes(self, asked: AskedChanges, words: Catalogue) -> ChangesView:
         """Return what changed in a cluster, and what is silenced, whether facts can be read or not."""
+        self._check_cluster(asked.cluster)
         config = configuration(self._workspace)
         clusters = self._facts.clusters(config.clusters if config else ())
         if not asked.cluster and clusters:
@@ -188,6 +196,27 @@ class WorkspaceViews:
             over = silences.over_since(session, now - LATELY, now, limit=SILENCES)
             watched = watched_silences([*given, *over], incidents.seen_since(session, now - LATELY), now)
         return changes_view(read, watched[:SILENCES], now, silence_count=len(watched), clusters=clusters, words=words)
+
+    def _check(self, cluster: str, kind: str, name: str, now: datetime) -> None:
+        """Raise UnknownName unless the newest facts, those of a month, or an incident have a name."""
+        self._check_cluster(cluster)
+        known = self._facts.names(cluster, kind)
+        if known is None or name in known or self._facts.was_there(cluster, kind, name, now - Span.MONTH.length, now):
+            return
+        with reading(self._engine) as session:
+            of_incidents = {(one, group) for one, group in incidents.groups(session) if kind == "consumer_group"}
+        if (cluster, name) not in of_incidents:
+            raise unknown(_KINDS[kind], name, known)
+
+    def _check_cluster(self, name: str) -> None:
+        """Raise UnknownName for a cluster that is neither configured nor was published, nor has an incident."""
+        config = configuration(self._workspace)
+        if not name or config is None or name in config.clusters:
+            return
+        with reading(self._engine) as session:
+            known = {*self._facts.clusters(config.clusters), *(cluster for cluster, _ in incidents.groups(session))}
+        if name not in known:
+            raise unknown("kind_cluster", name, known)
 
     def _newest(self) -> dict[str, NewestFacts | None]:
         config = configuration(self._workspace)

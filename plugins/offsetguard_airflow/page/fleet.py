@@ -52,7 +52,7 @@ def show_fleet(request: Request, wanted: Annotated[Wanted, Query()]) -> Response
 
 
 def show_group(request: Request, asked: Annotated[AskedGroup, Query()]) -> Response:
-    """Show the group that the address names; one of which nothing is known has an empty page."""
+    """Show the group that the address names."""
     words = words_for(request)
     with views_of_workspace() as views:
         view = views.group(asked, words)
@@ -73,7 +73,7 @@ def show_group(request: Request, asked: Annotated[AskedGroup, Query()]) -> Respo
 
 
 def show_topic(request: Request, asked: Annotated[AskedTopic, Query()]) -> Response:
-    """Show the topic that the address names; one of which nothing is known has an empty page."""
+    """Show the topic that the address names."""
     with views_of_workspace() as views:
         view = views.topic(asked)
     cluster, language = asked.cluster, words_for(request).locale.language
@@ -85,7 +85,7 @@ def show_topic(request: Request, asked: Annotated[AskedTopic, Query()]) -> Respo
 
 
 def show_queues(request: Request, asked: Annotated[AskedQueues, Query()]) -> Response:
-    """Show the queues of the group that the address names; a group of which nothing is known has an empty page."""
+    """Show the queues of the group that the address names."""
     with views_of_workspace() as views:
         view = views.queues(asked)
     language, query = words_for(request).locale.language, {key: str(value) for key, value in asked.model_dump().items()}

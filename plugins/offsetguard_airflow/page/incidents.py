@@ -55,8 +55,8 @@ def show_incident(request: Request, incident_id: str, user: GetUserDep, may_act:
     words = words_for(request)
     with views_of_workspace() as views:
         view = views.incident(AskedIncident(incident_id=_known(incident_id)), words)
-    if view is None:
-        raise _nobody_knows()
+    if view.incident_id != incident_id:  # the start of it
+        return RedirectResponse(address_of(view.incident_id, **request.query_params), status.HTTP_303_SEE_OTHER)
     about = {"cluster": view.cluster, "lang": words.locale.language}
     return given_as(
         request,

@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard_airflow import page
 from offsetguard_airflow.web.forms import PAGE_HEADERS
+from offsetguard_airflow.web.rendering import words_for
 from offsetguard_airflow.web.rights import READ, WRITE, offered
 from offsetguard_airflow.web.static_files import give_static
 
@@ -48,13 +49,20 @@ async def answer_refusal(request: Request, refusal: Exception) -> Response:
     assert isinstance(refusal, StarletteHTTPException)  # noqa: S101 - registered for this class only
     if refusal.status_code == status.HTTP_304_NOT_MODIFIED:
         return Response(status_code=refusal.status_code, headers=refusal.headers)
-    if "text/html" not in request.headers.get("accept", ""):
-        return JSONResponse({"detail": refusal.detail}, refusal.status_code, headers=refusal.headers)
+    words = words_for(request)
+    because = words.read(refusal.detail)
+    if "text/html" not in request.headers.get("accept", "") or "format" in request.query_params:
+        return JSONResponse({"detail": because}, refusal.status_code, headers=refusal.headers)
     if refusal.status_code == status.HTTP_401_UNAUTHORIZED:
         airflow_root = request.scope.get("app_root_path", "")
         return_to = urlencode({"next": request.url.path})
         return RedirectResponse(f"{airflow_root}/api/v2/auth/login?{return_to}", status.HTTP_303_SEE_OTHER)
-    page = _REFUSAL.format(because=html.escape(harmless(str(refusal.detail), _REFUSAL_LIMIT)))
+    page = _REFUSAL.format(
+        language=words.locale.language,
+        title=html.escape(words.say("page_refused")),
+        because=html.escape(harmless(because, _REFUSAL_LIMIT)),
+        do_next=html.escape(words.say("page_refused_next")),
+    )
     return HTMLResponse(page, refusal.status_code, headers=PAGE_HEADERS)
 
 
@@ -74,9 +82,9 @@ def _cause(error: Exception) -> str:
 
 _REFUSAL_LIMIT = 500
 _REFUSAL = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>OffsetGuard</title><style>
+<html lang="{language}"><head><meta charset="utf-8"><title>OffsetGuard</title><style>
 :root {{ color-scheme: light dark; }} body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 3rem auto;
 padding: 0 1rem; }}
-</style></head><body><h1>That did not work</h1><p>{because}</p>
-<p>Nothing was changed: go back, and try again.</p></body></html>
+</style></head><body><h1>{title}</h1><p>{because}</p>
+<p>{do_next}</p></body></html>
 """

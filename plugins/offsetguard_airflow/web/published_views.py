@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from sqlalchemy import Engine
 
 from offsetguard.config.workspace import Workspace
-from offsetguard.model.errors import PublishError
+from offsetguard.model.errors import PublishError, UnknownName
 from offsetguard.views.course import HEIGHT, WIDTH, Course, Span, plot_of
 from offsetguard.views.workspace_views import WorkspaceViews
 from offsetguard_airflow.web.rendering import address_of, format_of, our_engine, words_for
@@ -20,9 +20,11 @@ from offsetguard_airflow.web.rendering import address_of, format_of, our_engine,
 
 @contextmanager
 def views_of_workspace() -> Iterator[WorkspaceViews]:
-    """Give what makes the views; what cannot be read is answered with 503 and the reason."""
+    """Give what makes the views; what nothing is known of is answered with 404, what cannot be read with 503."""
     try:
         yield _views(Workspace.from_environment(), our_engine())
+    except UnknownName as error:
+        raise HTTPException(status.HTTP_404_NOT_FOUND, error.text) from error
     except PublishError as error:
         raise HTTPException(status.HTTP_503_SERVICE_UNAVAILABLE, str(error)) from error
 

@@ -136,7 +136,7 @@ def test_chinese_texts_of_rules_are_chinese(rule: Rule) -> None:
 def _literals() -> tuple[tuple[str, bool], ...]:
     """Return every string of the source, and whether `Sentence` or `say` is called with it."""
     found: list[tuple[str, bool]] = []
-    for path in PACKAGE.rglob("*.py"):
+    for path in PACKAGE.parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 found.append((node.value, False))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from offsetguard.model.errors import SilenceError
+from offsetguard.model.errors import UnknownName
 from offsetguard.model.incident import EventKind, IncidentEvent, Subject
 from offsetguard.model.notification import Channel, GroupKey, MuteReason, NotificationKey, Notified, NotifiedIncident
 from offsetguard.model.offsets import MessageQueue
@@ -136,17 +136,17 @@ def test_more_than_the_limit_is_said() -> None:
     ("wanted", "says"),
     [
         ("3f", rf"several incidents begin with '3f': {BILLING.incident_id} \(billing is offline.*write more"),
-        ("3fa2b1c4d5e6f700", rf"there is no incident '3fa2b1c4d5e6f700'; do you mean {BILLING.incident_id}"),
-        ("zzz", "there is no incident 'zzz': see `offsetguard incidents list`"),
-        ("", "there is no incident ''"),
-        ("%", "there is no incident '%'"),
-        (PENDING.incident_id, "there is no incident"),
+        ("3fa2b1c4d5e6f700", rf"nothing is known of incident '3fa2b1c4d5e6f700'; did you mean '{BILLING.incident_id}'"),
+        ("zzz", "nothing is known of incident 'zzz'"),
+        ("", "nothing is known of incident ''"),
+        ("%", "nothing is known of incident '%'"),
+        (PENDING.incident_id, "nothing is known of incident"),
     ],
 )
 @pytest.mark.parametrize("command", ["show", "acknowledge"])
 def test_an_unknown_id_names_near_ones(command: str, wanted: str, says: str) -> None:
     refused = run("incidents", command, wanted)
-    assert isinstance(refused.exception, SilenceError)
+    assert isinstance(refused.exception, UnknownName)
     assert re.search(says, str(refused.exception))
 
 
@@ -224,7 +224,7 @@ def test_a_silence_may_begin_later() -> None:
         (("--group", "g", "--for", "1h", "--comment", " "), "needs a comment"),
         (("--for", "1h", "--comment", "c"), "needs a cluster, consumer group, topic, rule or severity"),
         (("--for", "1h", "--comment", "c", "--incident", "3fa2", "--group", "g"), "--incident says all"),
-        (("--for", "1h", "--comment", "c", "--incident", "nope"), "there is no incident 'nope'"),
+        (("--for", "1h", "--comment", "c", "--incident", "nope"), "nothing is known of incident 'nope'"),
     ],
 )
 def test_a_silence_that_nobody_can_have_meant_is_refused(options: tuple[str, ...], says: str) -> None:

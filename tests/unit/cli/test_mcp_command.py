@@ -54,6 +54,7 @@ ASKED: dict[str, Question] = {
     "incidents": ("incidents", {}),
     "past incidents": ("incidents", {"state": "past", "team": "ops", "rule": "consumer_offline", "cluster": "main"}),
     "incident": ("incident", {"incident_id": "b111"}),
+    "start of an id": ("incident", {"incident_id": "b11"}),
     "changes": ("changes", {"cluster": "main", "consumer_group": "billing"}),
     "short history": ("history", {**GROUP, "span": "30m", "steps": 10}),
     "history": ("history", GROUP),
@@ -66,9 +67,9 @@ ASKED: dict[str, Question] = {
 }
 WRONG: dict[str, Question] = {  # by what is said
     "did you mean 'billing'": ("group", {"cluster": "main", "consumer_group": "biling"}),
-    "there is no cluster 'nowhere'": ("history", {"cluster": "nowhere", "consumer_group": "billing"}),
-    "nothing was published of topic 'x'": ("topic", {"cluster": "main", "topic": "x"}),
-    "there is no incident 'nobody'": ("incident", {"incident_id": "nobody"}),
+    "nothing is known of cluster 'nowhere'": ("history", {"cluster": "nowhere", "consumer_group": "billing"}),
+    "nothing is known of topic 'x'": ("topic", {"cluster": "main", "topic": "x"}),
+    "nothing is known of incident 'nobody'": ("incident", {"incident_id": "nobody"}),
     "severity: Input should be 'info'": ("incidents", {"severity": "terrible"}),
     "did you mean 'accumulation'": ("explain", {"id": "acumulation"}),
     "there is no invariant 'OG-Q99'": ("explain", {"id": "OG-Q99"}),

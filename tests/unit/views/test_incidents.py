@@ -13,6 +13,7 @@ from sqlalchemy import Engine
 from offsetguard.catalogue import Catalogue, Sentence, catalogue
 from offsetguard.catalogue.text import Language, Locale
 from offsetguard.config.workspace import Workspace
+from offsetguard.model.errors import UnknownName
 from offsetguard.model.incident import EventKind, Incident, IncidentEvent
 from offsetguard.model.intervals import Interval
 from offsetguard.model.notification import Channel
@@ -234,10 +235,10 @@ def at(number: int | None) -> datetime | None:
     return None if number is None else minute(number)
 
 
-def test_nobodys_incident_is_none(warehouse: Warehouse) -> None:
+def test_an_incident_that_concerns_nobody_yet_is_not_known(warehouse: Warehouse) -> None:
     save(warehouse.engine, an_incident(incident_id="a1", is_pending=True))
-    views = WorkspaceViews(warehouse.workspace, warehouse.engine)
-    assert [views.incident(AskedIncident(incident_id=name), ENGLISH) for name in ("a1", "nobody")] == [None, None]
+    with pytest.raises(UnknownName, match="nothing is known of incident 'a1'"):
+        WorkspaceViews(warehouse.workspace, warehouse.engine).incident(AskedIncident(incident_id="a1"), ENGLISH)
 
 
 def test_a_broken_configuration_hides_no_incident(warehouse: Warehouse) -> None:

@@ -10,7 +10,7 @@ from offsetguard.model.changes import NamedChange
 from offsetguard.model.forecast import DRAINED_MS, FURTHEST_MS, Basis, Forecast, Kind, Stated
 from offsetguard.views.course import WIDTH
 from offsetguard.views.group import marks_of
-from offsetguard.views.outlook import kept_since, outlooks
+from offsetguard.views.outlook import LossInSight, kept_since, loss_in_sight, outlooks
 from offsetguard_peers.lake.warehouse import minute
 
 SINCE, UNTIL = minute(0), minute(60)
@@ -54,6 +54,26 @@ def test_a_group_is_drained_with_its_last_topic_and_loses_with_its_first() -> No
 )
 def test_what_is_not_forecast_now_is_not_shown(told: list[Stated], topics: list[dict[str, object]]) -> None:
     assert outlooks(told, topics, SINCE, UNTIL) == ()
+
+
+@pytest.mark.parametrize(
+    ("changed", "kept", "said"),
+    [
+        ({}, 0, LossInSight.NONE),
+        ({}, None, LossInSight.UNKNOWN),  # nobody knows how long a broker keeps messages
+        ({"lag_ms": None}, 0, LossInSight.UNKNOWN),  # nor how old what waits is
+        ({"unknown_queue_count": 1}, 0, LossInSight.UNKNOWN),
+        ({"effective_lag": 0, "lost": None}, 0, LossInSight.UNKNOWN),
+        ({"effective_lag": 0}, None, LossInSight.NOTHING_WAITS),
+        ({"lost": 2_002}, 0, LossInSight.LOST),  # never "none is in sight" beside it
+        ({"lost": 2_002, "lag_ms": None}, None, LossInSight.LOST),
+    ],
+)
+def test_whether_a_loss_is_in_sight_is_one_answer(
+    changed: dict[str, object], kept: int | None, said: LossInSight
+) -> None:
+    row = {**topic("orders"), "lost": 0, "unknown_queue_count": 0, **changed}
+    assert loss_in_sight((), [row], None if kept is None else minute(kept)) is said
 
 
 def test_the_broker_that_keeps_the_shortest_is_the_edge_and_an_unknown_one_makes_it_unknown() -> None:
