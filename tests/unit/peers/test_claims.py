@@ -26,7 +26,7 @@ from offsetguard_peers.trials.claims import (
 CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("claims.yml").read_text(encoding="utf-8"))
 TEN = datetime(2026, 11, 27, 10, tzinfo=UTC)
 NOW = Round(TEN + timedelta(seconds=601), TEN + timedelta(seconds=603), TEN + timedelta(seconds=660))
-NAMES = ("billing", "ledger", "stock", "mailer", "exports", "images")
+NAMES = ("billing", "ledger", "stock", "mailer", "exports", "images", "audits", "photos")
 
 
 def minute(number: float) -> datetime:
@@ -44,6 +44,8 @@ def world() -> Truth:
             Trouble(Kind.RESET, "mailer-worker", minute(5), minute(5), {"repeated": (550, 650)}),
             Trouble(Kind.OFFLINE, "exports-worker", minute(1), minute(8)),
             Trouble(Kind.OFFLINE, "images-worker", minute(0)),
+            Trouble(Kind.HANG, "photos-worker", minute(0)),
+            Trouble(Kind.GONE, "audits-worker", minute(7)),
         ],
         clients={f"{name}-worker": [(minute(-5), 1)] for name in NAMES},
     )
@@ -51,7 +53,7 @@ def world() -> Truth:
         truth.clients[f"{name}-worker"].append((minute(0), 0))
     truth.clients["exports-worker"] += [(minute(1), 0), (minute(8), 1)]
     for name in NAMES:
-        stands = name in {"billing", "stock", "images"}
+        stands = name in {"billing", "stock", "images", "photos"}
         looks = truth.looks.setdefault(f"{name}-worker", [])
         for second in range(-300, 605, 5):
             end = 1_500 + 5 * second

@@ -354,9 +354,20 @@ def _exists(truth: Truth, group: str, said: Said) -> str | None:
     return None if truth.clients.get(group) else "no such group ever was"
 
 
+def _goes_on(truth: Truth, group: str, said: Said) -> str | None:
+    hangs = [one for one in truth.of(group) if one.kind is Kind.HANG and one.ended is None]
+    return next((f"it hangs since {one.began:%H:%M:%S}" for one in hangs if one.began < said.since), None)
+
+
+def _stands(truth: Truth, group: str, said: Said) -> str | None:
+    return _silence(truth, group, 2 * ROUND // timedelta(milliseconds=1), said)
+
+
 STATES: Sequence[tuple[re.Pattern[str], Callable[[Truth, str, Said], str | None]]] = (
     (re.compile(r"\bis offline\b|\b[Nn]o client .*\bis online\b|has no client online|\bis away\b"), _no_client),
     (re.compile(r"is gone: the brokers keep no offsets"), _staged(Kind.GONE)),
+    (re.compile(r"\bnot stopped\b"), _goes_on),
+    (re.compile(r"\bstands still on\b"), _stands),
     (re.compile(r"No loss is in sight"), _no_loss),
     (re.compile(r"Nothing is open about this group"), _exists),
 )
@@ -420,8 +431,8 @@ class Checker:
                 if was:
                     self._check_ended(said, claim, mail=mail)
             for words, check in STATES:
-                if about is not None and words.search(line):
-                    self._keep(said, check(self.truth, about, said))
+                for name in self._named(line) or [about] if words.search(line) else ():
+                    self._keep(said, check(self.truth, name, said) if name is not None else None)
             if not said.past and (head := _HEADLINE.match(line)) is not None:
                 self._check_headline(said, Severity(head[1].lower()), claims, mail=mail)
             if claim is not None and (since := _SINCE.match(line)) is not None:
@@ -460,10 +471,7 @@ class Checker:
     def _check_headline(self, said: Said, severity: Severity, claims: Sequence[Claim], *, mail: bool) -> None:
         if severity is Severity.INFO:
             return
-        named = sorted(
-            one for one in self.truth.groups if re.search(rf"(?<![\w-]){re.escape(one)}(?![\w-])", said.line)
-        )
-        if not claims and named:
+        if not claims and self._named(said.line):
             self._keep(said, "no text of the rules reads like this, so nobody can check it")
         if not claims:
             return
@@ -484,7 +492,7 @@ class Checker:
     def _check_double(self, said: Said, claim: Claim, group: str) -> None:
         told, trouble = self._told.setdefault(group, set()), trouble_of(claim.rule_id)
         told.add(trouble)
-        of_group = [one for one in self.truth.of(group) if one.group is not None]
+        of_group = [one for one in self.truth.of(group) if one.group is not None or one.kind is Kind.RETENTION]
         kinds = {one.kind for one in of_group if one.lasts(said.since, said.round.ended, TAILS[one.kind])}
         if (group, trouble) in self._heads or len(told) > max(1, len({ONE_TROUBLE.get(one, one) for one in kinds})):
             self._keep(said, f"one trouble, told twice: {' and '.join(sorted(told))}")
@@ -511,6 +519,11 @@ class Checker:
         if spans and not any(began - CLOCKS <= moment <= until for began, until in spans):
             began = ", ".join(sorted({f"{began:%H:%M:%S}" for began, _ in spans}))
             self._keep(said, f"began at {began}")
+
+    def _named(self, line: str) -> list[str | None]:
+        """Return the groups that a line names."""
+        words = set(re.findall(r"[\w%-]+", line))
+        return [one for one in self.truth.groups if one in words]
 
     def _keep(self, said: Said, why: str | None) -> None:
         if why is not None:
