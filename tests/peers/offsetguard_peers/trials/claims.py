@@ -402,10 +402,11 @@ class Checker:
     """Reads everything that is said, in order of time, and keeps what is false."""
 
     truth: Truth
-    false: list[FalseSentence] = field(default_factory=list)
+    false: list[FalseSentence] = field(default_factory=list)  # each sentence once, where it stood first
     read_count: int = 0  # sentences of rules
     acknowledged: dict[tuple[str, str], tuple[datetime, Severity]] = field(default_factory=dict)  # (group, trouble)
     _told: dict[str, set[str]] = field(default_factory=dict)  # group -> rules that were told, and not that they ended
+    _known: set[tuple[str, str]] = field(default_factory=set)
     _heads: set[tuple[str, str]] = field(default_factory=set)  # of the text that is read
     _worst: dict[str, tuple[datetime, Severity | None]] = field(default_factory=dict)
 
@@ -526,7 +527,12 @@ class Checker:
         return [one for one in self.truth.groups if one in words]
 
     def _keep(self, said: Said, why: str | None) -> None:
-        if why is not None:
+        key = (
+            said.line,
+            re.sub(r"[\d:,]+", "", why or ""),
+        )  # the same is said in HTML, on Slack, and again the next minute
+        if why is not None and key not in self._known:
+            self._known.add(key)
             self.false.append(FalseSentence(said, why))
 
 

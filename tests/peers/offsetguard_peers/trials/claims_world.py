@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from fastapi import Request
+from fastapi import HTTPException, Request, status
 
 from offsetguard.catalogue import catalogue
 from offsetguard.collect.collector import collect_cluster
@@ -227,8 +227,7 @@ class ClaimsWorld:
                 self._checker.read(f"Slack {message.ts}", text, of, past="[RESOLVED]" in message.text)
         self._checker.read("fleet", lines_of_html(bytes(show_fleet(_REQUEST, Wanted()).body).decode()), of)
         for group in sorted({*self._truth.groups, NOBODY}):
-            page = show_group(_REQUEST, AskedGroup(cluster=CLUSTER, consumer_group=group))
-            self._checker.read(f"page of {group}", lines_of_html(bytes(page.body).decode()), of, group=group)
+            self._checker.read(f"page of {group}", _page_of(group), of, group=group)
         listed = WorkspaceViews(self._warehouse.workspace, self._warehouse.engine).incidents(
             WantedIncidents(state=State.OPEN), catalogue()
         )
@@ -449,6 +448,17 @@ ACTS: Sequence[Callable[[ClaimsWorld, Subject, random.Random], None]] = (
     ClaimsWorld.skip,
 )
 HARMLESS = (ClaimsWorld.roll, ClaimsWorld.burst)
+
+
+def _page_of(group: str) -> str:
+    """Return what the page of a group says, or why there is none."""
+    try:
+        page = show_group(_REQUEST, AskedGroup(cluster=CLUSTER, consumer_group=group))
+    except HTTPException as refusal:
+        if refusal.status_code != status.HTTP_404_NOT_FOUND:
+            raise
+        return str(refusal.detail)
+    return lines_of_html(bytes(page.body).decode())
 
 
 def _about(count: int) -> tuple[int, int]:
