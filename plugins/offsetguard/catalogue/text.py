@@ -37,6 +37,7 @@ class FigureWords:
     minutes: str
     seconds: str
     milliseconds: str
+    never: str  # instead of a duration beyond LONGEST_MS
     unknown: str
     yes: str
     no: str
@@ -44,8 +45,12 @@ class FigureWords:
 
 
 FIGURE_WORDS = {
-    Language.EN: FigureWords("d", "h", "min", "s", "ms", unknown="unknown", yes="yes", no="no", between="; "),
-    Language.ZH: FigureWords("天", "小时", "分", "秒", "毫秒", unknown="未知", yes="是", no="否", between="；"),
+    Language.EN: FigureWords(
+        "d", "h", "min", "s", "ms", "never at this rate", unknown="unknown", yes="yes", no="no", between="; "
+    ),
+    Language.ZH: FigureWords(
+        "天", "小时", "分", "秒", "毫秒", "按此速度永远不会", unknown="未知", yes="是", no="否", between="；"
+    ),
 }
 
 
@@ -94,14 +99,22 @@ def named_figures(template: str) -> frozenset[str]:
     return frozenset(name for _, name, _, _ in string.Formatter().parse(template) if name)
 
 
+LONGEST_MS = 10 * 365 * 86_400_000  # ten years
+
+
 def format_messages(count: int) -> str:
     """12345 -> '12,345': every digit, since 1.2 and 1.3 thousand are different news."""
     return f"{count:,}"
 
 
 def format_duration(duration_ms: float, locale: Locale = ENGLISH_UTC) -> str:
-    """Two largest units: 754000 -> '12 min 34 s' or '12 分 34 秒'; below one second in ms."""
+    """Two largest units: 754000 -> '12 min 34 s' or '12 分 34 秒'; below one second in ms.
+
+    What a rate next to 0 makes of a backlog is no duration: beyond LONGEST_MS it is never.
+    """
     words = locale.words
+    if duration_ms > LONGEST_MS:
+        return words.never
     rest = round(duration_ms)
     if rest < 1_000:
         return f"{rest} {words.milliseconds}"

@@ -36,6 +36,8 @@ def test_every_figure_of_a_rules_table_has_a_name_for_readers(rule: Rule) -> Non
         ("lag_ms", 3_600_000, "1 h", "1 小时"),
         ("lag_ms", 93_600_000, "1 d 2 h", "1 天 2 小时"),
         ("lag_ms", 250, "250 ms", "250 毫秒"),
+        ("lag_ms", 3_650 * 86_400_000, "3650 d", "3650 天"),
+        ("lag_ms", 928_803_234_094_233_600_000, "never at this rate", "按此速度永远不会"),
         ("lag_ms", None, "unknown", "未知"),
         ("first_moved_at", MORNING, "2026-11-21 06:45:30 UTC", "2026-11-21 14:45:30 UTC+8"),
         ("slave_behind_bytes", 1_288_490_188, "1.2 GiB", "1.2 GiB"),

@@ -22,6 +22,7 @@ from offsetguard.judge.forecasts import forecasts
 from offsetguard.judge.forecasts.broker_retentions import tiered_broker_names
 from offsetguard.judge.windows.windows import above_limit
 from offsetguard.model.fact_records import Absences
+from offsetguard.model.forecast import FURTHEST_MS
 from offsetguard.model.verdicts import CannotTell, Figure, State
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.queue_state import POINT_COUNT, WINDOW, QueueState
@@ -341,14 +342,18 @@ def _without_trouble(judged: JudgedGroup, now: datetime) -> BacklogTrend | None:
 
 
 def _drained_ms(judged: JudgedGroup, now: datetime) -> int | None:
-    """Return when all is drained: of the forecasts the latest, else at the pace of the newest samples."""
+    """Return when all is drained at the latest: of the forecasts the latest, else at the pace of the newest samples.
+
+    None: not within FURTHEST_MS. At such a pace nothing is caught up with.
+    """
     drain = forecasts.group_drain(queue.verdict for queue in judged.queues if queue.verdict is not None)
-    if drain is not None:
+    if drain is not None and drain.high_ms < FURTHEST_MS:
         return drain.high_ms
     trend = lag_trend(judged.queues, now - judged.policy.window_ms * _MS / _RECENT_PARTS)
     if trend is None or trend.growth >= 0:
         return None
-    return round((judged.group.effective_lag or 0) * (trend.span / _MS) / -trend.growth)
+    drained_ms = round((judged.group.effective_lag or 0) * (trend.span / _MS) / -trend.growth)
+    return drained_ms if drained_ms < FURTHEST_MS else None
 
 
 def _growth(queue: QueueFacts) -> int:

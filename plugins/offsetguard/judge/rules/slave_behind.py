@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
+from offsetguard.catalogue.text import LONGEST_MS
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge import commands
@@ -128,7 +129,8 @@ def _is_late(slave: BrokerFacts, master: BrokerFacts | None, least_ms: int) -> b
 
 
 def _behind_ms(slave: BrokerFacts, master: BrokerFacts | None) -> int | None:
-    """Return for how long the master has written what the slave lacks; None where its rate is not known, or 0."""
+    """Return for how long the master has written what the slave lacks; None where its rate is unknown or next to 0."""
     if master is None or not master.commit_log_growth or not master.commit_log_growth_ms:
         return None
-    return (slave.slave_behind_bytes or 0) * master.commit_log_growth_ms // master.commit_log_growth
+    behind_ms = (slave.slave_behind_bytes or 0) * master.commit_log_growth_ms // master.commit_log_growth
+    return behind_ms if behind_ms < LONGEST_MS else None
