@@ -55,13 +55,13 @@ def _document(known: _Known) -> dict[str, Any]:
         "do_next": evidence.do_next,
         "commands": list(evidence.commands),
         "audited": evidence.audited,
-        "opened_at": incident.opened_at,
-        "last_seen_at": incident.last_seen_at,
+        "opened_at": incident.first_seen_at,
+        "last_seen_at": incident.newest_seen_at,
         "seen_count": incident.seen_count,
         "peak": {incident.peak_figure: incident.peak} if incident.peak_figure else {},
         "unknown_since": incident.unknown_since,
         "unknown_because": incident.unknown_because,
-        "resolved_at": incident.resolved_at,
+        "resolved_at": incident.ended_at,
         "resolution": incident.resolution,
         "escalation_level": incident.escalation_level,
         "acknowledged": given and {"author": given.author, "comment": given.comment, "at": given.at},
@@ -77,7 +77,7 @@ def _document(known: _Known) -> dict[str, Any]:
                 "team": one.team,
                 "channel": one.channel,
                 "receiver": one.receiver,
-                "first_told_at": one.notified.first_notified_at if one.notified else None,
+                "first_told_at": one.told_at,
                 "severity": one.notified.severity if one.notified else None,
                 "repeats": one.notified.repeats if one.notified else 0,
                 "muted": one.muted,
@@ -117,7 +117,7 @@ def _texts(known: _Known, now: datetime) -> Iterator[str]:
     if evidence.queue_count > len(evidence.queues):
         yield f"    and {evidence.queue_count - len(evidence.queues)} more queues"
     for one in known.recipients:
-        since = f"told since {format_moment(one.notified.first_notified_at)}" if one.notified else "not told"
+        since = "not told" if one.told_at is None else f"told since {format_moment(one.told_at)}"
         muted = f", now {one.muted.replace('_', ' ')}" if one.muted else ""
         yield f"  {one.channel} to {one.receiver} (team {one.team}): {since}{muted}"
     for event in known.history:
@@ -128,10 +128,10 @@ def _texts(known: _Known, now: datetime) -> Iterator[str]:
 def _facts(known: _Known, now: datetime) -> Iterator[str]:
     incident = known.incident
     lasted = format_duration(incident.lasted_ms(now))
-    if incident.resolved_at is not None:
-        yield f"resolved {format_moment(incident.resolved_at)} after {lasted}: {incident.resolution}"
+    if incident.ended_at is not None:
+        yield f"resolved {format_moment(incident.ended_at)} after {lasted}: {incident.resolution}"
     else:
-        yield f"open since {format_moment(incident.opened_at)} ({lasted})"
+        yield f"open, first seen {format_moment(incident.first_seen_at)} ({lasted})"
     yield f"seen {incident.seen_count} time{'' if incident.seen_count == 1 else 's'}"
     if incident.peak is not None:
         yield f"worst {incident.peak_figure} {incident.peak:,}"

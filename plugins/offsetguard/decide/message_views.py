@@ -21,6 +21,7 @@ from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.decide.outlooks import Outlooks
 from offsetguard.judge.registry import rule_title
 from offsetguard.model.incident import Incident
+from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.notification import GroupKey, Mute, MuteReason, NotifiedIncident
 from offsetguard.model.silence import Acknowledgement
 from offsetguard.model.verdicts import Severity
@@ -139,9 +140,10 @@ class _IncidentWriter:
             do_next=said.do_next,
             commands=said.commands,
             audited=evidence.audited,
-            opened_at=incident.opened_at,
-            last_seen_at=incident.last_seen_at,
-            resolved_at=incident.resolved_at or (self.interval_start if resolution else None),
+            began_at=said.began_at,
+            opened_at=incident.first_seen_at,
+            last_seen_at=incident.newest_seen_at,
+            resolved_at=incident.ended_at or (self.interval_start + INTERVAL_LENGTH if resolution else None),
             resolution=resolution or None,
             seen_count=incident.seen_count,
             peak=said.peak,

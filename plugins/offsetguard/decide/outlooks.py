@@ -81,18 +81,33 @@ def _course(window: QueueState) -> _Course:
     """
     points = [*reversed(window.points), *([window.seen] if window.seen is not None else [])]
     written = [(one.at, one.max_offset) for one in points]
-    lags = {one.at: max(0, one.max_offset - one.committed_offset) for one in points if one.committed_offset is not None}
+    lags = {
+        one.at: _waited(window, one.at, one.max_offset, one.committed_offset)
+        for one in points
+        if one.committed_offset is not None
+    }
     if not lags:
         return []
     rewound = (
         window.rewind is not None and window.advanced_at is not None and window.rewind.rewound_at >= window.advanced_at
     )
     if window.advanced_at is not None and window.committed_offset is not None and not rewound:
-        lags.setdefault(window.advanced_at, max(0, _between(written, window.advanced_at) - window.committed_offset))
+        reached = _between(written, window.advanced_at)
+        lags.setdefault(window.advanced_at, _waited(window, window.advanced_at, reached, window.committed_offset))
     if window.end_reached_at is not None:
         lags[window.end_reached_at] = 0
     first = min(one.at for one in points)
     return sorted((at, lag) for at, lag in lags.items() if at >= first)
+
+
+def _waited(window: QueueState, at: datetime, max_offset: int, committed_offset: int) -> int:
+    """Return what waited at a moment, and was there: what had been deleted by then waits no more, as in all figures."""
+    min_offset = window.seen_min_offset
+    if window.min_moved_at is not None and at < window.min_moved_at:
+        moved_before = window.earlier_min_moved_at
+        is_oldest = moved_before is not None and at < moved_before
+        min_offset = window.earlier_min_moved_from if is_oldest else window.min_moved_from
+    return max(0, max_offset - max(committed_offset, min_offset or 0))  # offsets begin at 0
 
 
 def _between(course: _Course, at: datetime) -> int:

@@ -129,6 +129,7 @@ class Rule(_Bilingual):
     recovered_zh: str
     table: tuple[str, ...] = ()  # figures of the message's small table, in order
     peak: str | None = None  # the figure whose worst value over the incident's life is kept
+    began: str | None = None  # the figure that is the event's own moment: readers are told it as "since"
     group_needs: tuple[str, ...] = ()  # fields of GroupFacts without which a group cannot be said to have recovered
     calm_ms: int = 0  # an incident ends only when nothing was found for so long: what comes and goes is one trouble
     bad_cycles: int = 1  # intervals that must show it before anybody is told: more where a single sample can lie

@@ -96,6 +96,21 @@ class Incident:
         return replace(self.subject, rule_id=self.shown_by)
 
     @property
+    def first_seen_at(self) -> datetime:
+        """The moment as of which it was first seen: facts of an interval hold at its end, and nobody saw its start."""
+        return self.opened_at + INTERVAL_LENGTH
+
+    @property
+    def newest_seen_at(self) -> datetime:
+        """The moment as of which it was seen last."""
+        return self.last_seen_at + INTERVAL_LENGTH
+
+    @property
+    def ended_at(self) -> datetime | None:
+        """The moment as of which its end was seen; None: it was not."""
+        return None if self.resolved_at is None else self.resolved_at + INTERVAL_LENGTH
+
+    @property
     def is_open(self) -> bool:
         """People may hear of it, and nothing has shown its end."""
         return self.resolved_at is None and not self.is_pending
@@ -111,8 +126,8 @@ class Incident:
         return self.last_seen_at if self.counted_at is None else self.counted_at
 
     def lasted_ms(self, now: datetime) -> int:
-        """Milliseconds from its first interval to its end, or to `now`."""
-        return round(((self.resolved_at or now) - self.opened_at).total_seconds() * 1000)
+        """Milliseconds from when it was first seen to when its end was, or to `now`."""
+        return max(0, round(((self.ended_at or now) - self.first_seen_at).total_seconds() * 1000))
 
     @property
     def state(self) -> str:
@@ -189,7 +204,7 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class IncidentEvent:
-    """One thing that happened; `at` is the start of the interval that showed it, or the moment that somebody acted."""
+    """One thing that happened; `at` is the end of the interval that showed it, or the moment that somebody acted."""
 
     incident_id: str
     at: datetime

@@ -121,7 +121,8 @@ class IncidentView(Record):
     cause: str
     do_next: str
     commands: tuple[str, ...] = ()  # for a shell, one a line
-    opened_at: datetime
+    began_at: datetime | None = None  # the event's own moment; None: it is not known, only when it was seen
+    opened_at: datetime  # when it was first seen: the end of an interval, as the next two
     last_seen_at: datetime
     resolved_at: datetime | None = None
     resolution: str | None = None  # e.g. "recovered", "consumer group was deleted"

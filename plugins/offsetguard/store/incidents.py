@@ -212,10 +212,13 @@ def record_events(session: Session, events: Iterable[IncidentEvent]) -> None:
 
 
 def events_of(session: Session, incident_id: str, *, limit: int | None = None) -> list[IncidentEvent]:
-    """Return what happened to an incident, first things first; `limit`: the newest so many."""
+    """Return what happened to an incident, first things first; `limit`: those that were written last.
+
+    By their moments, of one moment as they were written: a minute is judged after people have done something in it.
+    """
     row = IncidentEventRow
     query = select(row).where(row.incident_id == incident_id).order_by(row.id.desc()).limit(limit)
-    return [_event(one) for one in reversed(session.scalars(query).all())]
+    return [_event(one) for one in sorted(session.scalars(query), key=lambda one: (one.at, one.id))]
 
 
 def _event(row: IncidentEventRow) -> IncidentEvent:

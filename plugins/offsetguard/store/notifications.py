@@ -18,7 +18,8 @@ from typing import Any
 from sqlalchemy import Engine, delete, insert, select, update
 from sqlalchemy.orm import Session
 
-from offsetguard.model.incident import Incident, digest_of
+from offsetguard.catalogue import Sentence
+from offsetguard.model.incident import EventKind, Incident, digest_of
 from offsetguard.model.notification import (
     Channel,
     GroupKey,
@@ -30,6 +31,7 @@ from offsetguard.model.notification import (
 from offsetguard.model.verdicts import Severity
 from offsetguard.store.columns import chunks, from_json, record_from, to_json
 from offsetguard.store.database import reading
+from offsetguard.store.incidents import events_of
 from offsetguard.store.models import LastNotificationRow, NotificationLogRow
 
 _MUTE_REASONS = frozenset(MuteReason)
@@ -75,19 +77,38 @@ class Recipient:
     receiver: str
     notified: NotifiedIncident | None  # None: it was not
     muted: MuteReason | None  # why it hears nothing now; None: it does
+    told_at: datetime | None  # by the clock: when it accepted the first message, or when that was decided on
 
 
 def recipients_of(session: Session, incident: Incident) -> list[Recipient]:
     """Return who knows of an incident or for whom it is muted, by team; nobody once they were notified of its end."""
     subject, wanted = incident.subject, incident.incident_id
+    accepted = _first_accepted(session, wanted)
     return [
-        Recipient(key.group.team, key.channel, key.receiver, last.firing.get(wanted), last.muted.get(wanted))
+        Recipient(
+            key.group.team,
+            key.channel,
+            key.receiver,
+            known := last.firing.get(wanted),
+            last.muted.get(wanted),
+            None if known is None else accepted.get((key.channel, key.receiver), known.severity_notified_at),
+        )
         for key, last in sorted(
             of_cluster(session, subject.cluster).items(),
             key=lambda item: (item[0].group.team, item[0].channel.value, item[0].receiver),
         )
         if key.group.rule_id == subject.rule_id and (wanted in last.firing or wanted in last.muted)
     ]
+
+
+def _first_accepted(session: Session, incident_id: str) -> dict[tuple[str, str], datetime]:
+    """Return when each receiver (channel and name) accepted the first message that named an incident."""
+    first: dict[tuple[str, str], datetime] = {}
+    for event in events_of(session, incident_id):
+        if event.kind is EventKind.NOTIFIED and isinstance(event.text, Sentence):
+            channel = event.text.figures["channel"].key.removeprefix("channel_")
+            first.setdefault((channel, event.text.figures["receiver"]), event.at)
+    return first
 
 
 def thread(engine: Engine, *, thread_key: str, channel: Channel, receiver: str) -> list[NotificationLogRow]:

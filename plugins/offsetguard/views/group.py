@@ -95,8 +95,8 @@ class IncidentLine(Record):
     cause: str
     do_next: str
     commands: tuple[str, ...]
-    opened_at: datetime
-    resolved_at: datetime | None
+    opened_at: datetime  # when it was first seen
+    resolved_at: datetime | None  # when its end was seen
     resolution: str | None
     band: Band  # in the pictures
 
@@ -223,8 +223,8 @@ def incident_line(incident: Incident, words: Catalogue, since: datetime, until: 
         cause=said.cause,
         do_next=said.do_next,
         commands=pasteable(said.commands),
-        opened_at=incident.opened_at,
-        resolved_at=incident.resolved_at,
+        opened_at=incident.first_seen_at,
+        resolved_at=incident.ended_at,
         resolution=said.resolution,
         band=band_of(incident.opened_at, incident.resolved_at or until, since, until),
     )

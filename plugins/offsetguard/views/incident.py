@@ -43,7 +43,7 @@ class AskedIncident(BaseModel):
 class EventLine(Record):
     """One thing that happened."""
 
-    at: datetime  # start of the interval that showed it, or when it was done
+    at: datetime  # end of the interval that showed it, or when it was done
     kind: EventKind
     text: str
     by: str | None  # who did it, where a person did
@@ -163,7 +163,7 @@ def lost_within(history: pa.Table, start: datetime, end: datetime) -> tuple[int 
     """Return how many messages were lost in [start, end), and whether more may have been: of a minute nothing is known.
 
     `lost` of group_facts counts what was deleted before the committed offset, and falls once that moves on: so its
-    rises are counted, from the last figure before `start` on. None: nothing is known.
+    rises are counted, from the last figure before `start` on. None: not known, or only of some minutes, without loss.
     """
     if "lost" not in history.column_names:
         return None, False
@@ -180,7 +180,8 @@ def lost_within(history: pa.Table, start: datetime, end: datetime) -> tuple[int 
         return None, False
     counts = np.bincount(topics[within], minlength=topics[before].max() + 1)
     is_least = bool((counts[np.unique(topics[before])] < (end - start) // INTERVAL_LENGTH).any())
-    return (int(rises[within].sum()) if within.any() else None), is_least
+    count = int(rises[within].sum())
+    return (count, is_least) if count or (within.any() and not is_least) else (None, is_least)
 
 
 def _courses(subject: Subject, history: pa.Table, since: datetime, until: datetime) -> tuple[Course, ...]:
@@ -203,7 +204,7 @@ def _recipient(recipient: Recipient) -> RecipientLine:
         channel=recipient.channel,
         receiver=recipient.receiver,
         severity=told.severity if told else None,
-        first_notified_at=told.first_notified_at if told else None,
+        first_notified_at=recipient.told_at,
         reminder_count=told.repeats if told else 0,
         muted=recipient.muted,
     )

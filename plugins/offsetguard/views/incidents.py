@@ -56,10 +56,11 @@ class IncidentSummary(Record):
     severity: Severity
     state: str  # UNKNOWN: its evidence cannot be seen
     summary: str
-    opened_at: datetime  # start of the interval that first showed it
-    last_seen_at: datetime  # start of the newest interval that showed it
+    began_at: datetime | None  # the event's own moment; null: only when it was seen is known
+    opened_at: datetime  # when it was first seen: the end of the interval that showed it
+    last_seen_at: datetime  # when it was seen last, likewise
     lasted_ms: int  # until its end, or until now
-    resolved_at: datetime | None  # null: it is open
+    resolved_at: datetime | None  # when its end was seen; null: it is open
     resolution: str | None  # how it ended
     acknowledged_by: str | None
     is_silenced: bool  # now
@@ -171,10 +172,11 @@ def summary_of(incident: Incident, about: AboutIncidents, given: Acknowledgement
         "severity": incident.evidence.severity,
         "state": incident.state,
         "summary": said.summary,
-        "opened_at": incident.opened_at,
-        "last_seen_at": incident.last_seen_at,
+        "began_at": said.began_at,
+        "opened_at": incident.first_seen_at,
+        "last_seen_at": incident.newest_seen_at,
         "lasted_ms": incident.lasted_ms(about.now),
-        "resolved_at": incident.resolved_at,
+        "resolved_at": incident.ended_at,
         "resolution": said.resolution,
         "acknowledged_by": given.author if given else None,
         "is_silenced": bool(about.muting(incident)),

@@ -33,12 +33,12 @@ def skewed(clock_ahead_ms: int) -> dict[str, tuple[BrokerFacts, ...]]:
 
 
 def history(engine: Engine, rule_id: str) -> list[tuple[int, str]]:
-    """Return minute and kind of all that happened to the one incident of a rule, mutes left out."""
+    """Return kind and the minute that showed it of all that happened to the one incident of a rule; mutes left out."""
     (incident,) = (one for one in newest_incidents(engine) if one.subject.rule_id == rule_id)
     with reading(engine) as session:
         events = incidents.events_of(session, incident.incident_id)
     mutes = {EventKind.MUTED, EventKind.UNMUTED}
-    return [((event.at - START) // MINUTE, event.kind.value) for event in events if event.kind not in mutes]
+    return [((event.at - START) // MINUTE - 1, event.kind.value) for event in events if event.kind not in mutes]
 
 
 def test_what_happens_is_kept_with_the_minute_that_showed_it(engine: Engine) -> None:

@@ -152,7 +152,7 @@ def test_its_id_and_its_beginning_are_those_of_the_first_look_although_it_opens_
 
 def test_its_history_tells_what_changed_and_nothing_else() -> None:
     told = [(event.at, event.kind.value, event.text) for each in live(rule(), "bbB??bgbgg") for event in each.events]
-    minute = [START + timedelta(minutes=number) for number in range(10)]
+    minute = [START + timedelta(minutes=number + 1) for number in range(10)]  # at their ends: they were not seen before
     assert told == [
         (minute[0], "opened", "warning: 0 behind"),
         (minute[2], "worse", "warning to critical: 2 behind"),

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from sqlalchemy import Engine
 
 from offsetguard.catalogue import Sentence
+from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.facts.interval import TrafficHour
+from offsetguard.judge.registry import RULES
 from offsetguard.model.changes import Kind, NamedChange
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.model.views import NotificationReason
@@ -18,7 +20,7 @@ from offsetguard.store import changes, outbox
 from offsetguard.store.database import writing
 from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard_peers.databases import newest_incidents
-from offsetguard_peers.judging.records import MINUTE, START, a_queue, config, facts, group, judge, told
+from offsetguard_peers.judging.records import MINUTE, START, a_queue, an_incident, config, facts, group, judge, told
 
 
 def test_trouble_opens_an_incident_and_tells_every_receiver_of_the_team(engine: Engine) -> None:
@@ -85,7 +87,18 @@ def test_trouble_that_ends_is_told_with_the_worst_of_it_and_how_long_it_lasted(e
     (last,) = judge(engine, facts(3, group("somebody", 5))).messages
     (ended,) = last.view.resolved
     assert (ended.resolution, ended.peak) == ("recovered: clients are online, or nothing waits any more", "lag 90,000")
-    assert (ended.opened_at, ended.resolved_at) == (START, START + 3 * MINUTE)
+    seen_at = START + MINUTE  # a minute's facts hold at its end: nobody saw it at its start
+    assert (ended.opened_at, ended.resolved_at) == (seen_at, seen_at + 3 * MINUTE)
+
+
+def test_since_is_the_events_own_moment_where_its_rule_knows_it() -> None:
+    refused_at = START + timedelta(seconds=17)
+    stall = an_incident("lock_not_released")
+    known = replace(stall, evidence=replace(stall.evidence, figures={"first_refused_at": refused_at}))
+    assert IncidentWords(known).began_at == refused_at
+    assert IncidentWords(stall).began_at is None, "not known: it was only seen"
+    for rule in RULES.values():
+        assert rule.began is None or rule.began in {*rule.table, *rule.named_figures}, rule.id
 
 
 def test_evidence_is_capped_and_counted(engine: Engine) -> None:

@@ -67,6 +67,17 @@ def test_queues_of_a_group_are_added_up_and_those_of_others_are_not() -> None:
     assert shown(*mine, *others, topic=None)[-1] == (30, 9_000)
 
 
+def test_what_was_deleted_waits_no_more_in_the_curve_as_in_the_text() -> None:
+    """Nothing is consumed beyond 1,000: 2,000 of what waits are deleted at minute 4, and 500 more at minute 6."""
+    mins = [0, 0, 0, 0, 3_000, 3_000, 3_500]
+    samples = [(START + n * MINUTE, sample_at(START + n * MINUTE, low, 1_000, 4_142)) for n, low in enumerate(mins)]
+    (window,) = windows_of({0: samples}).values()
+    queue = a_queue("billing", MessageQueue("orders", "broker-a", 0), window.sample.offsets, window=window)
+    assert set(shown(queue)) >= {(0, 3_142), (4, 1_142)}
+    assert shown(queue)[-1] == (6, 642)
+    assert queue.offsets.effective_lag == 642
+
+
 def test_there_is_no_curve_where_nothing_waits_or_nobody_knows() -> None:
     assert shown(*queues([(100 * n, 100 * n) for n in range(31)])) == []
     assert outlooks().lag_curve("billing", "orders") == ()

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, select
 
+from offsetguard.catalogue import Sentence
 from offsetguard.decide.incidents.timing import NEVER_NOTIFIED
+from offsetguard.model.incident import EventKind, IncidentEvent
 from offsetguard.model.notification import (
     Channel,
     GroupKey,
@@ -21,9 +23,10 @@ from offsetguard.model.notification import (
     NotifiedIncident,
 )
 from offsetguard.model.verdicts import Severity
-from offsetguard.store import notifications
+from offsetguard.store import incidents, notifications
 from offsetguard.store.database import open_database, reading, writing
 from offsetguard.store.models import LastNotificationRow
+from offsetguard_peers.judging.records import an_incident
 
 AT = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 GROUP = GroupKey("ops", "demo", "accumulation")
@@ -66,6 +69,34 @@ def test_what_another_release_kept_is_read(each_engine: Engine) -> None:
     with reading(each_engine) as session:
         (found,) = notifications.of_cluster(session, "demo").values()
     assert found == replace(LAST, firing={"a": replace(LAST.firing["a"], repeats=0)})
+
+
+def test_a_receiver_was_told_when_it_accepted_the_first_message_and_not_at_a_minutes_start(each_engine: Engine) -> None:
+    incident = an_incident(incident_id="a")
+    said = {"channel": Sentence("channel_mail"), "receiver": KEY.receiver, "team": "ops", "why": Sentence("why_first")}
+    events = [
+        IncidentEvent("a", AT + timedelta(seconds=n), EventKind.NOTIFIED, Sentence("event_notified", **said))
+        for n in (103, 900)
+    ]
+    other = NotificationKey(GROUP, Channel.SLACK, "#ops")
+    with writing(each_engine) as session:
+        notifications.save(session, {KEY: LAST, other: Notified(AT, muted={"a": MuteReason.SILENCE})})
+        incidents.record_events(session, events)
+    with reading(each_engine) as session:
+        found = notifications.recipients_of(session, incident)
+    assert [one.told_at for one in found] == [AT + timedelta(seconds=103), None]
+
+
+def test_a_timeline_is_in_order_although_minutes_are_judged_after_people_have_acted(each_engine: Engine) -> None:
+    events = [
+        IncidentEvent("a", AT + timedelta(seconds=seconds), kind, "")
+        for kind, seconds in ((EventKind.OPENED, 60), (EventKind.ACKNOWLEDGED, 130), (EventKind.WORSE, 120))
+    ]
+    with writing(each_engine) as session:
+        incidents.record_events(session, events)
+    with reading(each_engine) as session:
+        found = incidents.events_of(session, "a")
+    assert [one.kind for one in found] == [EventKind.OPENED, EventKind.WORSE, EventKind.ACKNOWLEDGED]
 
 
 names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=20)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from sqlalchemy import Engine
 
@@ -210,6 +211,9 @@ def test_facts_that_cannot_be_read_keep_nobody_from_the_incident(warehouse: Ware
 
 def test_unknown_losses_are_not_zero() -> None:
     rows = group_rows(["billing"], range(4))
+    none_seen = rows.set_column(rows.column_names.index("lost"), "lost", pa.array([0, 0, None, None], pa.int64()))
+    assert lost_within(none_seen, minute(0), minute(2)) == (0, False)
+    assert lost_within(none_seen, minute(0), minute(4)) == (None, True), "and not: at least 0"
     assert lost_within(rows, minute(0), minute(4)) == (None, False)
     assert lost_within(rows.drop_columns(["lost"]), minute(0), minute(4)) == (None, False)
 

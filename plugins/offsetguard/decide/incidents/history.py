@@ -6,6 +6,7 @@ What an earlier release kept without its figures, or of a rule that is gone, sta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 
 from offsetguard.catalogue import Catalogue, Sentence, Translated, catalogue
 from offsetguard.catalogue.text import ENGLISH_UTC, Language, Locale, format_moment, named_figures
@@ -22,9 +23,9 @@ from offsetguard.model.views import FigureView, QueueView
 def history_of(before: Iterable[Incident], changes: Changes, interval: Interval) -> tuple[IncidentEvent, ...]:
     """Return what an interval's judgement did to incidents, by what they were before; nothing changed = no event."""
     known = {incident.incident_id: incident for incident in before}
-    opened = (IncidentEvent(one.incident_id, interval.start, EventKind.OPENED, _opened(one)) for one in changes.opened)
+    opened = (IncidentEvent(one.incident_id, interval.end, EventKind.OPENED, _opened(one)) for one in changes.opened)
     later = (
-        IncidentEvent(after.incident_id, interval.start, kind, text)
+        IncidentEvent(after.incident_id, interval.end, kind, text)
         for after in (*changes.seen_again, *changes.unknown, *changes.calm, *changes.resolved)
         if after.incident_id in known
         for kind, text in _differences(known[after.incident_id], after)
@@ -135,6 +136,14 @@ class IncidentWords:
         if rule is not None and resolution == rule.recovered:
             return rule.said("recovered", self._locale.language)
         return self._catalogue.read(resolution)
+
+    @property
+    def began_at(self) -> datetime | None:
+        """The moment of the event itself; None where its rule knows only when it was seen."""
+        rule = RULES.get(self._incident.shown_by)
+        name = rule.began if rule is not None else None
+        moment = None if name is None else self._evidence.figures.get(name) or self._figures.get(name)
+        return moment if isinstance(moment, datetime) else None
 
     @property
     def peak(self) -> str | None:

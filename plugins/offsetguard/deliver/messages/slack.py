@@ -267,7 +267,9 @@ class _Writer:
         """Give since when, how bad at worst, the course of the lag, and who knows of it."""
         words = self.words
         over = incident.resolved_at is not None
-        yield words.say("slack_lasted" if over else "slack_since", history=wording.history(incident, words))
+        if incident.began_at is not None and not over:
+            yield words.say("slack_since", began_at=incident.began_at)
+        yield words.say("slack_lasted" if over else "slack_first_seen", history=wording.history(incident, words))
         if incident.peak:
             yield words.say("slack_peak", peak=incident.peak)
         yield wording.lag_in_words(incident, words) or ""

@@ -103,6 +103,7 @@ RULE = Rule(
     title="queue locks of a client that has gone",
     title_zh="已离线客户端的队列锁未释放",
     table=("stood_still_ms", "queue_count", "on_brokers", "holder_client_id", "first_refused_at", "effective_lag"),
+    began="first_refused_at",
     peak="stood_still_ms",
     recovered="over: no client waits for the lock of a client that has gone",
     recovered_zh="已结束：不再有客户端等待已离线客户端的锁",

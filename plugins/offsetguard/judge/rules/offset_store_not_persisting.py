@@ -86,6 +86,7 @@ RULE = Rule(
     title="local offsets are not saved",
     title_zh="本地位点无法保存",
     table=("clients", "requested_offset", "corrected_offset", "lost", "move_count", "period_ms", "last_moved_at"),
+    began="first_moved_at",
     peak="lost",
     recovered="no client of it asked for the same offset again within the look-back window",
     recovered_zh="回看窗口内没有客户端反复请求同一位点",

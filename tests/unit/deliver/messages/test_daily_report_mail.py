@@ -86,9 +86,9 @@ Team orders
 
 What was bad, worst first:
 - CRITICAL: orders-cluster · order-group · order-events · consumers are offline
-  2 h, since 2026-11-21 06:00:00 UTC, resolved · at worst lag 138,368
+  2 h, first seen 2026-11-21 06:00:00 UTC, resolved · at worst lag 138,368
 - WARNING: orders-cluster · audit · new dead letters
-  18 h of the day, since 2026-11-21 06:00:00 UTC, still open
+  18 h of the day, first seen 2026-11-21 06:00:00 UTC, still open
 and 3 more findings
 
 How good forecasts were in the last 7 days:
@@ -126,7 +126,7 @@ def test_a_chinese_reader_gets_a_chinese_report_by_their_clock() -> None:
     mail = mail_of(REPORT.model_copy(update={"language": "zh", "time_zone": "Asia/Shanghai"}))
     for words in ("[日报] orders · 2026-11-21 · 5 个事件", "其中 1 个严重"):
         assert words in mail.message["Subject"]
-    for words in ("2 小时", "始于 2026-11-21 14:00:00 UTC+8", "近 7 天预测的准确性"):
+    for words in ("2 小时", "首次发现于 2026-11-21 14:00:00 UTC+8", "近 7 天预测的准确性"):
         assert words in mail.text
     assert 'lang="zh-CN"' in mail.html
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from datetime import timedelta
 from email.message import Message
 
 import pytest
@@ -37,7 +38,7 @@ What to do. Start the consumers of order-group.
   Backlog gone in         8 min to 12 min
   Messages lost in        5 h or later
   Peak                    5,120 messages
-  Since                   2026-11-21 06:45:00 UTC, for 34 min, seen 34 times
+  First seen              2026-11-21 06:45:00 UTC, for 34 min, seen 34 times
   Acknowledged            by alice, 2026-11-21 07:00:00 UTC: I look after it
 
   Lag of order-group from 2026-11-21 06:45:00 to 07:15:00 UTC: 0 at first, at most 6,000 at 07:05, 5,120 at the end
@@ -154,6 +155,13 @@ def test_what_a_reader_must_know_first_stands_on_top_and_what_is_hidden_is_count
     ]
     for text in (mail.text, mail.html):
         assert "and 9,999 more findings" in text
+
+
+def test_the_events_own_moment_stands_beside_when_it_was_first_seen() -> None:
+    began_at = INCIDENT.opened_at - timedelta(seconds=17)
+    mail = mail_of(message(INCIDENT.model_copy(update={"began_at": began_at})))
+    since, seen = (f"  {head:22}  2026-11-21 " for head in ("Since", "First seen"))
+    assert f"{since}06:44:43 UTC\n{seen}06:45:00 UTC" in mail.text
 
 
 def test_what_is_new_in_a_message_is_marked_and_what_takes_no_part_is_counted() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from datetime import timedelta
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -68,7 +69,7 @@ def test_a_first_warning_reads_as_it_should() -> None:
         "plain_text: Also explains:\n• never_committed: order-group has committed nothing of order-audit\n"
         "and 12 more findings",
         "plain_text: Cannot tell:\n• lock_contention: lock.log of broker-a was not read.",
-        "plain_text: Since 2026-11-21 06:45:00 UTC, for 34 min, seen 34 times",
+        "plain_text: First seen 2026-11-21 06:45:00 UTC, for 34 min, seen 34 times",
         "plain_text: Peak 5,120 messages",
         "plain_text: Lag of order-group from 2026-11-21 06:45:00 to 07:15:00 UTC: 0 at first, at most 6,000 at 07:05, "
         "5,120 at the end",
@@ -115,6 +116,12 @@ def test_what_an_operator_must_know_first_stands_above_the_rest() -> None:
         "Reminder 3: it goes on as before.",
         "312 findings below this: muted while it lasts.",
     ]
+
+
+def test_the_events_own_moment_stands_beside_when_it_was_first_seen() -> None:
+    shown = lines_of(message(incident(began_at=INCIDENT.opened_at - timedelta(seconds=17))))
+    since = shown.index("Since 2026-11-21 06:44:43 UTC")
+    assert shown[since + 1].startswith("First seen 2026-11-21 06:45:00 UTC, ")
 
 
 def test_what_is_new_is_marked_and_a_thread_of_which_something_goes_on_is_not_green() -> None:
@@ -170,7 +177,7 @@ def test_chinese_readers_read_chinese_in_their_zone() -> None:
             "处理建议：Start",
             "broker-a 队列 0",
         ),
-        *("另有 14 个队列", "自 2026-11-21 14:45:00", "静默", "打开"),
+        *("另有 14 个队列", "首次发现于 2026-11-21 14:45:00", "静默", "打开"),
     )
     assert [words for words in expected if words not in shown] == []
 
