@@ -25,6 +25,7 @@ from offsetguard.store.database import writing
 from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.facts import OffsetMoveFacts
 from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.tables.queue_state import QueueState
 from offsetguard_peers.cases.running import for_each
 from offsetguard_peers.databases import newest_incidents
 from offsetguard_peers.judging.records import MINUTE, a_group, a_queue, facts, interval, judge, one_sample
@@ -47,16 +48,19 @@ class Now:
         return QueueOffsets(self.oldest, 4000 + 60 * minute, self.committed)
 
 
-def seen(minute: int, course: Mapping[int, Now]) -> IntervalFacts:
-    """Return the facts of a minute; `course`: how it stands from each of its minutes on, the first a minute before."""
+def world(course: Mapping[int, Now], until: int) -> list[IntervalFacts]:
+    """Return the facts of the minutes from 0 on; `course`: how it stands from each of its minutes on."""
+    stands = {at: course[max(one for one in course if one <= at)] for at in range(min(course), until + 1)}
+    ends = [(interval(at).end, now.offsets(at)) for at, now in stands.items()]
+    samples = [(at, one_sample(offsets, at)) for at, offsets in ends]
+    histories = {minute: samples[: len(samples) - until + minute] for minute in range(until + 1)}
+    windows = windows_of(histories, timedelta(minutes=30))
+    return [seen(minute, stands[minute], windows[minute]) for minute in range(until + 1)]
 
-    def now(at: int) -> Now:
-        return course[max(one for one in course if one <= at)]
 
-    stands, offsets = now(minute), now(minute).offsets(minute)
-    ends = [(interval(at).end, now(at).offsets(at)) for at in range(min(course), minute + 1)]
-    history = [(at, one_sample(then, at)) for at, then in ends]
-    window = windows_of({QUEUE: history}, timedelta(minutes=30))[QUEUE]
+def seen(minute: int, stands: Now, window: QueueState) -> IntervalFacts:
+    """Return the facts of a minute."""
+    offsets = stands.offsets(minute)
     group: GroupFacts = a_group(
         "billing",
         offsets.effective_lag,
@@ -89,7 +93,7 @@ def _move(minute: int, oldest: int) -> OffsetMoveFacts:
 
 
 def live(engine: Engine, course: Mapping[int, Now], until: int) -> list[JudgeReport]:
-    return [judge(engine, seen(minute, course)) for minute in range(until + 1)]
+    return [judge(engine, given) for given in world(course, until)]
 
 
 def told(reports: list[JudgeReport]) -> list[tuple[int, str, list[str], list[str | None]]]:
@@ -105,24 +109,35 @@ def told(reports: list[JudgeReport]) -> list[tuple[int, str, list[str], list[str
 
 
 LOST = Now(committed=900, oldest=2902, lag_ms=1_200_000)
+BEHIND = replace(LOST, oldest=0)
 
 
 @pytest.mark.parametrize(
-    "then",
+    ("known_since", "then"),
     [
-        pytest.param({}, id="nothing happens"),
-        pytest.param({3: replace(LOST, booted=True), 4: LOST}, id="its master was started again"),
-        pytest.param({3: replace(LOST, lag_ms=None), 5: LOST}, id="how old the oldest message is is not known"),
-        pytest.param({3: replace(LOST, booted=True, lag_ms=None), 4: replace(LOST, lag_ms=None)}, id="both"),
+        pytest.param(0, {}, id="nothing happens"),
+        pytest.param(-20, {2: {"booted": True}, 3: {}}, id="its master was started again"),
+        pytest.param(0, {1: {"lag_ms": None}, 3: {}}, id="how old the oldest message is is not known"),
+        pytest.param(-20, {2: {"booted": True, "lag_ms": None}, 3: {"lag_ms": None}}, id="both"),
     ],
 )
-def test_an_unchanged_trouble_is_one_critical_incident_and_one_message(engine: Engine, then: dict[int, Now]) -> None:
-    reports = live(engine, {-20: LOST, **then}, until=8)
+@pytest.mark.parametrize(
+    ("stands", "summary"),
+    [
+        pytest.param(LOST, "billing is offline and lost 2,002 messages of orders", id="lost"),
+        pytest.param(BEHIND, "billing is offline and 3,100 messages behind on orders", id="behind"),
+    ],
+)
+def test_an_unchanged_trouble_is_one_critical_incident_and_one_message(
+    engine: Engine, known_since: int, stands: Now, summary: str, then: dict[int, dict[str, Any]]
+) -> None:
+    course = {known_since: stands, **{minute: replace(stands, **changed) for minute, changed in then.items()}}
+    reports = live(engine, course, until=5)
     (incident,) = newest_incidents(engine)
     assert incident.is_open
     severities = [one.evidence.severity.value for report in reports for one in report.changes.open]
-    assert severities == ["critical"] * 9
-    assert told(reports) == [(0, "first", ["billing is offline and lost 2,002 messages of orders"], [])]
+    assert severities == ["critical"] * 6
+    assert told(reports) == [(0, "first", [summary], [])]
 
 
 def test_its_text_grows_in_one_thread_until_it_is_over(engine: Engine) -> None:
