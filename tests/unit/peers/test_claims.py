@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
+from offsetguard.judge.registry import RULES
 from offsetguard.model.verdicts import Severity
 from offsetguard_peers.cases.running import for_each
 from offsetguard_peers.trials.claims import (
+    ENDS_WITH,
+    RULES_OF,
     Checker,
     Kind,
     Look,
@@ -75,6 +78,10 @@ def test_false_sentences_are_found_and_true_ones_pass(case: dict[str, Any]) -> N
     wanted = case["why"].split("; ") if "why" in case else []
     assert len(found) == len(wanted), found
     assert all(any(words in one for one in found) for words in wanted), found
+
+
+def test_what_may_be_said_is_said_by_rules_that_there_are() -> None:
+    assert set[str]().union(*RULES_OF.values(), *ENDS_WITH.values()) <= set(RULES)
 
 
 @pytest.mark.parametrize("now", [Severity.INFO, None])

@@ -69,6 +69,18 @@ RULES_OF = {
     Kind.RETENTION: {"messages_lost", "offset_moved_by_retention", "loss_ahead", "disk_filling"},
 }
 """What may be said above INFO while something lasts, and for as long as TAILS after it."""
+
+
+def trouble_of(rule_id: str) -> str:
+    """Return what rules share that show stages of one trouble."""
+    return RULES[rule_id].trouble if rule_id in RULES else rule_id
+
+
+ENDS_WITH = {  # told as over only once the trouble is
+    Kind.OFFLINE: {"consumer_offline", "messages_lost"},
+    Kind.LOST: {"messages_lost"},
+    Kind.HANG: {"handlers_hanging", "client_stands_still"},
+}
 TAILS = dict.fromkeys(Kind, timedelta(minutes=5)) | dict.fromkeys((Kind.RESET, Kind.BEYOND), timedelta(minutes=40))
 ONE_TROUBLE = {Kind.LOST: Kind.OFFLINE, Kind.BEYOND: Kind.RESET, Kind.SLOW: Kind.HANG, Kind.GONE: Kind.OFFLINE}
 AT_ONCE = {Kind.OFFLINE, Kind.LOST, Kind.GONE, Kind.RESET, Kind.BEYOND}  # since when they are is no matter of rates
@@ -135,7 +147,8 @@ class Truth:
     def of(self, group: str | None, rule_id: str | None = None) -> list[Trouble]:
         """Return the troubles of a group, and those of all; `rule_id`: which it tells of."""
         mine = [one for one in self.troubles if one.group in (group, None)]
-        return [one for one in mine if rule_id is None or rule_id in RULES_OF[one.kind]]
+        trouble = None if rule_id is None else trouble_of(rule_id)
+        return [one for one in mine if trouble is None or trouble in set(map(trouble_of, RULES_OF[one.kind]))]
 
     def clients_within(self, group: str, since: datetime, until: datetime) -> set[int]:
         """Return how many clients were online in a span, all that is true of a moment of it."""
@@ -364,7 +377,12 @@ def _stands(truth: Truth, group: str, said: Said) -> str | None:
 
 
 STATES: Sequence[tuple[re.Pattern[str], Callable[[Truth, str, Said], str | None]]] = (
-    (re.compile(r"\bis offline\b|\b[Nn]o client .*\bis online\b|has no client online|\bis away\b"), _no_client),
+    (
+        re.compile(
+            r"\bis offline\b|\b[Nn]o client .*\bis online\b|has no client online|\bis away\b|consumers are offline"
+        ),
+        _no_client,
+    ),
     (re.compile(r"is gone: the brokers keep no offsets"), _staged(Kind.GONE)),
     (re.compile(r"\bnot stopped\b"), _goes_on),
     (re.compile(r"\bstands still on\b"), _stands),
@@ -383,11 +401,6 @@ def lines_of_html(text: str) -> str:
     """Return what a reader sees of a page, a line for each block."""
     text = re.sub(r"<(style|script|svg|head)\b.*?</\1>", "", text, flags=re.DOTALL)
     return html.unescape(re.sub(r"<[^>]+>", "", _BLOCK.sub("\n", text)))
-
-
-def trouble_of(rule_id: str) -> str:
-    """Return what rules share that show stages of one trouble."""
-    return RULES[rule_id].trouble if rule_id in RULES else rule_id
 
 
 class FalseSentence(NamedTuple):
@@ -505,7 +518,9 @@ class Checker:
         if mail:
             self._told.get(claim.group, set()).discard(trouble_of(claim.rule_id))
             self.acknowledged.pop((claim.group, trouble_of(claim.rule_id)), None)
-        for one in self.truth.of(claim.group, claim.rule_id):
+        for one in self.truth.of(claim.group):
+            if claim.rule_id not in ENDS_WITH.get(one.kind, ()):
+                continue
             is_old = one.began < said.round.began - ROUND * 3
             if one.group is not None and is_old and (one.ended is None or one.ended > said.round.ended):
                 self._keep(said, f"told as over, and {one.kind} since {one.began:%H:%M:%S} is not")
