@@ -37,10 +37,7 @@ TABLES = {table.name: table for table in PUBLISHED}
 KEYS = ("topic", "consumer_group", "broker_name", "broker_id", "queue_id", "client_id")  # by which rows are found
 
 # by case files of their own, beside this one
-OTHERWISE_HELD = {
-    *("queue_state", "queue_windows"),
-    *("lock_wait_facts", "log_line_facts", "offset_move_facts", "subscription_facts"),
-}
+OTHERWISE_HELD = {"queue_state", "queue_windows", "lock_wait_facts", "log_line_facts", "offset_move_facts"}
 
 
 @cache

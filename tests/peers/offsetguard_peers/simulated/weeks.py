@@ -131,7 +131,7 @@ def group_facts(group: WeeklyGroup, minute: int, figures: Sequence[Row]) -> Grou
 
 
 def _sums(figures: Sequence[Row]) -> dict[str, Any]:
-    lags = {name: sum_of_known(row[name] for row in figures) for name in _LAGS}
+    lags = {name: sum_of_known(max(0, row[name]) for row in figures if row[name] is not None) for name in _LAGS}
     ages = {name: max((row[name] for row in figures if row[name] is not None), default=None) for name in _AGES}
     return {"suspect_queue_count": sum(row["suspect"] for row in figures), **lags, **ages}
 
