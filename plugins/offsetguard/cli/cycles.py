@@ -8,7 +8,7 @@ import click
 
 from offsetguard.catalogue.text import format_moment
 from offsetguard.cli.output import show
-from offsetguard.cli.parameters import format_option
+from offsetguard.cli.parameters import check_cluster, format_option
 from offsetguard.store import cycles as store
 from offsetguard.store.database import our_database
 from offsetguard.store.models import CycleRow
@@ -34,7 +34,9 @@ def cycles(*, cluster: str | None, failed: bool, details: bool, limit: int, as_j
       offsetguard cycles --details --limit 1   which step of the last one took how long?
       offsetguard cycles --format json | jq .seconds.write
     """
-    found = store.newest(our_database(), cluster=cluster, failed=failed, limit=limit)
+    engine = our_database()
+    check_cluster(engine, cluster)
+    found = store.newest(engine, cluster=cluster, failed=failed, limit=limit)
     nothing = "No cycle failed." if failed else "No cycle has run yet."
     show(map(_document, found), _as_table(found, details=details), as_json=as_json, nothing=nothing, limit=2_000)
 

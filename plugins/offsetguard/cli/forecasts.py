@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import click
 
 from offsetguard.cli.output import show
-from offsetguard.cli.parameters import DURATION, format_option
+from offsetguard.cli.parameters import DURATION, check_cluster, format_option
 from offsetguard.store import judge_memory as store
 from offsetguard.store.database import our_database
 from offsetguard.store.judge_memory import Coverage
@@ -32,7 +32,9 @@ def forecasts(*, cluster: str | None, since: timedelta, as_json: bool) -> None:
       offsetguard forecasts --cluster main --since 7d
       offsetguard forecasts --format json | jq .share_inside
     """
-    found = store.coverage(our_database(), since=datetime.now(UTC) - since, cluster=cluster)
+    engine = our_database()
+    check_cluster(engine, cluster)
+    found = store.coverage(engine, since=datetime.now(UTC) - since, cluster=cluster)
     documents = ({**asdict(one), "share_inside": one.share_inside} for one in found)
     show(documents, _as_table(found), as_json=as_json, nothing="No forecast has come to its end yet.")
 

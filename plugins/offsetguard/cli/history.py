@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from offsetguard.catalogue.text import format_moment
 from offsetguard.cli.output import show
-from offsetguard.cli.parameters import DURATION, Read, check_is_known, format_option, refuse_unknown
+from offsetguard.cli.parameters import DURATION, Read, check_cluster, check_is_known, format_option, refuse_unknown
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.reading import FactReader
 from offsetguard.store import published_intervals
@@ -77,11 +77,10 @@ def history(
 
 
 def _check_names(reader: FactReader, engine: Engine, cluster: str, consumer_group: str) -> None:
-    """Raise UsageError for a cluster of which nothing was published, or a group that its newest facts do not have."""
+    """Raise UsageError for a cluster that is not known, or a group that its newest facts do not have."""
+    check_cluster(engine, cluster)
     newest = published_intervals.newest(engine, cluster)
     if newest is None:
-        if clusters := published_intervals.clusters(engine):
-            check_is_known("--cluster", cluster, clusters)
         return
     rows = reader.interval(GROUP_FACTS, cluster, newest.interval)
     check_is_known("--group", consumer_group, set(rows["consumer_group"].to_pylist()))

@@ -14,7 +14,7 @@ from offsetguard.catalogue import catalogue
 from offsetguard.catalogue.text import format_duration, format_moment
 from offsetguard.cli.finding_output import queue_documents, queue_text
 from offsetguard.cli.output import show
-from offsetguard.cli.parameters import WithExamples, author_option, format_option
+from offsetguard.cli.parameters import WithExamples, author_option, check_cluster, format_option
 from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.deliver.messages.wording import harmless, pasteable
 from offsetguard.model.incident import Incident, IncidentEvent
@@ -168,7 +168,9 @@ def incidents() -> None:
 @format_option("incident")
 def list_incidents(*, cluster: str | None, resolved: bool, limit: int, as_json: bool) -> None:
     """Show incidents: open ones worst first."""
-    with reading(our_database()) as session:
+    engine = our_database()
+    check_cluster(engine, cluster)
+    with reading(engine) as session:
         now = current_time(session)
         found = store.listed(session, store.Which(cluster=cluster or ""), over=resolved, limit=limit + 1)
         ids = [one.incident_id for one in found]

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from itertools import chain
 
 import click
+from sqlalchemy import Engine
 
 from offsetguard.catalogue.text import format_moment
 from offsetguard.cli.output import show
-from offsetguard.cli.parameters import WithExamples, format_option
+from offsetguard.cli.parameters import NAMES_SHOWN, WithExamples, format_option
 from offsetguard.store import outbox as store
 from offsetguard.store.database import our_database
 from offsetguard.store.models import OutboxRow, Status
@@ -55,8 +56,8 @@ def list_messages(*, status: str | None, limit: int, as_json: bool) -> None:
 @click.option("--all", "every", is_flag=True, help="Every message that was refused for good.")
 def redrive(*, ids: tuple[int, ...], every: bool) -> None:
     """Make messages that were refused for good due again; the next sweep sends them."""
-    _check_which(ids, every=every)
-    count = store.redrive(our_database(), ids=ids or None)
+    engine = _database_of(ids, every=every)
+    count = store.redrive(engine, ids=ids or None)
     click.echo(f"{count} message{'' if count == 1 else 's'} will be sent with the next sweep of deliver_warnings")
 
 
@@ -65,14 +66,22 @@ def redrive(*, ids: tuple[int, ...], every: bool) -> None:
 @click.option("--all", "every", is_flag=True, help="Every message that was refused for good.")
 def dismiss(*, ids: tuple[int, ...], every: bool) -> None:
     """Let messages that were refused for good count as seen: nobody gets them, and they are trouble no more."""
-    _check_which(ids, every=every)
-    count = store.dismiss(our_database(), ids=ids or None)
+    engine = _database_of(ids, every=every)
+    count = store.dismiss(engine, ids=ids or None)
     click.echo(f"{count} message{'' if count == 1 else 's'} dismissed: offsetguard outbox list --status dismissed")
 
 
-def _check_which(ids: tuple[int, ...], *, every: bool) -> None:
+def _database_of(ids: tuple[int, ...], *, every: bool) -> Engine:
+    """Return the database that has these messages; raises UsageError where one of them was not refused for good."""
     if every == bool(ids):
         raise click.UsageError("say which: numbers of `offsetguard outbox list --status failed`, or --all")
+    engine = our_database()
+    failed = [row.id for row in store.messages(engine, status=Status.FAILED)] if ids else []
+    if wrong := [number for number in ids if number not in failed]:
+        there = ", ".join(map(str, sorted(failed)[:NAMES_SHOWN])) or "none"
+        named = ", ".join(map(str, wrong))
+        raise click.UsageError(f"not refused for good: {named}; those that are: {there}; nothing was changed")
+    return engine
 
 
 def _document(row: OutboxRow) -> dict[str, object]:

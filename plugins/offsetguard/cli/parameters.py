@@ -16,10 +16,12 @@ from typing import Any, Generic, TypeVar
 
 import click
 from pydantic import TypeAdapter, ValidationError
+from sqlalchemy import Engine
 
 from offsetguard.config import Cluster, Config, Team
 from offsetguard.config.fields import Address
 from offsetguard.config.file import did_you_mean, load_config
+from offsetguard.config.workspace import Workspace
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.model.errors import ConfigError, RocketMQError
 from offsetguard.sources.rocketmq.client import RocketMQClient
@@ -31,7 +33,7 @@ Command = TypeVar("Command", bound="Callable[..., Any] | click.Command")  # as c
 T = TypeVar("T")
 ACCESS_KEY, SECRET_KEY = "OFFSETGUARD_ACCESS_KEY", "OFFSETGUARD_SECRET_KEY"
 ALL = "all"
-_NAMES_SHOWN = 20
+NAMES_SHOWN = 20
 _NAMED = ("consumer_group", "system_group")
 _ADDRESS: TypeAdapter[str] = TypeAdapter(Address)
 _NO_NAME = re.compile(r"[^A-Za-z0-9_.-]")
@@ -177,9 +179,24 @@ def check_is_known(option: str, name: str, known: Collection[str]) -> None:
     """Raise UsageError where there is nothing of that name, with the one that is meant, or with all that there are."""
     if name not in known:
         there = sorted(known)
-        more = f" and {len(there) - _NAMES_SHOWN} more" if len(there) > _NAMES_SHOWN else ""
-        hint = did_you_mean(name, known) or f"; there are: {', '.join(there[:_NAMES_SHOWN]) or 'none'}{more}"
+        more = f" and {len(there) - NAMES_SHOWN} more" if len(there) > NAMES_SHOWN else ""
+        hint = did_you_mean(name, known) or f"; there are: {', '.join(there[:NAMES_SHOWN]) or 'none'}{more}"
         raise click.UsageError(f"{option}: there is no {option.removeprefix('--')} {harmless(name, 100)!r}{hint}")
+
+
+def check_cluster(engine: Engine, name: str | None) -> None:
+    """Raise UsageError for a cluster that is neither configured nor was published, nor has an incident."""
+    # not for commands that need no database
+    from offsetguard.store import incidents, published_intervals  # noqa: PLC0415
+    from offsetguard.store.database import reading  # noqa: PLC0415
+    from offsetguard.views.workspace_views import configuration  # noqa: PLC0415
+
+    config = configuration(Workspace.from_environment())
+    with reading(engine) as session:
+        of_incidents = {cluster for cluster, _ in incidents.groups(session)}
+    known = {*published_intervals.clusters(engine), *of_incidents, *(config.clusters if config else ())}
+    if name is not None and known:
+        check_is_known("--cluster", name, known)
 
 
 def check_group(rounds: Sequence[Mapping[str, Any]], *, name: str | None = None, pattern: str | None = None) -> None:

@@ -14,10 +14,11 @@ import click
 
 from offsetguard.catalogue.text import format_moment
 from offsetguard.cli.output import show
-from offsetguard.cli.parameters import MOMENT, WithExamples, format_option
+from offsetguard.cli.parameters import MOMENT, WithExamples, check_cluster, check_is_known, format_option
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.reading import FactReader, QuarantinedRow, Wanted, intervals_to_redrive, quarantined_rows
 from offsetguard.store.database import our_database
+from offsetguard.tables import LANDED
 
 _DEFAULT_SPAN = timedelta(days=1)
 _JOB = "offsetguard_spark.jobs"
@@ -58,7 +59,7 @@ def _choosing(command: Callable[..., None]) -> Callable[..., None]:
 @format_option("row")
 def list_rows(*, limit: int, as_json: bool, **choice: str | datetime | None) -> None:
     """Show rows in quarantine, newest interval first, with the reason of each."""
-    rows = quarantined_rows(_reader(), _wanted(choice))
+    rows = quarantined_rows(*_asked(choice))
     texts = chain.from_iterable(map(_texts, rows[:limit]))
     show(map(_document, rows[:limit]), texts, as_json=as_json, nothing="Nothing is in quarantine.")
     if len(rows) > limit and not as_json:
@@ -74,7 +75,7 @@ def redrive(*, dry_run: bool, **choice: str | datetime | None) -> None:
     Their intervals are published again from the snapshots that landed: rows that are sound now come back into the
     tables and the facts, the others stay, with the version of the rule that judged them now. Nobody is told anything.
     """
-    reader, wanted = _reader(), _wanted(choice)
+    reader, wanted = _asked(choice)
     before = quarantined_rows(reader, wanted)
     intervals = intervals_to_redrive(before)
     click.echo(f"{len(before)} reasons in {len(intervals)} intervals that can be judged again")
@@ -93,15 +94,16 @@ def redrive(*, dry_run: bool, **choice: str | datetime | None) -> None:
     click.get_current_context().exit(job.returncode)
 
 
-def _wanted(choice: Mapping[str, Any]) -> Wanted:
+def _asked(choice: Mapping[str, Any]) -> tuple[FactReader, Wanted]:
+    """Return what reads, and what is wanted; raises UsageError for names that are not known."""
+    engine = our_database()
+    check_cluster(engine, choice["cluster"])
+    if choice["table_name"] is not None:
+        check_is_known("--table", choice["table_name"], {table.name for table in LANDED})
     until = choice["until"] or datetime.now(UTC)
     since = choice["since"] or datetime.now(UTC) - _DEFAULT_SPAN
-    return Wanted(choice["cluster"], since, until, choice["table_name"], choice["invariant_id"])
-
-
-def _reader() -> FactReader:
-    workspace = Workspace.from_environment()
-    return FactReader(workspace, our_database())
+    wanted = Wanted(choice["cluster"], since, until, choice["table_name"], choice["invariant_id"])
+    return FactReader(Workspace.from_environment(), engine), wanted
 
 
 def _identity(row: QuarantinedRow) -> tuple[str, str, str, str]:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import chain
@@ -28,6 +29,7 @@ from offsetguard.cli.parameters import (
 )
 from offsetguard.config import Cluster
 from offsetguard.config.configuration import asking_everything
+from offsetguard.config.file import did_you_mean
 from offsetguard.deliver.messages.wording import pasteable
 from offsetguard.facts.interval import QueueFacts
 from offsetguard.facts.rounds import facts_of_rounds, rows_of
@@ -37,7 +39,13 @@ from offsetguard.judge.windows.windows import judge_queues
 from offsetguard.model.errors import RocketMQError
 from offsetguard.model.offsets import MessageQueue, QueueOffsets, offsets_of
 from offsetguard.sources.rocketmq.client import RocketMQClient
-from offsetguard.sources.rocketmq.requests import GetRouteInfoByTopic, GetTopicStatsInfo
+from offsetguard.sources.rocketmq.refusals import TopicNotExist
+from offsetguard.sources.rocketmq.requests import (
+    GetAllTopicConfig,
+    GetBrokerClusterInfo,
+    GetRouteInfoByTopic,
+    GetTopicStatsInfo,
+)
 from offsetguard.sources.rocketmq.routes import (
     java_hash_code,
     position_of,
@@ -120,6 +128,8 @@ def queue_of(
         lookups = {
             topic: KeyLookup(queues_of_brokers(topic, ((name, queues or 0) for name in names))) for topic in topics
         }
+    if key != STANDARD_INPUT and (wrong := lookups[asked[0].topic]).is_unknown:
+        raise click.UsageError(f"--topic: {(wrong.error or '').removeprefix('field topic: ')}")
     lines = [_line(one, lookups) for one in asked]
     show(lines, chain.from_iterable(map(_texts_of, lines)), as_json=as_json, limit=2_000)
     sys.exit(EXIT_WRONG_INPUT if any("error" in line for line in lines) else 0)
@@ -222,6 +232,7 @@ class KeyLookup:
 
     queues: tuple[MessageQueue, ...] = ()
     error: str | None = None
+    is_unknown: bool = False  # no name server knows the topic
     broker: Mapping[str, dict[str, Any]] = field(default_factory=dict)  # by broker name
     ends: Mapping[MessageQueue, tuple[int, int]] = field(default_factory=dict)  # (min, max)
     group: GroupStanding | None = None
@@ -285,6 +296,9 @@ async def _look_up_topic(client: RocketMQClient, cluster: Cluster, topic: str) -
     try:
         route = await first_answer(client, cluster.name_servers, GetRouteInfoByTopic(topic), progress(shown=False))
         queues = queues_to_write(topic, route)
+    except TopicNotExist as error:
+        near = did_you_mean(topic, await _topics_of(client, cluster))
+        return KeyLookup(error=f"field topic: {error}{near}", is_unknown=True)
     except (RocketMQError, ValueError) as error:
         return KeyLookup(error=f"field topic: {error}")
     if not queues:
@@ -303,6 +317,18 @@ async def _look_up_topic(client: RocketMQClient, cluster: Cluster, topic: str) -
             continue
         ends |= {queue: (end.min_offset, end.max_offset) for queue, end in stats.queues.items()}
     return KeyLookup(queues, broker=brokers, ends=ends)
+
+
+async def _topics_of(client: RocketMQClient, cluster: Cluster) -> set[str]:
+    """Return the topics that masters know; none where nobody tells: nothing can be proposed then."""
+    known: set[str] = set()
+    with suppress(RocketMQError):
+        found = await first_answer(client, cluster.name_servers, GetBrokerClusterInfo(), progress(shown=False))
+        for address in (one.master_address for one in found.brokers):
+            if address is not None:
+                topics = await client.call(cluster.address_map.get(address, address), GetAllTopicConfig())
+                known |= topics.keys()
+    return known
 
 
 async def _group_standing(plan: SamplingPlan, consumer_group: str) -> GroupStanding:

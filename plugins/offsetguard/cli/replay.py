@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -95,6 +95,7 @@ def replay(
     engine = our_database()
     span = since.replace(tzinfo=UTC), until.replace(tzinfo=UTC)
     names = list(config.clusters) if cluster is None else [cluster]
+    _check_span(engine, names, *span)
     counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix="offsetguard-replay-") as folder:
         scratch = open_database(f"sqlite:///{folder}/scratch.db")
@@ -117,6 +118,21 @@ def replay(
         err=as_json,
     )
     sys.exit(EXIT_NOTHING_PUBLISHED if not counts["intervals"] else EXIT_FINDINGS if counts["finding"] else 0)
+
+
+def _check_span(engine: Engine, clusters: Sequence[str], since: datetime, until: datetime) -> None:
+    """Raise UsageError for a span in which nothing is published, with the one that is."""
+    if since >= until:
+        raise click.UsageError(f"--from {since:%Y-%m-%dT%H:%M:%S} is not before --to {until:%Y-%m-%dT%H:%M:%S}")
+    if any(published_intervals.starts(engine, name, since, until) for name in clusters):
+        return
+    everything = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+    starts = [start for name in clusters for start in published_intervals.starts(engine, name, *everything)]
+    there = f"from {format_moment(min(starts))} to {format_moment(max(starts))}" if starts else "none so far"
+    raise click.UsageError(
+        f"no interval of {', '.join(clusters)} is published from {format_moment(since)} to {format_moment(until)};"
+        f" there are: {there}"
+    )
 
 
 def _published(

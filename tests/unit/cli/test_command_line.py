@@ -94,6 +94,20 @@ def test_wrong_arguments_are_named(folder: Path, arguments: list[str], words: st
     assert words in " ".join(result.stderr.split())
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["incidents list", "cycles --failed", "forecasts", "quarantine list", "quarantine redrive", "history --group g"],
+)
+def test_of_a_cluster_that_is_not_there_nothing_is_said_to_be_well(
+    database: Engine, folder: Path, command: str
+) -> None:
+    (folder / "offsetguard.yml").write_text(one_team_text(one=NOBODY))
+    refused = run(*command.split(), "--cluster", "onw")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "--cluster: there is no cluster 'onw'; did you mean 'one'?" in " ".join(refused.stderr.split())
+    assert run(*command.split(), "--cluster", "one").exit_code == 0
+
+
 def test_half_a_login_is_one_line_on_stderr_and_no_traceback() -> None:
     result = started("check", "--namesrv", NOBODY, OFFSETGUARD_ACCESS_KEY="key", OFFSETGUARD_SECRET_KEY="")
     assert (result.returncode, result.stdout) == (2, "")

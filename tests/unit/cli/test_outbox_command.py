@@ -65,7 +65,12 @@ def test_what_was_refused_for_good_is_due_again(kept: Engine) -> None:
 
 
 def test_what_was_refused_for_good_can_be_dismissed_and_keeps_its_reason(kept: Engine) -> None:
-    assert run("outbox", "dismiss", "1").stdout.startswith("0 messages dismissed"), "it waits, so it is sent"
+    for waits_or_is_not_there in (("1",), ("99",), ("2", "99")):
+        refused = run("outbox", "dismiss", *waits_or_is_not_there)
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert f"not refused for good: {waits_or_is_not_there[-1]}; those that are: 2; nothing" in " ".join(
+            refused.stderr.split()
+        )
     assert run("outbox", "dismiss", "--all").stdout.startswith("1 message dismissed")
     (line,) = json_lines(run("outbox", "list", "--status", "dismissed", "--format", "json"))
     assert line["last_error"].startswith("channel_not_found")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from click.testing import Result
 
 from offsetguard_peers.command_line import json_lines, run
@@ -13,7 +14,10 @@ from offsetguard_peers.scripted.broker import ScriptedBroker
 OFFLINE = ("--queues", "4", "--brokers", "broker-b,broker-a")
 
 
-def asked(key: str, *more: str, topic: str = "orders") -> Result:
+BILLING = {("orders", "billing"): {0: 5, 1: 10}}
+
+
+def asked(key: str, *more: str, topic: str = "orders", stdin: str | None = None) -> Result:
     """Ask a cluster: key `a` (97) goes to the second of four queues, in which billing stands at 10 of 20,000."""
     ends = {0: [(0, 5), (0, 20_000)], 1: [(0, 5), (0, 5)]}
     done: dict[int, dict[int, int]] = {0: {0: 5, 1: 10}, 1: {0: 5, 1: 5}}
@@ -21,7 +25,7 @@ def asked(key: str, *more: str, topic: str = "orders") -> Result:
         ScriptedBroker(name, topics={"orders": ends[place]}, committed={("orders", "billing"): done[place]})
         for place, name in enumerate(("broker-a", "broker-b"))
     )
-    return run("queue-of", key, "--topic", topic, "--namesrv", "NAMESRV", *more, brokers=brokers)
+    return run("queue-of", key, "--topic", topic, "--namesrv", "NAMESRV", *more, stdin=stdin, brokers=brokers)
 
 
 def line_of(result: Result) -> dict[str, Any]:
@@ -87,13 +91,25 @@ def test_a_queue_in_which_everything_was_consumed_is_ok_and_an_unknown_group_get
     assert "--group: there is no group 'biling'; did you mean 'billing'?" in unknown.stderr
 
 
+@pytest.mark.parametrize("samples", ["1", "2"])
+def test_a_finding_is_as_severe_as_the_judge_says(samples: str) -> None:
+    looks = ("--samples", samples, "--every", "10ms", "--group", "billing")
+    (of_key,) = line_of(asked("a", *looks))["findings"]
+    brokers = (ScriptedBroker("broker-a", topics={"orders": [(0, 5), (0, 20_000)]}, committed=BILLING),)
+    (judged,) = json_lines(run("check", "--namesrv", "NAMESRV", *looks, "--format", "json", brokers=brokers))
+    assert (of_key["rule"], of_key["severity"]) == (judged["rule"], judged["severity"])
+    assert of_key["severity"] == "warning", "19,990 wait, 10,000 are allowed, and one look shows it"
+
+
 def test_people_read_sentences() -> None:
     shown = asked("a", "--group", "billing", "--samples", "1", "--format", "table").stdout
     assert all(text in shown for text in ("orders broker-a/1", "lag 19,990", "Do next:"))
 
 
-def test_a_topic_that_does_not_exist_is_an_error_of_its_line() -> None:
-    result = asked("a", "--group", "billing", topic="nothing")
-    error = line_of(result)["error"]
-    assert (result.exit_code, error.startswith("field topic: ")) == (1, True)
-    assert "nothing" in error
+def test_a_topic_that_does_not_exist_is_a_wrong_argument_or_an_error_of_its_line() -> None:
+    misspelt = asked("a", "--group", "billing", topic="ordrs")
+    assert (misspelt.exit_code, misspelt.stdout) == (2, "")
+    assert "--topic: " in misspelt.stderr
+    assert "did you mean 'orders'?" in " ".join(misspelt.stderr.split())
+    read = asked("-", topic="ordrs", stdin='"a"\n')
+    assert (read.exit_code, line_of(read)["error"].startswith("field topic: ")) == (1, True)

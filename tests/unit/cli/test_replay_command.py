@@ -101,3 +101,5 @@ def test_people_read_what_changes_and_when(warehouse: Warehouse) -> None:
 def test_a_time_of_which_nothing_is_published_gives_2(warehouse: Warehouse, span: tuple[int, int]) -> None:
     result = replay(warehouse, first=span[0], last=span[1])
     assert (result.exit_code, result.stdout) == (2, "")
+    said = " ".join(result.stderr.split())
+    assert ("is published from" in said and "there are: from 2026-" in said) or "is not before --to" in said

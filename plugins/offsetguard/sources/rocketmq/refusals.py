@@ -52,7 +52,8 @@ class AccessDenied(BrokerRefused):
     """The login is missing, wrong, or may not read this."""
 
     advice = (
-        "check access key and secret key of this cluster's connection, and that the account may read "
+        "check access key and secret key of this cluster's connection (on the command line: the environment variables "
+        "OFFSETGUARD_ACCESS_KEY and OFFSETGUARD_SECRET_KEY), and that the account may read "
         "topics, groups and cluster settings (plain_acl.yml in 4.x, users and ACLs in 5.x); a pull is also refused so "
         "when the broker, topic or group forbids reading"
     )
