@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from offsetguard.catalogue import catalogue
@@ -32,6 +33,7 @@ from offsetguard.model.verdicts import Severity
 
 ROUND = timedelta(seconds=60)  # between two rounds: what is said may be as old, or its age as much beside
 CLOCKS = timedelta(seconds=5)  # between two looks at the broker, and as late are commits
+GAP = timedelta(seconds=20)  # without a look at the broker: what was so meanwhile is not known
 SLACK = 100  # messages that come and go in that time
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -278,7 +280,9 @@ def _counted(name: str) -> Check:
         looks = truth.looks_within(group, said.since, said.round.ended)
         seen = [count for one in looks if (count := one.figure(name)) is not None]
         slack = 0 if name == "lost" else SLACK
-        if not seen or min(seen) - slack <= value <= max(seen) + slack:
+        gaps = [after.at - before.at for before, after in pairwise(looks)]
+        is_unknown = len(seen) < len(looks) or max(gaps, default=GAP) >= GAP  # a broker was away, or a group is new
+        if is_unknown or min(seen) - slack <= value <= max(seen) + slack:
             return None
         return f"{name} was between {min(seen):,} and {max(seen):,}"
 
@@ -390,7 +394,7 @@ STATES: Sequence[tuple[re.Pattern[str], Callable[[Truth, str, Said], str | None]
     (re.compile(r"Nothing is open about this group"), _exists),
 )
 _HEADLINE = re.compile(r"^(?:\d+\. |- )?(CRITICAL|WARNING|INFO): (.*)$")
-_SINCE = re.compile(rf"^\W*(?P<word>[A-Z][a-z ]+?)\W+(?P<before>before )?(?P<moment>{_MOMENT}), (?:for|seen)\b")
+_SINCE = re.compile(rf"^\W*(?P<word>Since|First seen)\W+(?P<before>before )?(?P<moment>{_MOMENT})")
 _IT_WAS = catalogue().say("mail_it_was", cause="")
 _BEFORE_THAT = "Not seen any more, because "  # `not_seen_any_more`
 _RESOLVED = {catalogue().say("mail_resolved"), catalogue().say("page_over")}
