@@ -9,8 +9,9 @@
 -- - unseen (the broker did not answer, or its commits were not read, or it was read no later than the newest one):
 --   becomes the newest sample, counted as unknown; everything folded stays. Unknown is never zero;
 -- - behind missed rounds (further from the newest seen one than :missed_us, and than 2.5 times what readings lay apart
---   before: two in a row are missing): the fold goes on, and counts samples anew: what lies between tells neither a
---   pause nor a pace of the group. A backlog before which the same offset is committed has stood still all the while;
+--   before, where there were two: two in a row are missing): the fold goes on, and counts samples anew: what lies
+--   between tells neither a pause nor a pace of the group, nor does a pause that reaches across it. A backlog before
+--   which the same offset is committed, or none as before, has stood still all the while;
 -- - recreated or truncated (max offset moved back): offsets before and after cannot be compared. The fold starts anew,
 --   and keeps when that was and the max offset before.
 --
@@ -46,12 +47,16 @@ WITH folded AS (
     UNIX_MICROS(sample.max_offset_read_at) - UNIX_MICROS(before.seen_at) <= :window_us AS within_window,
     COALESCE(
       UNIX_MICROS(sample.max_offset_read_at) - UNIX_MICROS(before.seen_at) > :missed_us
-      AND (UNIX_MICROS(sample.max_offset_read_at) - UNIX_MICROS(before.seen_at)) * 2
-      > (UNIX_MICROS(before.seen_at) - UNIX_MICROS(before.point_1_at)) * 5,
+      AND (
+        before.point_1_at IS NULL
+        OR (UNIX_MICROS(sample.max_offset_read_at) - UNIX_MICROS(before.seen_at)) * 2
+        > (UNIX_MICROS(before.seen_at) - UNIX_MICROS(before.point_1_at)) * 5
+      ),
       FALSE
     ) AS missed,
     COALESCE(
-      sample.consumer_offset = before.committed_offset AND before.committed_offset <> before.seen_max_offset, FALSE
+      sample.consumer_offset = before.committed_offset AND before.committed_offset <> before.seen_max_offset,
+      sample.consumer_offset IS NULL AND before.committed_offset IS NULL
     ) AS stands_still,
     -- aligned windows: whole ones since 1970
     UNIX_MICROS(sample.max_offset_read_at) DIV :window_us - UNIX_MICROS(before.seen_at) DIV :window_us AS windows_on,
@@ -60,6 +65,7 @@ WITH folded AS (
     AND (before.committed_offset IS NULL OR sample.consumer_offset > before.committed_offset) AS advanced,
     -- going back from beyond the end is a correction and no rewind
     sample.consumer_offset < before.committed_offset AND before.committed_offset <= sample.max_offset AS rewound,
+    GREATEST(before.advanced_at, before.end_reached_at, before.first_seen_at) AS silent_since,
     before.rewound_at IS NOT NULL AND before.regained_at IS NULL AS rewind_open,
     CASE
       WHEN sample.consumer_offset IS NOT NULL
@@ -87,6 +93,11 @@ WITH folded AS (
     kind = 'late' OR kind = 'unseen' AS stays,
     within_window AND NOT missed AS unbroken,
     missed AND stands_still AS stood_still,
+    CASE WHEN windows_on = 0 THEN before.longest_pause_ms END AS longest_so_far_ms,
+    CASE
+      WHEN kind = 'next' AND advanced AND NOT missed AND silent_since >= before.unbroken_since
+        THEN (UNIX_MICROS(sample.max_offset_read_at) - UNIX_MICROS(silent_since)) DIV 1000
+    END AS pause_ms,
     -- 3. The state after it
     CASE WHEN is_late THEN before.interval_start ELSE sample.interval_start END AS interval_start,
     CASE WHEN is_late THEN before.min_offset ELSE sample.min_offset END AS min_offset,
@@ -122,6 +133,10 @@ WITH folded AS (
       WHEN starts OR (goes_on AND NOT unbroken AND NOT stood_still) THEN sample.max_offset_read_at
       WHEN goes_on OR stays THEN before.first_seen_at
     END AS first_seen_at,
+    CASE
+      WHEN starts OR (goes_on AND NOT unbroken) THEN sample.max_offset_read_at
+      WHEN goes_on OR stays THEN before.unbroken_since
+    END AS unbroken_since,
     CASE
       WHEN starts OR (goes_on AND NOT unbroken) THEN 1
       WHEN goes_on THEN before.sample_count + 1
@@ -163,23 +178,21 @@ WITH folded AS (
       WHEN goes_on OR stays THEN before.end_reached_at
     END AS end_reached_at,
     CASE
-      WHEN goes_on
-        THEN GREATEST(  -- of those that are not NULL
-          CASE WHEN windows_on = 0 THEN before.longest_pause_ms END,
-          CASE
-            WHEN advanced AND NOT missed THEN (
-              UNIX_MICROS(sample.max_offset_read_at)
-              - UNIX_MICROS(GREATEST(before.advanced_at, before.end_reached_at, before.first_seen_at))
-            ) DIV 1000
-          END
-        )
+      WHEN goes_on THEN GREATEST(longest_so_far_ms, pause_ms)  -- of those that are not NULL
       WHEN stays THEN before.longest_pause_ms
     END AS longest_pause_ms,
     CASE
-      WHEN goes_on AND windows_on = 0 THEN before.earlier_longest_pause_ms
+      WHEN goes_on AND pause_ms >= COALESCE(longest_so_far_ms, 0) THEN sample.max_offset_read_at
+      WHEN stays OR (goes_on AND windows_on = 0) THEN before.longest_pause_ended_at
+    END AS longest_pause_ended_at,
+    CASE
+      WHEN stays OR (goes_on AND windows_on = 0) THEN before.earlier_longest_pause_ms
       WHEN goes_on AND windows_on = 1 THEN before.longest_pause_ms
-      WHEN stays THEN before.earlier_longest_pause_ms
     END AS earlier_longest_pause_ms,
+    CASE
+      WHEN stays OR (goes_on AND windows_on = 0) THEN before.earlier_longest_pause_ended_at
+      WHEN goes_on AND windows_on = 1 THEN before.longest_pause_ended_at
+    END AS earlier_longest_pause_ended_at,
     CASE
       WHEN goes_on AND rewound THEN sample.max_offset_read_at
       WHEN goes_on OR stays THEN before.rewound_at
@@ -310,6 +323,7 @@ SELECT
   seen_max_offset,
   committed_offset,
   first_seen_at,
+  unbroken_since,
   sample_count,
   unknown_count,
   max_unchanged_since,
@@ -320,7 +334,9 @@ SELECT
   advanced_at,
   end_reached_at,
   longest_pause_ms,
+  longest_pause_ended_at,
   earlier_longest_pause_ms,
+  earlier_longest_pause_ended_at,
   rewound_at,
   rewound_from,
   rewound_to,

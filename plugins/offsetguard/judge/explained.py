@@ -46,10 +46,15 @@ class GivenQueue:
         return _one_of_each_moment([one for one in self.samples if one.at_ms <= self.now_ms])
 
     def history(self) -> list[tuple[datetime, Sample]]:
-        """Return what its window is folded of."""
-        within = [one for one in self.known() if one.at_ms >= self.now_ms - self.policy.window_ms]
-        commits_seen = any(one.consumer_offset is not None for one in within)
-        return [(_moment(one.at_ms), _sample(one, commits_seen=commits_seen)) for one in within]
+        """Return what its window is folded of; none where no sample lies in the window.
+
+        As in the pipeline those of before are folded, too: without them nobody knows what a gap at its edge is.
+        """
+        known = self.known()
+        if not known or known[-1].at_ms < self.now_ms - self.policy.window_ms:
+            return []
+        commits_seen = any(one.consumer_offset is not None for one in known)
+        return [(_moment(one.at_ms), _sample(one, commits_seen=commits_seen)) for one in known]
 
 
 def explain_queues(given: Sequence[GivenQueue]) -> list[QueueVerdict]:

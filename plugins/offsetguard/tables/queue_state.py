@@ -28,7 +28,8 @@ POINT_COUNT = 5
 WINDOW = timedelta(minutes=30)
 MISSED_PARTS = 12
 """Two readings further apart than such a part of the window (150 s), and than 2.5 times what readings lay apart before,
-have missed rounds between them: what lies there is no rhythm of a group. One round that fails is none of that."""
+have missed rounds between them: what lies there, or reaches across it, is no rhythm of a group. One round that fails is
+none of that. Of the first two readings nobody knows how far apart they usually lie: the first condition is enough."""
 MISSED_AFTER = WINDOW / MISSED_PARTS
 
 
@@ -97,7 +98,12 @@ class Folded:
         "first sample of the unbroken row that seen_at ends: neither a gap longer than the window nor missed"
         " rounds in which the group may have moved",
     ] = None
-    sample_count: Annotated[Int32, "seen samples in that row since rounds were missed"] = 0
+    unbroken_since: Annotated[
+        datetime | None,
+        "first sample of that row since rounds were missed; later than first_seen_at where the group has stood still"
+        " over them",
+    ] = None
+    sample_count: Annotated[Int32, "seen samples since then"] = 0
     unknown_count: Annotated[Int32, "samples since seen_at of which something was not seen"] = 0
     max_unchanged_since: Annotated[datetime | None, "first seen sample with the present seen_max_offset"] = None
     min_moved_at: Annotated[
@@ -112,9 +118,13 @@ class Folded:
     advanced_at: Annotated[datetime | None, "last time the committed offset had grown; NULL = not seen"] = None
     end_reached_at: Annotated[datetime | None, "last time nothing waited; NULL = not seen"] = None
     longest_pause_ms: Annotated[
-        int | None, "longest time between two advances while messages waited, this aligned window; NULL = none"
+        int | None,
+        "longest time between two advances while messages waited, of those that ended in this aligned window and have"
+        " no missed rounds in them; NULL = none",
     ] = None
-    earlier_longest_pause_ms: Annotated[int | None, "the same of the aligned window before"] = None
+    longest_pause_ended_at: Annotated[datetime | None, "the advance that ended it"] = None
+    earlier_longest_pause_ms: Annotated[int | None, "the longest of the aligned window before"] = None
+    earlier_longest_pause_ended_at: Annotated[datetime | None, "the advance that ended that one"] = None
     _rewind: ClassVar = nullable(columns_of(Rewind))
     lost_at: Annotated[datetime | None, "last time the committed offset was below min_offset"] = None
     disordered_at: Annotated[datetime | None, "last time consumer <= pull <= max or min <= max was broken"] = None

@@ -182,9 +182,9 @@ def assert_points_are_samples(samples: list[Sample], state: QueueState) -> None:
 
 
 def rounds_were_missed(before: QueueState, at: datetime) -> bool:
-    if before.seen_at is None or not before.points:
+    if before.seen_at is None:
         return False
-    apart, usual = at - before.seen_at, before.seen_at - before.points[0].at
+    apart, usual = at - before.seen_at, before.seen_at - before.points[0].at if before.points else timedelta(0)
     return apart > MISSED_AFTER and apart > 2.5 * usual
 
 
@@ -195,13 +195,17 @@ def test_all_pauses_of_the_last_window_are_told_and_none_of_two_windows_ago(draw
 
 
 def assert_pauses_are_told(samples: History, states: list[QueueState]) -> None:
-    state, pauses = None, []
+    state, pauses, unbroken_since = None, [], START
     for (at, _), after in zip(samples, states, strict=True):
         before, state = state, after
+        if before is not None and state.seen_at == at and rounds_were_missed(before, at):
+            unbroken_since = at
         advanced = before is not None and state.advanced_at == at and state.recreated_at != at
-        if before is not None and advanced and not rounds_were_missed(before, at):
+        if before is not None and advanced:
             moments = (before.advanced_at, before.end_reached_at, before.first_seen_at)
-            pauses.append((at, (at - max(moment for moment in moments if moment)) // timedelta(milliseconds=1)))
+            began_at = max(moment for moment in moments if moment)
+            if began_at >= unbroken_since and at > unbroken_since:
+                pauses.append((at, (at - began_at) // timedelta(milliseconds=1)))
         if state.recreated_at == at:
             pauses.clear()
     assert state is not None

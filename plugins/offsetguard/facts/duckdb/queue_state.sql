@@ -33,16 +33,19 @@ WITH folded AS (
     COALESCE(
       EPOCH_US(sample.max_offset_read_at) - EPOCH_US(before.seen_at) > $missed_us
       AND (
-        EPOCH_US(sample.max_offset_read_at) - EPOCH_US(before.seen_at)
-      ) * 2 > (
-        EPOCH_US(before.seen_at) - EPOCH_US(before.point_1_at)
-      ) * 5,
+        before.point_1_at IS NULL
+        OR (
+          EPOCH_US(sample.max_offset_read_at) - EPOCH_US(before.seen_at)
+        ) * 2 > (
+          EPOCH_US(before.seen_at) - EPOCH_US(before.point_1_at)
+        ) * 5
+      ),
       FALSE
     ) AS missed,
     COALESCE(
       sample.consumer_offset = before.committed_offset
       AND before.committed_offset <> before.seen_max_offset,
-      FALSE
+      sample.consumer_offset IS NULL AND before.committed_offset IS NULL
     ) AS stands_still,
     EPOCH_US(sample.max_offset_read_at) // $window_us - EPOCH_US(before.seen_at) // $window_us AS windows_on,
     sample.min_offset > before.seen_min_offset AS min_moved,
@@ -53,6 +56,7 @@ WITH folded AS (
     ) AS advanced,
     sample.consumer_offset < before.committed_offset
     AND before.committed_offset <= sample.max_offset AS rewound,
+    GREATEST(before.advanced_at, before.end_reached_at, before.first_seen_at) AS silent_since,
     NOT before.rewound_at IS NULL AND before.regained_at IS NULL AS rewind_open,
     CASE
       WHEN NOT sample.consumer_offset IS NULL
@@ -79,6 +83,13 @@ WITH folded AS (
     kind = 'late' OR kind = 'unseen' AS stays,
     within_window AND NOT missed AS unbroken,
     missed AND stands_still AS stood_still,
+    CASE WHEN windows_on = 0 THEN before.longest_pause_ms END AS longest_so_far_ms,
+    CASE
+      WHEN kind = 'next' AND advanced AND NOT missed AND silent_since >= before.unbroken_since
+      THEN (
+        EPOCH_US(sample.max_offset_read_at) - EPOCH_US(silent_since)
+      ) // 1000
+    END AS pause_ms,
     CASE WHEN is_late THEN before.interval_start ELSE sample.interval_start END AS interval_start,
     CASE WHEN is_late THEN before.min_offset ELSE sample.min_offset END AS min_offset,
     CASE WHEN is_late THEN before.max_offset ELSE sample.max_offset END AS max_offset,
@@ -138,6 +149,14 @@ WITH folded AS (
       WHEN goes_on OR stays
       THEN before.first_seen_at
     END AS first_seen_at,
+    CASE
+      WHEN starts OR (
+        goes_on AND NOT unbroken
+      )
+      THEN sample.max_offset_read_at
+      WHEN goes_on OR stays
+      THEN before.unbroken_since
+    END AS unbroken_since,
     CASE
       WHEN starts OR (
         goes_on AND NOT unbroken
@@ -206,26 +225,34 @@ WITH folded AS (
     END AS end_reached_at,
     CASE
       WHEN goes_on
-      THEN GREATEST(
-        CASE WHEN windows_on = 0 THEN before.longest_pause_ms END,
-        CASE
-          WHEN advanced AND NOT missed
-          THEN (
-            EPOCH_US(sample.max_offset_read_at) - EPOCH_US(GREATEST(before.advanced_at, before.end_reached_at, before.first_seen_at))
-          ) // 1000
-        END
-      )
+      THEN GREATEST(longest_so_far_ms, pause_ms)
       WHEN stays
       THEN before.longest_pause_ms
     END AS longest_pause_ms,
     CASE
-      WHEN goes_on AND windows_on = 0
+      WHEN goes_on AND pause_ms >= COALESCE(longest_so_far_ms, 0)
+      THEN sample.max_offset_read_at
+      WHEN stays OR (
+        goes_on AND windows_on = 0
+      )
+      THEN before.longest_pause_ended_at
+    END AS longest_pause_ended_at,
+    CASE
+      WHEN stays OR (
+        goes_on AND windows_on = 0
+      )
       THEN before.earlier_longest_pause_ms
       WHEN goes_on AND windows_on = 1
       THEN before.longest_pause_ms
-      WHEN stays
-      THEN before.earlier_longest_pause_ms
     END AS earlier_longest_pause_ms,
+    CASE
+      WHEN stays OR (
+        goes_on AND windows_on = 0
+      )
+      THEN before.earlier_longest_pause_ended_at
+      WHEN goes_on AND windows_on = 1
+      THEN before.longest_pause_ended_at
+    END AS earlier_longest_pause_ended_at,
     CASE
       WHEN goes_on AND rewound
       THEN sample.max_offset_read_at
@@ -415,6 +442,7 @@ SELECT
   seen_max_offset,
   committed_offset,
   first_seen_at,
+  unbroken_since,
   sample_count,
   unknown_count,
   max_unchanged_since,
@@ -425,7 +453,9 @@ SELECT
   advanced_at,
   end_reached_at,
   longest_pause_ms,
+  longest_pause_ended_at,
   earlier_longest_pause_ms,
+  earlier_longest_pause_ended_at,
   rewound_at,
   rewound_from,
   rewound_to,

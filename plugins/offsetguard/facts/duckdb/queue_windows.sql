@@ -61,21 +61,24 @@ WITH samples AS (
           END, 'within_window': EPOCH_US(sample.max_offset_read_at) - EPOCH_US(before.seen_at) <= $window_us, 'missed': COALESCE(
             EPOCH_US(sample.max_offset_read_at) - EPOCH_US(before.seen_at) > $missed_us
             AND (
-              EPOCH_US(sample.max_offset_read_at) - EPOCH_US(before.seen_at)
-            ) * 2 > (
-              EPOCH_US(before.seen_at) - EPOCH_US(before.point_1_at)
-            ) * 5,
+              before.point_1_at IS NULL
+              OR (
+                EPOCH_US(sample.max_offset_read_at) - EPOCH_US(before.seen_at)
+              ) * 2 > (
+                EPOCH_US(before.seen_at) - EPOCH_US(before.point_1_at)
+              ) * 5
+            ),
             FALSE
           ), 'stands_still': COALESCE(
             sample.consumer_offset = before.committed_offset
             AND before.committed_offset <> before.seen_max_offset,
-            FALSE
+            sample.consumer_offset IS NULL AND before.committed_offset IS NULL
           ), 'windows_on': EPOCH_US(sample.max_offset_read_at) // $window_us - EPOCH_US(before.seen_at) // $window_us, 'min_moved': sample.min_offset > before.seen_min_offset, 'advanced': NOT sample.consumer_offset IS NULL
           AND (
             before.committed_offset IS NULL
             OR sample.consumer_offset > before.committed_offset
           ), 'rewound': sample.consumer_offset < before.committed_offset
-          AND before.committed_offset <= sample.max_offset, 'rewind_open': NOT before.rewound_at IS NULL AND before.regained_at IS NULL, 'nothing_waits': CASE
+          AND before.committed_offset <= sample.max_offset, 'silent_since': GREATEST(before.advanced_at, before.end_reached_at, before.first_seen_at), 'rewind_open': NOT before.rewound_at IS NULL AND before.regained_at IS NULL, 'nothing_waits': CASE
             WHEN NOT sample.consumer_offset IS NULL
             THEN sample.max_offset <= GREATEST(sample.consumer_offset, sample.min_offset)
             ELSE sample.min_offset = sample.max_offset
@@ -92,7 +95,15 @@ WITH samples AS (
         ],
         LAMBDA part_1 : LIST_TRANSFORM(
           [
-            {'is_late': part_1.kind = 'late', 'goes_on': part_1.kind = 'next', 'recreated': part_1.kind = 'recreated', 'starts': part_1.kind = 'first' OR part_1.kind = 'recreated', 'stays': part_1.kind = 'late' OR part_1.kind = 'unseen', 'unbroken': part_1.within_window AND NOT part_1.missed, 'stood_still': part_1.missed AND part_1.stands_still}
+            {'is_late': part_1.kind = 'late', 'goes_on': part_1.kind = 'next', 'recreated': part_1.kind = 'recreated', 'starts': part_1.kind = 'first' OR part_1.kind = 'recreated', 'stays': part_1.kind = 'late' OR part_1.kind = 'unseen', 'unbroken': part_1.within_window AND NOT part_1.missed, 'stood_still': part_1.missed AND part_1.stands_still, 'longest_so_far_ms': CASE WHEN part_1.windows_on = 0 THEN before.longest_pause_ms END, 'pause_ms': CASE
+              WHEN part_1.kind = 'next'
+              AND part_1.advanced
+              AND NOT part_1.missed
+              AND part_1.silent_since >= before.unbroken_since
+              THEN (
+                EPOCH_US(sample.max_offset_read_at) - EPOCH_US(part_1.silent_since)
+              ) // 1000
+            END}
           ],
           LAMBDA part_2 : {'interval_start': TRY_CAST(CASE WHEN part_2.is_late THEN before.interval_start ELSE sample.interval_start END AS TIMESTAMPTZ), 'min_offset': TRY_CAST(CASE WHEN part_2.is_late THEN before.min_offset ELSE sample.min_offset END AS BIGINT), 'max_offset': TRY_CAST(CASE WHEN part_2.is_late THEN before.max_offset ELSE sample.max_offset END AS BIGINT), 'consumer_offset': TRY_CAST(CASE WHEN part_2.is_late THEN before.consumer_offset ELSE sample.consumer_offset END AS BIGINT), 'pull_offset': TRY_CAST(CASE WHEN part_2.is_late THEN before.pull_offset ELSE sample.pull_offset END AS BIGINT), 'last_timestamp': TRY_CAST(CASE WHEN part_2.is_late THEN before.last_timestamp ELSE sample.last_timestamp END AS TIMESTAMPTZ), 'oldest_unconsumed_at': TRY_CAST(CASE
             WHEN part_2.is_late
@@ -142,6 +153,13 @@ WITH samples AS (
             THEN sample.max_offset_read_at
             WHEN part_2.goes_on OR part_2.stays
             THEN before.first_seen_at
+          END AS TIMESTAMPTZ), 'unbroken_since': TRY_CAST(CASE
+            WHEN part_2.starts OR (
+              part_2.goes_on AND NOT part_2.unbroken
+            )
+            THEN sample.max_offset_read_at
+            WHEN part_2.goes_on OR part_2.stays
+            THEN before.unbroken_since
           END AS TIMESTAMPTZ), 'sample_count': TRY_CAST(CASE
             WHEN part_2.starts OR (
               part_2.goes_on AND NOT part_2.unbroken
@@ -202,25 +220,31 @@ WITH samples AS (
             THEN before.end_reached_at
           END AS TIMESTAMPTZ), 'longest_pause_ms': TRY_CAST(CASE
             WHEN part_2.goes_on
-            THEN GREATEST(
-              CASE WHEN part_1.windows_on = 0 THEN before.longest_pause_ms END,
-              CASE
-                WHEN part_1.advanced AND NOT part_1.missed
-                THEN (
-                  EPOCH_US(sample.max_offset_read_at) - EPOCH_US(GREATEST(before.advanced_at, before.end_reached_at, before.first_seen_at))
-                ) // 1000
-              END
-            )
+            THEN GREATEST(part_2.longest_so_far_ms, part_2.pause_ms)
             WHEN part_2.stays
             THEN before.longest_pause_ms
-          END AS BIGINT), 'earlier_longest_pause_ms': TRY_CAST(CASE
-            WHEN part_2.goes_on AND part_1.windows_on = 0
+          END AS BIGINT), 'longest_pause_ended_at': TRY_CAST(CASE
+            WHEN part_2.goes_on AND part_2.pause_ms >= COALESCE(part_2.longest_so_far_ms, 0)
+            THEN sample.max_offset_read_at
+            WHEN part_2.stays OR (
+              part_2.goes_on AND part_1.windows_on = 0
+            )
+            THEN before.longest_pause_ended_at
+          END AS TIMESTAMPTZ), 'earlier_longest_pause_ms': TRY_CAST(CASE
+            WHEN part_2.stays OR (
+              part_2.goes_on AND part_1.windows_on = 0
+            )
             THEN before.earlier_longest_pause_ms
             WHEN part_2.goes_on AND part_1.windows_on = 1
             THEN before.longest_pause_ms
-            WHEN part_2.stays
-            THEN before.earlier_longest_pause_ms
-          END AS BIGINT), 'rewound_at': TRY_CAST(CASE
+          END AS BIGINT), 'earlier_longest_pause_ended_at': TRY_CAST(CASE
+            WHEN part_2.stays OR (
+              part_2.goes_on AND part_1.windows_on = 0
+            )
+            THEN before.earlier_longest_pause_ended_at
+            WHEN part_2.goes_on AND part_1.windows_on = 1
+            THEN before.longest_pause_ended_at
+          END AS TIMESTAMPTZ), 'rewound_at': TRY_CAST(CASE
             WHEN part_2.goes_on AND part_1.rewound
             THEN sample.max_offset_read_at
             WHEN part_2.goes_on OR part_2.stays
@@ -367,7 +391,7 @@ WITH samples AS (
           END AS BIGINT)}
         )[1]
       )[1],
-      {'interval_start': TRY_CAST(NULL AS TIMESTAMPTZ), 'min_offset': TRY_CAST(NULL AS BIGINT), 'max_offset': TRY_CAST(NULL AS BIGINT), 'consumer_offset': TRY_CAST(NULL AS BIGINT), 'pull_offset': TRY_CAST(NULL AS BIGINT), 'last_timestamp': TRY_CAST(NULL AS TIMESTAMPTZ), 'oldest_unconsumed_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'consumer_offset_read_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'pull_offset_read_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'max_offset_read_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'origin': TRY_CAST(NULL AS TEXT), 'seen_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'seen_min_offset': TRY_CAST(NULL AS BIGINT), 'seen_max_offset': TRY_CAST(NULL AS BIGINT), 'committed_offset': TRY_CAST(NULL AS BIGINT), 'first_seen_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'sample_count': TRY_CAST(NULL AS INT), 'unknown_count': TRY_CAST(NULL AS INT), 'max_unchanged_since': TRY_CAST(NULL AS TIMESTAMPTZ), 'min_moved_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'min_moved_from': TRY_CAST(NULL AS BIGINT), 'earlier_min_moved_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'earlier_min_moved_from': TRY_CAST(NULL AS BIGINT), 'advanced_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'end_reached_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'longest_pause_ms': TRY_CAST(NULL AS BIGINT), 'earlier_longest_pause_ms': TRY_CAST(NULL AS BIGINT), 'rewound_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'rewound_from': TRY_CAST(NULL AS BIGINT), 'rewound_to': TRY_CAST(NULL AS BIGINT), 'regained_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'rewind_count': TRY_CAST(NULL AS INT), 'lost_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'disordered_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'within_end_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'recreated_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'recreated_after': TRY_CAST(NULL AS TIMESTAMPTZ), 'recreated_from': TRY_CAST(NULL AS BIGINT), 'point_1_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'point_1_max_offset': TRY_CAST(NULL AS BIGINT), 'point_1_committed_offset': TRY_CAST(NULL AS BIGINT), 'point_2_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'point_2_max_offset': TRY_CAST(NULL AS BIGINT), 'point_2_committed_offset': TRY_CAST(NULL AS BIGINT), 'point_3_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'point_3_max_offset': TRY_CAST(NULL AS BIGINT), 'point_3_committed_offset': TRY_CAST(NULL AS BIGINT), 'point_4_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'point_4_max_offset': TRY_CAST(NULL AS BIGINT), 'point_4_committed_offset': TRY_CAST(NULL AS BIGINT), 'point_5_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'point_5_max_offset': TRY_CAST(NULL AS BIGINT), 'point_5_committed_offset': TRY_CAST(NULL AS BIGINT)}
+      {'interval_start': TRY_CAST(NULL AS TIMESTAMPTZ), 'min_offset': TRY_CAST(NULL AS BIGINT), 'max_offset': TRY_CAST(NULL AS BIGINT), 'consumer_offset': TRY_CAST(NULL AS BIGINT), 'pull_offset': TRY_CAST(NULL AS BIGINT), 'last_timestamp': TRY_CAST(NULL AS TIMESTAMPTZ), 'oldest_unconsumed_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'consumer_offset_read_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'pull_offset_read_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'max_offset_read_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'origin': TRY_CAST(NULL AS TEXT), 'seen_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'seen_min_offset': TRY_CAST(NULL AS BIGINT), 'seen_max_offset': TRY_CAST(NULL AS BIGINT), 'committed_offset': TRY_CAST(NULL AS BIGINT), 'first_seen_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'unbroken_since': TRY_CAST(NULL AS TIMESTAMPTZ), 'sample_count': TRY_CAST(NULL AS INT), 'unknown_count': TRY_CAST(NULL AS INT), 'max_unchanged_since': TRY_CAST(NULL AS TIMESTAMPTZ), 'min_moved_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'min_moved_from': TRY_CAST(NULL AS BIGINT), 'earlier_min_moved_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'earlier_min_moved_from': TRY_CAST(NULL AS BIGINT), 'advanced_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'end_reached_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'longest_pause_ms': TRY_CAST(NULL AS BIGINT), 'longest_pause_ended_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'earlier_longest_pause_ms': TRY_CAST(NULL AS BIGINT), 'earlier_longest_pause_ended_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'rewound_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'rewound_from': TRY_CAST(NULL AS BIGINT), 'rewound_to': TRY_CAST(NULL AS BIGINT), 'regained_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'rewind_count': TRY_CAST(NULL AS INT), 'lost_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'disordered_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'within_end_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'recreated_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'recreated_after': TRY_CAST(NULL AS TIMESTAMPTZ), 'recreated_from': TRY_CAST(NULL AS BIGINT), 'point_1_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'point_1_max_offset': TRY_CAST(NULL AS BIGINT), 'point_1_committed_offset': TRY_CAST(NULL AS BIGINT), 'point_2_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'point_2_max_offset': TRY_CAST(NULL AS BIGINT), 'point_2_committed_offset': TRY_CAST(NULL AS BIGINT), 'point_3_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'point_3_max_offset': TRY_CAST(NULL AS BIGINT), 'point_3_committed_offset': TRY_CAST(NULL AS BIGINT), 'point_4_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'point_4_max_offset': TRY_CAST(NULL AS BIGINT), 'point_4_committed_offset': TRY_CAST(NULL AS BIGINT), 'point_5_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'point_5_max_offset': TRY_CAST(NULL AS BIGINT), 'point_5_committed_offset': TRY_CAST(NULL AS BIGINT)}
     ) AS state
   FROM samples
 )
@@ -393,6 +417,7 @@ SELECT
   state.seen_max_offset,
   state.committed_offset,
   state.first_seen_at,
+  state.unbroken_since,
   state.sample_count,
   state.unknown_count,
   state.max_unchanged_since,
@@ -403,7 +428,9 @@ SELECT
   state.advanced_at,
   state.end_reached_at,
   state.longest_pause_ms,
+  state.longest_pause_ended_at,
   state.earlier_longest_pause_ms,
+  state.earlier_longest_pause_ended_at,
   state.rewound_at,
   state.rewound_from,
   state.rewound_to,

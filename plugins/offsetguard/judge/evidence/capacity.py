@@ -10,19 +10,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 
 from offsetguard.catalogue import Sentence
 from offsetguard.config import Config, EffectivePolicy
 from offsetguard.facts.interval import IntervalFacts, QueueFacts, TrafficHour
+from offsetguard.judge.evidence.move_causes import just_came
 from offsetguard.judge.windows.rules import POP
-from offsetguard.judge.windows.windows import above_limit
+from offsetguard.judge.windows.windows import above_limit, is_overrun
 from offsetguard.model.verdicts import CannotTell, Figure
 from offsetguard.tables.facts import TopicFacts
 from offsetguard.tables.group_facts import GroupFacts
 
-OVERRUN = 1.2  # so many times what is consumed is written
 # Window rules of queues that are consumed and whose lag lasts: not standing still, not set back, not a passing batch.
-_LASTING = frozenset({"growing", "growth_below_floor", "keeps_pace", "shrinking", "loss_ahead"})
+LASTING = frozenset({"growing", "growth_below_floor", "keeps_pace", "shrinking", "loss_ahead"})
 CALM_MS = 65 * 60_000  # an hour is judged once, in the first minute of the next one
 # Below, a change by chance looks large: an hour of 0.2/s has 720 messages.
 LEAST_USUAL_TPS = 0.2
@@ -46,7 +47,8 @@ class GroupCapacity:
         """Clients that hold a queue, at most; None = not every client told."""
         if self.thread_count is None:
             return None
-        return sum(group.holding_client_count or 0 for group in self.topics)
+        counts = [group.holding_client_count for group in self.topics if group.holding_client_count is not None]
+        return sum(counts) if len(counts) == len(self.topics) else None
 
 
 def capacities(facts: IntervalFacts) -> Iterator[GroupCapacity]:
@@ -88,7 +90,7 @@ def is_short_of_queues(facts: IntervalFacts, config: Config, group: GroupFacts) 
     is just being consumed does not.
     """
     policy = config.policy(facts.cluster, group.consumer_group)
-    matters = above_limit(group, policy) or _is_overrun(group, policy)
+    matters = above_limit(group, policy) or falls_behind_fast(group, policy, facts.now)
     return matters and is_behind_everywhere(facts, config, group)
 
 
@@ -105,16 +107,19 @@ def is_behind_everywhere(facts: IntervalFacts, config: Config, group: GroupFacts
     return 2 * behind_count >= group.queue_count and group.consume_tps != 0
 
 
-def _is_overrun(group: GroupFacts, policy: EffectivePolicy) -> bool:
-    written, consumed = group.produce_tps, group.consume_tps
-    known = written is not None and consumed is not None and (group.effective_lag or 0) >= policy.lag_floor
-    return known and written > OVERRUN * consumed  # type: ignore[operator]
+def falls_behind_fast(group: GroupFacts, policy: EffectivePolicy, now: datetime) -> bool:
+    """Whether more than a few messages wait, and clearly more is written than consumed; unknown is neither.
+
+    Not while a client has just come.
+    """
+    many = group.effective_lag is not None and group.effective_lag >= policy.lag_floor
+    return many and is_overrun(group) is True and not just_came(group, now)
 
 
 def _is_behind(queue: QueueFacts, group: GroupFacts, policy: EffectivePolicy) -> bool:
     """Whether a queue that is consumed has its part of the group's lag, and will not have lost it soon."""
     lag, verdict = queue.offsets.effective_lag or 0, queue.verdict
-    if lag <= 0 or verdict is None or verdict.rule not in _LASTING or queue.consume_tps == 0:
+    if lag <= 0 or verdict is None or verdict.rule not in LASTING or queue.consume_tps == 0:
         return False
     soon = verdict.drain is not None and verdict.drain.high_ms <= policy.window_ms
     return 2 * lag * group.queue_count >= (group.effective_lag or 0) and not soon

@@ -15,8 +15,9 @@ from statistics import median
 from offsetguard.catalogue import Sentence
 from offsetguard.config import Config, EffectivePolicy
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
+from offsetguard.judge.evidence.capacity import LASTING, falls_behind_fast
 from offsetguard.judge.evidence.lookups import queues_by_group
-from offsetguard.judge.evidence.move_causes import HANDOVER
+from offsetguard.judge.evidence.move_causes import just_came
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.forecasts import forecasts
 from offsetguard.judge.forecasts.broker_retentions import tiered_broker_names
@@ -73,6 +74,12 @@ class JudgedGroup:
         """Whether more waits, or for longer, than the policy allows."""
         return above_limit(self.group, self.policy)
 
+    def is_overrun(self, now: datetime) -> bool:
+        """Whether clearly more is written than consumed, and most of what waits lies where it grows: no mere burst."""
+        lasting, waiting = self.by_rule(*LASTING), self.group.effective_lag
+        most = waiting is not None and 2 * sum(queue.offsets.effective_lag or 0 for queue in lasting) >= waiting
+        return most and grown_by(lasting) > 0 and falls_behind_fast(self.group, self.policy, now)
+
     @property
     def offline(self) -> bool:
         """Whether it is known that no client is online."""
@@ -86,9 +93,12 @@ class JudgedGroup:
         """
         waiting = [queue for queue in self.queues if (queue.offsets.effective_lag or 0) > 0]
         still = [one for one in self.standing if not self._just_taken(one, now)]
-        started_at = self.group.newest_client_start_at
-        just_came = started_at is not None and now - started_at <= HANDOVER
-        if is_little(waiting) or just_came or self.group.unknown_queue_count or len(still) < len(waiting):
+        if (
+            is_little(waiting)
+            or just_came(self.group, now)
+            or self.group.unknown_queue_count
+            or len(still) < len(waiting)
+        ):
             return False
         return any(map(more_came, still))
 
@@ -166,6 +176,12 @@ def is_silent(queue: QueueFacts) -> bool:
     if not isinstance(silence_ms, int) or not isinstance(rhythm_ms, int) or (queue.offsets.effective_lag or 0) <= 0:
         return False
     return silence_ms > max(rhythm_ms, RECENTLY // _MS)
+
+
+def grown_by(queues: Iterable[QueueFacts]) -> int:
+    """Return by how many messages the lag of some queues grew over their windows; below 0 = it fell."""
+    growths = (queue.verdict.figures.get("growth") for queue in queues if queue.verdict is not None)
+    return sum(growth for growth in growths if isinstance(growth, int))
 
 
 def more_came(queue: QueueFacts) -> bool:
@@ -317,7 +333,7 @@ def backlog_trend(judged: JudgedGroup, now: datetime) -> BacklogTrend | None:
     Others speak of groups that are offline, and of topics that no client subscribes to.
     """
     in_trouble = judged.in_state(*_TROUBLE)
-    if (judged.group.effective_lag or 0) <= 0 or not (judged.above_limit or in_trouble):
+    if (judged.group.effective_lag or 0) <= 0 or not (judged.above_limit or in_trouble or judged.is_overrun(now)):
         return None
     if judged.offline or judged.in_state(State.UNSUBSCRIBED):
         return None
@@ -326,8 +342,9 @@ def backlog_trend(judged: JudgedGroup, now: datetime) -> BacklogTrend | None:
         return BacklogTrend("clients_unknown", state if in_trouble else State.UNKNOWN)
     if judged.in_state(State.STALLED):
         return BacklogTrend("stalled", state)
-    if behind := judged.in_state(State.FALLING_BEHIND):
-        return BacklogTrend("growing", state, growth=sum(_growth(queue) for queue in behind))
+    behind = judged.in_state(State.FALLING_BEHIND) or (judged.by_rule(*LASTING) if judged.is_overrun(now) else [])
+    if behind:
+        return BacklogTrend("growing", state, growth=grown_by(behind))
     return _without_trouble(judged, now)
 
 
@@ -354,11 +371,6 @@ def _drained_ms(judged: JudgedGroup, now: datetime) -> int | None:
         return None
     drained_ms = round((judged.group.effective_lag or 0) * (trend.span / _MS) / -trend.growth)
     return drained_ms if drained_ms < FURTHEST_MS else None
-
-
-def _growth(queue: QueueFacts) -> int:
-    growth = queue.verdict.figures.get("growth") if queue.verdict is not None else None
-    return growth if isinstance(growth, int) else 0
 
 
 def _span(queue: QueueFacts) -> timedelta:

@@ -38,6 +38,7 @@ from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.rocketmq import MEMBERSHIP, RESETS, SILENCE
 from offsetguard.tables.facts import OffsetMoveFacts
+from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.log_facts import LogLineFacts
 from offsetguard.tables.queue_state import QueueState
 
@@ -223,6 +224,11 @@ def _is_of_switch(move: OffsetMoveFacts, reset_lines: Sequence[LogLineFacts], sw
 def _is_beyond(queue: QueueFacts) -> bool:
     consumer, end = queue.offsets.consumer_offset, queue.offsets.max_offset
     return consumer is not None and end is not None and consumer > end
+
+
+def just_came(group: GroupFacts, now: datetime) -> bool:
+    """Whether a client of the group has just been started: it begins with what has come since another one went."""
+    return group.newest_client_start_at is not None and now - group.newest_client_start_at <= HANDOVER
 
 
 def membership_changes(facts: IntervalFacts) -> Mapping[str, Sequence[datetime]]:

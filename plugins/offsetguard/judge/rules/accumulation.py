@@ -3,9 +3,10 @@
 Means: consumers hang, or are slower than producers.
 Evidence: effective lag (deleted messages do not count) and the age of the oldest unconsumed message, against the
 group's limits; and the windows of its queues: STALLED, FALLING_BEHIND, or neither. Within the limits it is INFO, unless
-all queues in which messages wait stand still while more come. So is a backlog that shrinks and will be drained within a
-window's time (30 min), of a newcomer that consumes what was there before it, or of a group that comes and goes by a
-rhythm (a batch) and has been back for no longer than it was ever away.
+all queues in which messages wait stand still while more come, or a lag grows while clearly more (1.2 times) is written
+than consumed. So is a backlog that shrinks and will be drained within a window's time (30 min), of a newcomer that
+consumes what was there before it, or of a group that comes and goes by a rhythm (a batch) and has been back for no
+longer than it was ever away.
 Not judged: a queue whose end was reached a few samples ago (a burst), or that rests within its own rhythm; groups that
 are offline (consumer_offline); broadcasting groups (they keep their offsets on the client), system topics, a lag that
 is not known. Of a POP group the lag is what waits to be handed out.
@@ -158,7 +159,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         if trend is None:
             continue
         group, policy = judged.group, judged.policy
-        loud = judged.above_limit or judged.stands_still(facts.now)
+        loud = judged.above_limit or judged.is_overrun(facts.now) or judged.stands_still(facts.now)
         had_to_wait = judged.is_newcomer or judged.is_back_by_plan(facts.now)
         soon = trend.drained_ms is not None and (trend.drained_ms <= policy.window_ms or had_to_wait)
         soon = soon or (trend.variant == "default" and had_to_wait)

@@ -72,7 +72,10 @@ RULE = Rule(
     recovered="the group catches up, or has as many queues as threads",
     recovered_zh="消费组已追上，或队列数不少于线程数",
     about_load=True,
-    explains=(Explains(Scope.TOPIC, ("accumulation", "slow_consumption", "idle_consumers")),),
+    explains=(
+        Explains(Scope.TOPIC, ("accumulation", "slow_consumption", "flow_control", "idle_consumers")),
+        Explains(Scope.GROUP, ("flow_control",), variants=("default",)),
+    ),
 )
 
 

@@ -23,6 +23,7 @@ _MS = timedelta(milliseconds=1)
 _DECLINES = 2  # samples in a row with a lower lag: one dip is none
 _TREND_PARTS = 6  # of the window: a lag must be as old as one of them to have a trend
 _SHORT_PARTS = 30  # of the window: for so long a group may be late even where samples are closer together
+OVERRUN = 1.2  # so many times what is consumed is written: the usual limits are passed within a window
 EVENLY = 0.9  # rounds of a minute are not always a minute apart
 LEAST_SAMPLES = 3  # two make a difference, three a trend
 
@@ -38,6 +39,13 @@ class Ages(NamedTuple):
 _NOT_ASKED = Ages()
 
 
+class _Ends(NamedTuple):
+    """The queue's end and the group's committed offset at a moment, between samples; None = not known."""
+
+    end: float
+    committed: float | None
+
+
 @dataclass(frozen=True, slots=True)
 class QueueContext:
     """What is known of the queue besides its samples; None = unknown."""
@@ -47,6 +55,7 @@ class QueueContext:
     subscribed: bool | None = None  # whether a client subscribes to the topic
     consumption: str | None = None  # classic or pop
     lag_ms: int | None = None  # age of the oldest unconsumed message, where it is known better than by the window
+    came_at: tuple[datetime, ...] = ()  # when the newest client was started, and when clients were back last
     group_committed: bool | None = None  # POP: whether anything of the group's other queues was handed out
     retention: BrokerRetention | None = None  # what the queue's broker will delete
     tiered: bool = False  # what it deletes can still be read
@@ -174,13 +183,27 @@ class WindowFigures:
     @cached_property
     def stood_still(self) -> bool:
         """Whether rounds were missed, and what waited before them waits behind the same committed offset."""
-        count, points, first = self.state.sample_count, self.state.points, self.state.first_seen_at
-        return len(points) >= count and first is not None and points[count - 1].at >= first
+        first, unbroken = self.state.first_seen_at, self.state.unbroken_since
+        return first is not None and unbroken is not None and first < unbroken
 
     @cached_property
     def rhythm_ms(self) -> int:
-        """The longest such silence that a commit ended, within the last one or two windows; 0 = none."""
-        return max(self.state.longest_pause_ms or 0, self.state.earlier_longest_pause_ms or 0)
+        """The longest such silence that a commit ended, within the last one or two windows; 0 = none.
+
+        Of one in which clients came, only the time since: before that it was trouble, or nobody was there.
+        """
+        state = self.state
+        ended = (
+            (state.longest_pause_ms, state.longest_pause_ended_at),
+            (state.earlier_longest_pause_ms, state.earlier_longest_pause_ended_at),
+        )
+        return max(
+            (self._since_clients_came(ms, at) for ms, at in ended if ms is not None and at is not None), default=0
+        )
+
+    def _since_clients_came(self, pause_ms: int, ended_at: datetime) -> int:
+        came = [at for at in self.context.came_at if at <= ended_at]
+        return min([pause_ms, *((ended_at - at) // _MS for at in came)])
 
     @cached_property
     def is_silent(self) -> bool:
@@ -224,13 +247,47 @@ class WindowFigures:
         seen, committed, reached_at = self.state.seen, self.state.committed_offset, self.state.end_reached_at
         if seen is None or committed is None or self.waits_in_silence:
             return False
-        short = min(self.policy.lag_floor_ms, self.policy.window_ms // _SHORT_PARTS)
-        recent = seen.at - max(timedelta(milliseconds=short), 2 * self.spacing)
+        recent = seen.at - self._few_samples
         if reached_at is not None and reached_at >= recent:
             return True
-        is_young = self.lag_ms_at_most is None or self.lag_ms_at_most <= self.policy.lag_floor_ms
-        then = (point for point in self.state.points if point.at >= recent)
-        return is_young and any(one.max_offset <= committed for one in then)
+        # the lag of who is overrun grows: half of what is worth a word shows it
+        young_ms = self.policy.lag_floor_ms // (2 if self._is_overrun else 1)
+        is_young = self.lag_ms_at_most is None or self.lag_ms_at_most <= young_ms
+        then = self._at(recent)
+        return is_young and then is not None and then.end <= committed
+
+    @cached_property
+    def _is_overrun(self) -> bool:
+        """Whether clearly more was written than is consumed, in the last minute and the one before: no mere burst."""
+        if self.state.seen_at is None:
+            return False
+        minute = max(self._short, self.spacing)
+        now, then, before = (self._at(self.state.seen_at - back * minute) for back in range(3))
+        if now is None or then is None or before is None or now.committed is None or then.committed is None:
+            return False
+        consumed = now.committed - then.committed  # of the minute before less is known: samples lie further apart
+        return min(now.end - then.end, then.end - before.end) > OVERRUN * consumed
+
+    def _at(self, moment: datetime) -> _Ends | None:
+        """Return the ends at a moment, between the samples next to it; before the oldest one its own."""
+        samples = [one for one in (self.state.seen, *self.state.points) if one is not None]
+        if not samples:
+            return None
+        before = next((one for one in samples if one.at <= moment), samples[-1])
+        after = next((one for one in reversed(samples) if one.at > moment), before)
+        part = max(timedelta(0), moment - before.at) / max(timedelta.resolution, after.at - before.at)
+        committed = None
+        if before.committed_offset is not None and after.committed_offset is not None:
+            committed = before.committed_offset + part * (after.committed_offset - before.committed_offset)
+        return _Ends(before.max_offset + part * (after.max_offset - before.max_offset), committed)
+
+    @property
+    def _short(self) -> timedelta:
+        return timedelta(milliseconds=min(self.policy.lag_floor_ms, self.policy.window_ms // _SHORT_PARTS))
+
+    @property
+    def _few_samples(self) -> timedelta:
+        return max(self._short, 2 * self.spacing)
 
     @cached_property
     def lags(self) -> list[tuple[datetime, int]]:

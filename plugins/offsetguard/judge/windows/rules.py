@@ -33,6 +33,9 @@ WINDOW_RULES: Mapping[str, WindowRule] = {
         _WAITING + "; no client of the group subscribes to the topic",
     ),
     "unsubscribed_and_nothing_waits": WindowRule(State.OK, "no client subscribes to the topic, and nothing waits"),
+    "unsubscribed_without_commit": WindowRule(
+        State.OK, "no client subscribes to the topic, and the group committed nothing"
+    ),
     "committed_below_min": WindowRule(
         State.LOST, "the committed offset is {lost:messages} below the oldest message kept: they are gone"
     ),
@@ -100,7 +103,9 @@ def first_rule(figures: WindowFigures) -> str:
     if figures.state.seen is None:
         return "never_seen"
     if figures.context.subscribed is False:
-        return "unsubscribed" if (waiting or 0) > 0 else "unsubscribed_and_nothing_waits"
+        if waiting is None:
+            return "unsubscribed_without_commit"
+        return "unsubscribed" if waiting > 0 else "unsubscribed_and_nothing_waits"
     return (
         _what_happened(figures)
         or _what_is_not_known(figures)

@@ -29,8 +29,9 @@ from offsetguard.config import Config, EffectivePolicy
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.forecasts import broker_retentions, forecasts
 from offsetguard.judge.forecasts.broker_retentions import tiered_broker_names
-from offsetguard.judge.windows.figures import QueueContext, WindowFigures, with_ages
+from offsetguard.judge.windows.figures import OVERRUN, QueueContext, WindowFigures, with_ages
 from offsetguard.judge.windows.rules import POP, WINDOW_RULES, first_rule
+from offsetguard.model.fact_records import Absences
 from offsetguard.model.forecast import Forecast
 from offsetguard.model.verdicts import Figure, QueueVerdict, State
 from offsetguard.tables.group_facts import GroupFacts
@@ -59,7 +60,7 @@ def _judged(figures: WindowFigures) -> QueueVerdict:
 def judge_queues(facts: IntervalFacts, config: Config) -> IntervalFacts:
     """Return the facts with a verdict on every suspect queue."""
     groups = {(one.consumer_group, one.topic): one for one in facts.groups}
-    contexts = {pair: _context(group) for pair, group in groups.items()}
+    contexts = {pair: _context(group, facts.absences.get(group.consumer_group)) for pair, group in groups.items()}
     policies = {name: config.policy(facts.cluster, name) for name in {one.consumer_group for one in facts.queues}}
     retentions, tiered = broker_retentions.retentions(facts, config), tiered_broker_names(facts)
 
@@ -101,15 +102,24 @@ def above_limit(group: GroupFacts, policy: EffectivePolicy) -> bool:
     return waiting > policy.max_lag_messages or (group.lag_ms is not None and group.lag_ms > policy.max_lag_ms)
 
 
+def is_overrun(group: GroupFacts) -> bool | None:
+    """Whether clearly more was written than the group consumed, over the last minute; None = not known."""
+    if group.produce_tps is None or group.consume_tps is None:
+        return None
+    return group.produce_tps > OVERRUN * group.consume_tps
+
+
 _NOTHING_KNOWN = QueueContext()
 
 
-def _context(group: GroupFacts) -> QueueContext:
+def _context(group: GroupFacts, absences: Absences | None) -> QueueContext:
+    came_at = (group.newest_client_start_at, None if absences is None else absences.back_since)
     return QueueContext(
         online_client_count=group.online_client_count,
         message_model=group.message_model,
         subscribed=is_subscribed(group),
         consumption=group.consumption,
+        came_at=tuple(at for at in came_at if at is not None),
         group_committed=group.never_committed_queue_count < group.queue_count - group.unknown_queue_count,
     )
 

@@ -99,25 +99,32 @@ def _troubled(trouble: Trouble, number: int, at: int) -> WeeklyGroup:
 
 
 def _knowable(group: WeeklyGroup) -> int:
-    """Return the minute of the first cycle that can know it: offsets show it, or a limit of the policy is passed."""
+    """Return the minute of the first cycle that can know it: offsets show it, or a limit of the policy is passed.
+
+    Who consumes a third of what is written passes them; that shows as soon as what waits is worth a word.
+    """
     first = -(-group.trouble_at // STEPS_PER_CYCLE)
     if group.trouble in (Trouble.LOST, Trouble.RESET):
         return first
     policy = CONFIG.policy(CLUSTER, group.name)
     minute = first
-    while not _is_above(group, minute, policy.max_lag_messages, policy.max_lag_ms):
+    while True:
+        waiting, age_ms = _backlog(group, minute)
+        if waiting > policy.max_lag_messages or age_ms > policy.max_lag_ms:
+            return minute
+        overrun = group.trouble is Trouble.FALLING_BEHIND
+        if overrun and waiting >= policy.lag_floor and age_ms > policy.lag_floor_ms:
+            return minute
         minute += 1
-    return minute
 
 
-def _is_above(group: WeeklyGroup, minute: int, most: int, oldest_ms: int) -> bool:
+def _backlog(group: WeeklyGroup, minute: int) -> tuple[int, int]:
+    """Return how many messages wait, and how old the oldest is, ms, as of the reading, when the minute begins."""
     step = minute * STEPS_PER_CYCLE
     waiting = group.written[:, step] - group.committed[:, step]
-    if waiting.sum() > most:
-        return True
-    ages = [  # as of the reading, when the cycle's minute begins
+    ages = [
         step - written_at_step(group.written[number], int(group.committed[number, step]))
         for number in range(group.queue_count)
         if waiting[number]
     ]
-    return any(age * STEP_S * 1000 > oldest_ms for age in ages)
+    return int(waiting.sum()), max(ages, default=0) * STEP_S * 1000

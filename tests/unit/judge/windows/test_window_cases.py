@@ -60,6 +60,7 @@ def context_of(case: dict[str, Any]) -> QueueContext:
         online_client_count=case.get("clients", 2),
         message_model=case.get("message_model"),
         subscribed=case.get("subscribed"),
+        came_at=tuple(datetime.fromtimestamp(START_MS / 1000 + 60 * minute, UTC) for minute in case.get("came", ())),
     )
 
 
@@ -81,6 +82,25 @@ def test_the_table_of_cases(verdicts: dict[str, QueueVerdict], case: dict[str, A
     assert found == case["expect"], (verdict.rule, verdict.reason, dict(verdict.figures))
     assert verdict.state is WINDOW_RULES[verdict.rule].state
     assert "unknown" not in verdict.reason
+
+
+@for_each("step_s", (5, 10, 60))
+@for_each("consumed", (35, 58, 90))
+def test_whoever_falls_behind_evenly_is_not_well_in_between(step_s: int, consumed: int) -> None:
+    """Of 100 messages a second it consumes all until minute 5, then so many; what it commits is 3 s old."""
+    samples, looks = list[GivenSample](), list[GivenQueue]()
+    for second in range(0, 1200, step_s):
+        at = max(0, second - 3)
+        committed = 100 * min(at, 300) + consumed * max(0, at - 300)
+        samples.append(GivenSample(START_MS + 1000 * second, committed, 100 * second, 0))
+        if second > 300:
+            context = QueueContext(online_client_count=2)
+            looks.append(GivenQueue(tuple(samples), context, WindowPolicy(), samples[-1].at_ms))
+    rules = [verdict.rule for verdict in explain_queues(looks)]
+    lasts = next(number for number, rule in enumerate(rules) if rule == "growing")
+    assert set(rules[:lasts]) <= {"end_reached_recently", "below_floor"}
+    assert set(rules[lasts:]) == {"growing"}
+    assert consumed == 90 or lasts * step_s <= 120
 
 
 def test_whatever_is_not_well_is_a_suspect(verdicts: dict[str, QueueVerdict]) -> None:
