@@ -15,7 +15,7 @@ import click
 from pydantic import ValidationError
 
 from offsetguard.catalogue.text import format_moment
-from offsetguard.cli.finding_output import finding_document, findings_as_text, show_findings
+from offsetguard.cli.finding_output import entry_of, finding_document, findings_as_text, in_entries, show_findings
 from offsetguard.cli.parameters import (
     PATTERN,
     check_group,
@@ -145,7 +145,8 @@ def document_of(one: Diagnosed) -> dict[str, Any]:
 
 
 def _as_text(found: Sequence[Diagnosed]) -> Iterator[str]:
-    for one in found:
-        if one.over:
-            yield f"Over; found from {format_moment(one.first_found_at)} to {format_moment(one.last_found_at)}:"
-        yield from findings_as_text([one.finding])
+    for entry in in_entries(found, lambda one: (common := entry_of(one.finding)) and (common, one.over)):
+        if entry[0].over:
+            began, ended = min(one.first_found_at for one in entry), max(one.last_found_at for one in entry)
+            yield f"Over; found from {format_moment(began)} to {format_moment(ended)}:"
+        yield from findings_as_text([one.finding for one in entry])

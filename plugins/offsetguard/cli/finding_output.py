@@ -5,8 +5,8 @@ The JSON is an interface that others script against: fields are only ever added.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import click
 
@@ -17,7 +17,9 @@ from offsetguard.deliver.messages.wording import harmless, pasteable
 from offsetguard.judge.rule import Finding
 from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity
 
+Found = TypeVar("Found")
 MAX_QUEUES_SHOWN = 10
+MAX_GROUPS_NAMED = 20
 _TEXT_LIMIT = 4_000
 _COLOURS = {Severity.CRITICAL: "red", Severity.WARNING: "yellow", Severity.INFO: "blue"}
 
@@ -91,19 +93,53 @@ def show_findings(
 
 def findings_as_text(findings: Sequence[Finding]) -> Iterator[str]:
     """Yield lines for people; names from the cluster cannot steer the terminal."""
-    for finding in findings:
-        head = click.style(finding.severity.value.upper(), fg=_COLOURS[finding.severity], bold=True)
-        yield f"{head}  {_safe(finding.summary)}  [{finding.rule.id}, {finding.state}]"
-        yield f"  {_safe(finding.cause)}"
-        yield f"  Do next: {_safe(finding.do_next)}"
-        yield from (f"    {command}" for command in pasteable(finding.commands))
-        for queue in finding.queues[:MAX_QUEUES_SHOWN]:
-            yield _safe(queue_text(queue))
-        if len(finding.queues) > MAX_QUEUES_SHOWN:
-            yield f"    and {len(finding.queues) - MAX_QUEUES_SHOWN} more queues (all of them with --format json)"
-        for one in finding.explains:
-            yield f"  Also explains: {_safe(one.summary)}  [{one.rule_id}]"
+    for entry in in_entries(findings, entry_of):
+        yield from _as_text(entry[0]) if len(entry) == 1 else _as_one_entry(entry)
         yield ""
+
+
+def entry_of(finding: Finding) -> Hashable | None:
+    """Return what findings of one entry have in common; None: it has one of its own."""
+    counted = finding.rule.counted and finding.severity is Severity.INFO and finding.consumer_group is not None
+    return (finding.cluster, finding.rule.id) if counted else None
+
+
+def in_entries(found: Iterable[Found], entry_of: Callable[[Found], Hashable | None]) -> list[list[Found]]:
+    """Return what is found as the entries that people read, each at the place of its first."""
+    entries: dict[Hashable, list[Found]] = {}
+    for number, one in enumerate(found):
+        common = entry_of(one)
+        entries.setdefault(number if common is None else common, []).append(one)
+    return list(entries.values())
+
+
+def _as_text(finding: Finding) -> Iterator[str]:
+    yield f"{_head(finding)}  {_safe(finding.summary)}  [{finding.rule.id}, {finding.state}]"
+    yield f"  {_safe(finding.cause)}"
+    yield f"  Do next: {_safe(finding.do_next)}"
+    yield from (f"    {command}" for command in pasteable(finding.commands))
+    for queue in finding.queues[:MAX_QUEUES_SHOWN]:
+        yield _safe(queue_text(queue))
+    if len(finding.queues) > MAX_QUEUES_SHOWN:
+        yield f"    and {len(finding.queues) - MAX_QUEUES_SHOWN} more queues (all of them with --format json)"
+    for one in finding.explains:
+        yield f"  Also explains: {_safe(one.summary)}  [{one.rule_id}]"
+
+
+def _as_one_entry(findings: Sequence[Finding]) -> Iterator[str]:
+    rule = findings[0].rule
+    groups = sorted({str(one.consumer_group) for one in findings})
+    named, more = ", ".join(groups[:MAX_GROUPS_NAMED]), len(groups) - MAX_GROUPS_NAMED
+    yield f"{_head(findings[0])}  {rule.title}: {len(groups)} consumer groups  [{rule.id}]"
+    yield f"  {_safe(named)}{f' and {more} more' if more > 0 else ''}"
+    yield "  Nothing to do; each by itself with --group or --format json."
+    for one in findings:
+        for explained in one.explains:
+            yield f"  Also explains: {_safe(explained.summary)}  [{explained.rule_id}]"
+
+
+def _head(finding: Finding) -> str:
+    return click.style(finding.severity.value.upper(), fg=_COLOURS[finding.severity], bold=True)
 
 
 def _cannot_tell_as_text(unknown: Iterable[CannotTell]) -> Iterator[str]:

@@ -140,6 +140,7 @@ class Rule(_Bilingual):
     mutes: Mutes | None = None
     stage: Stage | None = None
     holds_queues: bool = False  # it accounts for the lag of the queues that it names, and of no others
+    counted: bool = False  # where it only informs, people read of all its groups in one entry, named and counted
     about_load: bool = False  # of the whole group; asked twice where a cause holds some of its queues
 
     @property

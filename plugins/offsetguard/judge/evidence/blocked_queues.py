@@ -1,12 +1,13 @@
-"""Orderly queues that one message blocks: their committed offset stands still while the other queues go on."""
+"""Queues whose committed offset one message holds: an orderly one blocks its queue, a slow one those behind it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
+from offsetguard.judge.evidence.judged_groups import RECENTLY, finishes_messages
 from offsetguard.judge.windows.rules import POP
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.tables.group_facts import GroupFacts
@@ -49,6 +50,44 @@ def blocked_queues(group: GroupFacts, suspects: Sequence[QueueFacts], facts: Int
     if not alone and (moving_count < len(standing) or not _others_go_on(group, suspects, standing)):
         return []
     return sorted(blocked, key=lambda one: (-one.blocked_ms, one.queue.message_queue))
+
+
+def held_back_queues(group: GroupFacts, queues: Iterable[QueueFacts], now: datetime) -> list[BlockedQueue]:
+    """Return the queues of a concurrent group whose offset stands while messages behind it are finished, longest first.
+
+    `queues`: suspect ones of the group and one topic.
+    """
+    if group.consumption == POP or (group.orderly is not False and not finishes_messages(group)):
+        return []
+    found = []
+    for queue in queues:
+        since = queue.window.advanced_at or queue.window.first_seen_at
+        if since is not None and now - since > RECENTLY and _only_the_first_is_unfinished(queue, now, group):
+            found.append(BlockedQueue(queue, (now - since) // timedelta(milliseconds=1)))
+    return sorted(found, key=lambda one: (-one.blocked_ms, one.queue.message_queue))
+
+
+def _only_the_first_is_unfinished(queue: QueueFacts, now: datetime, group: GroupFacts) -> bool:
+    """Whether a client has the committed message still in hands, and no longer all that it was given behind it.
+
+    A client that is ahead of the committed offset has finished that message, and commits within seconds. A cache
+    without gaps is a queue whose turn has not come; a filter makes gaps as well, of messages that were never sent:
+    then it must have finished one lately. Behind its newest cached one most of what it was given may be finished, too.
+    How much that is, 4.x brokers do not tell; who pulled lately, and has room in its cache, has pulled all.
+    """
+    first, last, cached = queue.cached_min_offset, queue.cached_max_offset, queue.cached_message_count
+    if first is None or last is None or not cached or first != queue.offsets.consumer_offset:
+        return False
+    if group.filtered is not False and not _is_recent(queue.last_consume_at, now):
+        return False
+    given_to = queue.offsets.pull_offset
+    if given_to is None and _is_recent(queue.last_pull_at, now) and queue.cache_is_full is False:
+        given_to = queue.offsets.max_offset
+    return cached < last - first + 1 or (given_to is not None and 2 * cached < given_to - first)
+
+
+def _is_recent(moment: datetime | None, now: datetime) -> bool:
+    return moment is not None and now - moment <= RECENTLY
 
 
 def _just_taken(consumer_group: str, facts: IntervalFacts) -> set[MessageQueue]:

@@ -29,7 +29,7 @@ from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention, Deletio
 from offsetguard.judge.windows.pace import place, speeds
 from offsetguard.model.forecast import DRAINED_MS, FURTHEST_MS, Basis, Forecast, Kind, Outcome, Stated
 from offsetguard.model.offsets import epoch_ms
-from offsetguard.model.verdicts import QueueVerdict
+from offsetguard.model.verdicts import QueueVerdict, State
 from offsetguard.tables.facts import OffsetMoveFacts
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.queue_state import QueueState
@@ -137,7 +137,9 @@ def _range(low: float, high: float, basis: Basis) -> Forecast | None:
 
 
 def _is_behind(verdict: QueueVerdict) -> bool:
-    return (verdict.effective_lag or 0) > 0 and (verdict.lag_ms is None or verdict.lag_ms > DRAINED_MS)
+    if verdict.effective_lag is None:  # nobody knows what waits; without a commit nothing is drained
+        return verdict.state is State.UNKNOWN
+    return verdict.effective_lag > 0 and (verdict.lag_ms is None or verdict.lag_ms > DRAINED_MS)
 
 
 def _first_crossing(deletions: Iterable[Deletion], stored_ms: int, speed: float) -> Deletion | None:

@@ -34,6 +34,10 @@ _MATCH_ZH = (
     "主题 {topic} 约有 {hit_percent:.3g}% 的消息匹配消费组 {consumer_group} 的过滤条件，因此 {effective_lag:messages} "
     "条堆积中实际约有 {matching:messages} 条（{matching_low:messages} 至 {matching_high:messages}）"
 )
+_SUMMARY = "about {matching:messages} of {consumer_group}'s lag on {topic} match its filter"
+_SUMMARY_ZH = "{consumer_group} 在 {topic} 上的堆积中约有 {matching:messages} 条匹配其过滤条件"
+_JUDGE = "Judge how much there is to do by the real backlog; what else is said of the group stands."
+_JUDGE_ZH = "请以实际堆积判断剩余工作量；关于该消费组的其他告警仍然有效。"
 
 RULE = Rule(
     id="filter_hides_lag",
@@ -43,23 +47,30 @@ RULE = Rule(
     means="Most of a filtered group's lag are messages that do not match its filter.",
     texts={
         "default": Texts(
-            summary="about {matching:messages} of {consumer_group}'s lag on {topic} match its filter",
-            summary_zh="{consumer_group} 在 {topic} 上的堆积中约有 {matching:messages} 条匹配其过滤条件",
+            summary=_SUMMARY,
+            summary_zh=_SUMMARY_ZH,
             cause=_MATCH + ": within its limits.",
             cause_zh=_MATCH_ZH + "：在允许范围内。",
             do_next="Nothing to do. The lag that brokers count contains what the group will never get; judge it by "
             "the real backlog.",
             do_next_zh="无需处理。Broker 统计的堆积包含消费组永远不会收到的消息，请以实际堆积为准。",
         ),
+        "age_unknown": Texts(
+            summary=_SUMMARY,
+            summary_zh=_SUMMARY_ZH,
+            cause=_MATCH + "; how long the oldest has waited is not known.",
+            cause_zh=_MATCH_ZH + "；最早的消息已等待多久未知。",
+            do_next=_JUDGE,
+            do_next_zh=_JUDGE_ZH,
+        ),
         "behind": Texts(
-            summary="about {matching:messages} of {consumer_group}'s lag on {topic} match its filter",
-            summary_zh="{consumer_group} 在 {topic} 上的堆积中约有 {matching:messages} 条匹配其过滤条件",
+            summary=_SUMMARY,
+            summary_zh=_SUMMARY_ZH,
             cause=_MATCH + "; it is behind all the same.",
             cause_zh=_MATCH_ZH + "；即便如此仍有堆积。",
-            do_next="Judge how much there is to do by the real backlog; what else is said of the group stands. Reading "
-            "past what does not match takes the broker's time: a topic of its own costs less than a rare tag.",
-            do_next_zh="请以实际堆积判断剩余工作量；关于该消费组的其他告警仍然有效。跳过不匹配的消息会消耗 Broker 的时"
-            "间：与其使用少见的 tag，不如使用单独的主题。",
+            do_next=_JUDGE + " Reading past what does not match takes the broker's time: a topic of its own costs less "
+            "than a rare tag.",
+            do_next_zh=_JUDGE_ZH + "跳过不匹配的消息会消耗 Broker 的时间：与其使用少见的 tag，不如使用单独的主题。",
         ),
     },
     title="filters hide how much waits",
@@ -85,7 +96,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         yield RULE.finding(
             facts,
             about=(group.consumer_group, group.topic),
-            variant="behind" if _is_behind(group, own, estimate, policy) else "default",
+            variant=_variant(group, own, estimate, policy),
             figures={
                 "effective_lag": group.effective_lag,
                 "lag_ms": group.lag_ms,
@@ -109,13 +120,13 @@ def _topic_counts(facts: IntervalFacts) -> Counter[str]:
     return Counter(one.consumer_group for one in facts.groups if not one.topic.startswith("%RETRY%"))
 
 
-def _is_behind(
-    group: GroupFacts, queues: Sequence[QueueFacts], estimate: FilterEstimate, policy: EffectivePolicy
-) -> bool:
-    """Whether the group is in trouble however few messages match: too many do, they are too old, or it stands still."""
+def _variant(group: GroupFacts, queues: Sequence[QueueFacts], estimate: FilterEstimate, policy: EffectivePolicy) -> str:
+    """Say whether the group is in trouble however few match: too many do, they are too old, or it stands still."""
     standing = any(queue.verdict is not None and queue.verdict.state in _BEHIND for queue in queues)
     too_old = group.lag_ms is not None and group.lag_ms > policy.max_lag_ms
-    return estimate.high > policy.max_lag_messages or too_old or standing
+    if estimate.high > policy.max_lag_messages or too_old or standing:
+        return "behind"
+    return "default" if group.lag_ms is not None else "age_unknown"
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:

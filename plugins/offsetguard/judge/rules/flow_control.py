@@ -115,7 +115,8 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     for group in facts.groups:
         policy = config.policy(facts.cluster, group.consumer_group)
         judged = group.consumption != "pop" and group.message_model == "CLUSTERING" and group.topic_kind == "normal"
-        unknown = (group.told_client_count or 0) < (group.online_client_count or 0)
+        online = group.online_client_count
+        unknown = online is None or (group.told_client_count or 0) < online
         said = (group.consumer_group, group.topic) in lines
         if judged and unknown and not said and above_limit(group, policy):
             yield RULE.cannot_tell(Sentence("caches_untold"), consumer_group=group.consumer_group)

@@ -4,7 +4,8 @@ Means: it reads further behind the end than accessMessageInMemoryMaxRatio (40 %)
 sends it to the slave (slaveReadEnable); nearer than 30 % it comes back. If the lag does not fall meanwhile although
 clients wait for messages, the slave is the bottleneck, or is itself behind.
 Evidence: GROUP_GET_NUMS of every replica: a slave hands out more than its master, which lives; the lag over the window;
-what clients have in process: who has a batch for each queue waits for no slave.
+what clients have in process: who has a batch for each queue waits for no slave, nor does a queue whose committed offset
+one message holds back. Where nobody tells what is in process, nobody can say that the slave is what is slow.
 Not judged: reads from a slave whose master is gone (broker_unreachable); POP groups.
 Do next: nothing while the lag falls.
 Source: incident I1; PullMessageProcessor, suggestWhichBrokerId (4.9.8, 5.3.3).
@@ -12,12 +13,13 @@ Source: incident I1; PullMessageProcessor, suggestWhichBrokerId (4.9.8, 5.3.3).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from offsetguard.config import Config, EffectivePolicy
+from offsetguard.config import Config
 from offsetguard.facts.filter_estimate import PULL_BATCH_SIZE
-from offsetguard.facts.interval import IntervalFacts
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
+from offsetguard.judge.evidence.blocked_queues import blocked_queues, held_back_queues
 from offsetguard.judge.evidence.judged_groups import LagTrend, lag_trend, waits_unknown
 from offsetguard.judge.evidence.lookups import lag_evidence, queues_by_group, rounded_rate, slave_behind_bytes
 from offsetguard.judge.forecasts import forecasts
@@ -108,6 +110,7 @@ RULE = Rule(
     title="groups read from a slave",
     title_zh="消费组从从节点读取",
     table=("effective_lag", "get_tps", "slave_get_tps", "master_get_tps", "slave_read_since", "slave_behind_bytes"),
+    counted=True,
     recovered="it reads from the masters again",
     recovered_zh="已恢复从主节点读取",
     explains=(
@@ -135,12 +138,13 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         policy = config.policy(facts.cluster, group.consumer_group)
         trend, since = lag_trend(there, group.slave_read_since), group.slave_read_since
         early = trend is None or since is None or facts.now - since < LEAST_SERVED
-        variant = _variant(group, trend, drain, policy, early=early)
+        waits = _waits_for_brokers(group, own, facts) if above_limit(group, policy) else False
+        variant = _variant(group, trend, drain, early=early, waits=waits)
         yield RULE.finding(
             facts,
             about=(group.consumer_group, group.topic),
             severity=Severity.WARNING if variant == "not_falling" else RULE.severity,
-            unsure=since is None or waits_unknown(group),
+            unsure=None in (since, waits) or waits_unknown(group),
             variant=variant,
             state="FALLING_BEHIND" if variant == "not_falling" else "OK",
             figures={
@@ -160,15 +164,29 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 
 
 def _variant(
-    group: GroupFacts, trend: LagTrend | None, drain: Forecast | None, policy: EffectivePolicy, *, early: bool
+    group: GroupFacts, trend: LagTrend | None, drain: Forecast | None, *, early: bool, waits: bool | None
 ) -> str:
-    waiting = group.effective_lag or 0
-    if waiting > 0 and trend is not None and _falls(trend, waiting, drain):
+    waiting = group.effective_lag
+    if waiting is not None and waiting > 0 and trend is not None and _falls(trend, waiting, drain):
         return "falls" if drain is None else "default"
-    in_process = 2 * (group.inflight or 0) > waiting or _have_enough(group)  # then clients are slow, and no slave is
-    if in_process or not above_limit(group, policy):
+    if waits is False:
         return "keeps_up"
-    return "too_early" if early else "not_falling"
+    if early:
+        return "too_early"
+    return "not_falling" if waits else "keeps_up"
+
+
+def _waits_for_brokers(group: GroupFacts, queues: Sequence[QueueFacts], facts: IntervalFacts) -> bool | None:
+    """Whether clients wait for messages: else they are slow, or one message is, and no slave; None = nobody tells."""
+    held = [*blocked_queues(group, queues, facts), *held_back_queues(group, queues, facts.now)]
+    waiting, inflight = group.effective_lag, group.inflight
+    if waiting is None:
+        return None
+    most_are_held = 2 * sum(one.queue.offsets.effective_lag or 0 for one in held) > waiting
+    if most_are_held or (inflight is not None and 2 * inflight > waiting):
+        return False
+    enough = _have_enough(group)
+    return None if enough is None and inflight is None else not enough
 
 
 def _falls(trend: LagTrend, waiting: int, drain: Forecast | None) -> bool:
@@ -180,11 +198,13 @@ def _falls(trend: LagTrend, waiting: int, drain: Forecast | None) -> bool:
     return waiting * (trend.span / timedelta(milliseconds=1)) <= LONGEST_DRAIN_MS * -trend.growth
 
 
-def _have_enough(group: GroupFacts) -> bool:
-    """Whether clients have a batch in process for each queue that they hold."""
-    return bool(group.held_queue_count) and (group.cached_message_count or 0) >= PULL_BATCH_SIZE * (
-        group.held_queue_count or 0
-    )
+def _have_enough(group: GroupFacts) -> bool | None:
+    """Whether clients have a batch in process for each queue that they hold; None = not all of them tell."""
+    told = group.told_client_count is not None and group.told_client_count == group.online_client_count
+    if group.held_queue_count is None or group.cached_message_count is None:
+        return None
+    enough = group.held_queue_count > 0 and group.cached_message_count >= PULL_BATCH_SIZE * group.held_queue_count
+    return enough if told or enough else None
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:

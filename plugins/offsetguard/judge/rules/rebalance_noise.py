@@ -71,6 +71,7 @@ RULE = Rule(
     title="log lines are the noise of a rebalance",
     title_zh="重平衡期间的正常日志",
     table=("line_count", "not_in_members_count", "refused_count", "first_at", "last_at", "changed_at"),
+    counted=True,
     recovered="no such lines within the look-back window",
     recovered_zh="回看窗口内没有此类日志",
 )

@@ -13,13 +13,13 @@ Source: incident I3; ProcessQueue.removeMessage returns the smallest unfinished 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from datetime import datetime
+from collections.abc import Iterator
 
 from offsetguard.config import Config, EffectivePolicy
-from offsetguard.facts.interval import IntervalFacts, QueueFacts
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge import commands
-from offsetguard.judge.evidence.judged_groups import RECENTLY, finishes_messages, judged_groups, most_moves
+from offsetguard.judge.evidence.blocked_queues import held_back_queues
+from offsetguard.judge.evidence.judged_groups import finishes_messages, judged_groups, most_moves
 from offsetguard.judge.evidence.lookups import lag_evidence, queue_name
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit
@@ -87,7 +87,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         in_process = _in_process(group)
         if in_process is None or not own or _is_little(group, policy):
             continue
-        held = _held_back(own, facts.now, group)
+        held = next((one.queue for one in held_back_queues(group, own, facts.now)), None)
         # Few threads finish one queue's messages before they begin the next one's: most offsets stand meanwhile
         goes_on = finishes_messages(group) or most_moves(group, own, facts.now)
         # What clients say that they finish is of the last minute; who stands still by now finished it before
@@ -132,41 +132,6 @@ def _is_little(group: GroupFacts, policy: EffectivePolicy) -> bool:
     """Whether what waits is not worth a word."""
     waiting = group.effective_lag or 0
     return waiting <= 0 or (waiting < policy.lag_floor and (group.lag_ms or 0) <= policy.lag_floor_ms)
-
-
-def _held_back(queues: Sequence[QueueFacts], now: datetime, group: GroupFacts) -> QueueFacts | None:
-    """Return the queue of a concurrent group whose offset has stood longest while messages behind it are finished."""
-    if group.orderly is not False and not finishes_messages(group):
-        return None
-    stuck = []
-    for queue in queues:
-        since = queue.window.advanced_at or queue.window.first_seen_at
-        if since is not None and now - since > RECENTLY and _only_the_first_is_unfinished(queue, now, group):
-            stuck.append((since, queue.message_queue, queue))
-    return min(stuck)[2] if stuck else None
-
-
-def _only_the_first_is_unfinished(queue: QueueFacts, now: datetime, group: GroupFacts) -> bool:
-    """Whether a client has the committed message still in hands, and no longer all that it was given behind it.
-
-    A client that is ahead of the committed offset has finished that message, and commits within seconds. A cache
-    without gaps is a queue whose turn has not come; a filter makes gaps as well, of messages that were never sent:
-    then it must have finished one lately. Behind its newest cached one most of what it was given may be finished, too.
-    How much that is, 4.x brokers do not tell; who pulled lately, and has room in its cache, has pulled all.
-    """
-    first, last, cached = queue.cached_min_offset, queue.cached_max_offset, queue.cached_message_count
-    if first is None or last is None or not cached or first != queue.offsets.consumer_offset:
-        return False
-    if group.filtered and not _is_recent(queue.last_consume_at, now):
-        return False
-    given_to = queue.offsets.pull_offset
-    if given_to is None and _is_recent(queue.last_pull_at, now) and not queue.cache_is_full:
-        given_to = queue.offsets.max_offset
-    return cached < last - first + 1 or 2 * cached < (given_to or 0) - first
-
-
-def _is_recent(moment: datetime | None, now: datetime) -> bool:
-    return moment is not None and now - moment <= RECENTLY
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
