@@ -27,6 +27,7 @@ from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database
 from offsetguard_spark.publish import Publisher
+from offsetguard_spark.publish_waiting import publish_waiting
 from offsetguard_spark.reports import Progress
 from offsetguard_spark.session import make_session
 
@@ -64,7 +65,7 @@ def publish(home: Workspace, config: Config, interval: Interval, now: datetime) 
     start_spark = cache(partial(make_session, home))
     publisher = Publisher(home, config, engine, start_spark, Progress(print))
     try:
-        publisher.catch_up(CLUSTER, interval, now=now)
+        publish_waiting(publisher, lambda: now, live_only=True)
         publisher.publish(CLUSTER, interval, now=now)
     finally:
         if start_spark.cache_info().currsize:  # multiprocessing runs nothing that is registered for the exit

@@ -272,12 +272,14 @@ def connections() -> dict[str, dict[str, Any]]:
 
 
 def make_pool() -> None:
-    """Create the pool of what starts Spark, unless there is one: slots that were changed stay changed."""
+    """Create the pool of what has Spark work for long, unless there is one: slots that were changed stay changed."""
     from airflow.models.pool import Pool  # noqa: PLC0415
 
     name = os.environ["OFFSETGUARD_POOL"]
     if Pool.get_pool(name) is None:
-        Pool.create_or_update_pool(name, 1, "tasks of OffsetGuard that start Spark", include_deferred=False)
+        Pool.create_or_update_pool(
+            name, 1, "tasks of OffsetGuard that have Spark work for long", include_deferred=False
+        )
         say(f"made the pool {name}")
 
 

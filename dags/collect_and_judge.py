@@ -7,10 +7,10 @@ Once a minute, for each cluster of `config/offsetguard.yml` on its own (one map 
 |---|---|---|
 | `choose_clusters` | reads the configuration | the log names file, line and field; fix the file, nothing needs a restart |
 | `collect_offsets` | asks name servers and brokers, lands one snapshot | brokers that do not answer are *not* a failure: they become the warning "collection incomplete". Red means that the disk or the connection in Airflow is wrong |
-| `publish_interval` | Spark: types, checks, quarantines and publishes the facts at once; one after the other, the oldest minute first | readers stay on the last good minute; the log's last lines say what Spark or the audit refused |
+| `publish_interval` | Spark: types, checks, quarantines and publishes the facts of all that waits, of every cluster, in one session. **Skipped**: another minute's, or another cluster's, task is at work and takes this minute along | readers stay on the last good minute; the log's last lines say what Spark or the audit refused, and of which cluster and minute |
 | `judge_interval` | facts to findings to incidents to messages in the outbox. Waits for the published facts; once a minute has not been published for two, it makes the facts of what has landed by itself, without Spark, and what it tells is marked "not audited" until the next publication confirms or closes it | nothing was written (one transaction); the next minute judges afresh |
 
-**When Spark hangs or is away**, up to 16 runs stand side by side, all but the oldest waiting for its turn with Spark; people are told all the same, and of the rule `facts_not_published` after three minutes. When Spark is back, the minutes are published in order.
+**When Spark hangs or is away**, one task at a time tries, for five minutes at most, and the others leave their minute to it; people are told all the same, and of the rule `facts_not_published` after three minutes. When Spark is back, one session publishes the newest ten minutes in order, then what was passed over, and takes along what lands meanwhile.
 
 `deliver_warnings` sends what the judge put into the outbox.
 
@@ -31,7 +31,6 @@ from airflow.sdk import DAG, CronTriggerTimetable, Param, task, task_group
 from airflow.sdk.definitions.context import Context
 
 from offsetguard_airflow.defaults import (
-    CYCLES_POOL,
     INTERVAL_START,
     IS_BACKFILL,
     TAGS,
@@ -49,9 +48,9 @@ with DAG(
     doc_md=__doc__,
     schedule=CronTriggerTimetable("* * * * *", timezone="UTC", run_immediately=True),
     catchup=False,  # a minute that has passed cannot be looked at again
-    max_active_runs=16,  # a minute that Spark hangs in must not keep the next ones from being judged
+    max_active_runs=32,  # a minute that Spark hangs in must not keep the next ones from being judged
     max_active_tasks=64,
-    dagrun_timeout=timedelta(minutes=15),
+    dagrun_timeout=timedelta(minutes=30),  # longer than all its tasks may take: the time-out of work is the task's
     deadline=deadline(timedelta(minutes=12)),
     default_args=TASK_DEFAULTS,
     tags=TAGS,
@@ -97,9 +96,7 @@ with DAG(
             task_id="publish_interval",
             cluster=cluster,
             interval_start=INTERVAL_START,
-            again=IS_BACKFILL,
-            pool=CYCLES_POOL,
-            max_active_tis_per_dag=1,  # they would wait for each other, each with a JVM
+            again=IS_BACKFILL,  # in no pool: what takes turns there could keep a minute from being published for hours
         )
         judge = JudgeOperator(
             task_id="judge_interval",

@@ -38,7 +38,7 @@ TASK_DEFAULTS = {
 }
 
 CYCLES_POOL = os.environ.get("OFFSETGUARD_POOL") or "default_pool"
-"""The pool of all tasks that start Spark: its slots say how many of them may do so at once."""
+"""The pool of tasks that have Spark work for long. No publication is in it: it would wait behind them for hours."""
 
 
 def cluster_param(*, or_all: str | None = None) -> Param:

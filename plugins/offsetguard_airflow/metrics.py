@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 from airflow.sdk.configuration import conf
 from airflow.sdk.observability.stats import gauge, incr, timing
+from sqlalchemy import Engine
 
-from offsetguard.config.workspace import Workspace
+from offsetguard.model.intervals import Interval
 from offsetguard.store import cycles
-from offsetguard.store.database import open_database
-from offsetguard_airflow.task_inputs import interval_at
 
 if TYPE_CHECKING:
     from offsetguard.lake.cycle_metrics import Measurement
@@ -40,13 +39,14 @@ def send(measurements: Iterable[Measurement]) -> None:
                 timing(name, one.value, tags=tags)
 
 
-def send_cycle(cluster: str, interval_start: str, *, since: datetime) -> None:
-    """Send what the newest cycle of an interval did, or that it failed; nothing when none has begun since a moment."""
+def send_cycles(
+    engine: Engine, *, since: datetime, cluster: str | None = None, interval: Interval | None = None
+) -> None:
+    """Send what the cycles did that have begun since a moment, also those that failed; of one cluster and interval."""
     from offsetguard.lake.cycle_metrics import of_cycle
 
-    engine = open_database(Workspace.from_environment().database_url)
-    for cycle in cycles.newest(engine, cluster=cluster, interval=interval_at(interval_start), limit=1):
-        if cycle.started_at >= since:
+    for cycle in cycles.newest(engine, cluster=cluster, interval=interval, since=since):
+        if cycle.running_under is None:
             send(of_cycle(cycle))
 
 

@@ -29,7 +29,7 @@ ALL_CLUSTERS = "all"
 PUBLISHED_WITHIN = timedelta(minutes=2)  # of an interval's beginning: by then the judge goes on without Spark
 _POLL_S = 1.0
 _MINUTES_BACK = 15  # that are looked through for one that waits to be published
-_ENDED = frozenset({"failed", "upstream_failed", "skipped", "removed", "success"})
+_ENDED = frozenset({"failed", "upstream_failed", "removed", "success"})  # a skipped one left it to another's session
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -22,15 +23,17 @@ from pyspark.errors import PySparkException
 from sqlalchemy import Engine
 
 from offsetguard import write_for_owner_only
+from offsetguard.collect.backlog import is_live
 from offsetguard.collect.landing import snapshot_folder
 from offsetguard.config import Config
 from offsetguard.config.file import config_in_use, did_you_mean
-from offsetguard.config.workspace import MANIFEST_FILE_NAME, Workspace
+from offsetguard.config.workspace import ENDS_AT_VARIABLE, MANIFEST_FILE_NAME, Workspace
 from offsetguard.model.errors import ConfigError, OffsetGuardError
 from offsetguard.model.intervals import Interval
 from offsetguard.store.database import open_database
 from offsetguard_spark.ingest import Ingester, LogBatch
 from offsetguard_spark.publish import Publisher
+from offsetguard_spark.publish_waiting import publish_waiting
 from offsetguard_spark.recompute import Recomputer, RecomputeReport, rebuild_state, span_of
 from offsetguard_spark.reports import Progress
 from offsetguard_spark.session import first_line, make_session
@@ -90,11 +93,23 @@ def publish(arguments: Sequence[str] | None = None) -> int:
     parsed = parser.parse_args(arguments)
 
     def work(job: _Job) -> int:
-        publisher = job.publisher
-        publisher.catch_up(parsed.cluster, parsed.interval, now=job.now)
-        report = publisher.publish(parsed.cluster, parsed.interval, now=job.now, again=parsed.again)
-        _say(json.dumps(asdict(report)))
-        return 0
+        publisher, wanted = job.publisher, (parsed.cluster, parsed.interval)
+        is_asked_for = parsed.again or not is_live(job.engine, *wanted)
+        ends_at = os.environ.get(ENDS_AT_VARIABLE)
+        session = publish_waiting(
+            publisher,
+            _now,
+            ends_at=datetime.fromisoformat(ends_at) if ends_at else None,
+            live_only=is_asked_for,
+            without=[wanted] if is_asked_for else (),
+        )
+        if parsed.again or not (session.out_of_time or wanted in session.published or wanted in session.failed):
+            session.published[wanted] = publisher.publish(*wanted, now=_now(), again=parsed.again)
+        for (cluster, interval), error in session.failed.items():
+            _fail(f"{cluster}: {interval.name}: {error}")
+        if wanted in session.published:
+            _say(json.dumps(asdict(session.published[wanted])))
+        return 1 if session.failed else 0
 
     return _run(work, "readers stay on the last good state")
 
@@ -238,6 +253,10 @@ def _moment(text: str) -> datetime:
     if said.tzinfo is None:
         raise argparse.ArgumentTypeError(f"{text!r} has no time zone; write {text}Z for UTC")
     return said
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 def _fail(message: str) -> int:

@@ -20,20 +20,19 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from pyspark.sql import SparkSession
 from sqlalchemy import Engine
 
-from offsetguard.collect.landing import landed_intervals, read_manifest, snapshot_folder
+from offsetguard.collect.landing import read_manifest, snapshot_folder
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config import Config
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.catalog import check_catalog_is_there
 from offsetguard.lake.reading import FactReader
-from offsetguard.model.errors import PublishError, SnapshotError
-from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
+from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.locks import Lock, only_publisher
 from offsetguard.store.published_intervals import PublishedInterval
@@ -47,8 +46,6 @@ from offsetguard_spark.queue_state import fold_interval
 from offsetguard_spark.reports import Progress, PublishReport, RecordedCycle, recorded_cycle
 from offsetguard_spark.rows import Forwarding, IntervalRows
 from offsetguard_spark.session import disk_errors_named, is_small, suit_row_count, tagged
-
-CAUGHT_UP = 10  # skipped intervals that one publication makes up for at most: its task has five minutes
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,24 +71,6 @@ class Publisher:
             else:
                 cycle.forget()
         return report
-
-    def catch_up(self, cluster: str, interval: Interval, *, now: datetime) -> None:
-        """Publish first what has landed between the newest published interval and this one, oldest first.
-
-        The tasks of those failed while Spark was away. Without them the state of the queues had a hole, and what was
-        told of landed rounds meanwhile ("not audited") would be closed by facts that know nothing of it. One that
-        cannot be published is said, and left out. A backfill has none.
-        """
-        newest = published_intervals.newest(self.engine, cluster)
-        if newest is None or newest.interval.start >= interval.start:
-            return
-        landing, until = self.workspace.landing_folder, interval.start - INTERVAL_LENGTH
-        for skipped in landed_intervals(landing, cluster, newest.interval.end, until)[-CAUGHT_UP:]:
-            self.progress.say(f"{skipped.name} has landed and was not published: it is published first")
-            try:
-                replace(self, progress=Progress(self.progress.say)).publish(cluster, skipped, now=now)
-            except (SnapshotError, PublishError) as error:
-                self.progress.say(f"{skipped.name}: {error}; going on without it")
 
     def _publish_landed(
         self, cluster: str, interval: Interval, now: datetime, cycle: RecordedCycle, *, again: bool

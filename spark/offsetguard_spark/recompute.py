@@ -3,6 +3,8 @@
 Nothing newer is touched: a publication replaces the rows of its own interval, and `queue_state` only moves forward.
 Nothing is judged here, so nobody is told anything.
 
+Before each of them what is live is published, of every cluster, so that the past keeps no new minute waiting.
+
 Killed anywhere, it goes on where it was: what was published since the recomputation was asked for is left out.
 
 `rebuild_state` makes the state of a cluster's queues again from the published snapshots, when that one is doubted.
@@ -11,7 +13,7 @@ Killed anywhere, it goes on where it was: what was published since the recomputa
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -31,6 +33,7 @@ from offsetguard.store.locks import only_publisher
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard_spark.branches import begin
 from offsetguard_spark.publish import Publisher
+from offsetguard_spark.publish_waiting import publish_waiting
 from offsetguard_spark.queue_state import rebuild
 from offsetguard_spark.reports import Progress, run_name
 from offsetguard_spark.session import first_line
@@ -104,12 +107,12 @@ class Recomputer:
 
         Says a line for each: how many of how many, how fast, how long it will take.
         """
-        began = time.monotonic()
+        began, own = time.monotonic(), {(cluster, one) for one in intervals}
         failures = 0
         for number, interval in enumerate(intervals):
             if number % _UNPACKED_AT_ONCE == 0:
                 self._unpack(cluster, intervals[number : number + _UNPACKED_AT_ONCE])
-            outcome, next_will_fail = self._publish(cluster, interval, report, now + _since(began))
+            outcome, next_will_fail = self._publish(cluster, interval, report, lambda: now + _since(began), own)
             failures = failures + 1 if next_will_fail else 0
             self._say(
                 _progress_line(number + 1, len(intervals), time.monotonic() - began, f"{interval.name}: {outcome}")
@@ -121,10 +124,20 @@ class Recomputer:
         report.seconds = round(time.monotonic() - began, 1)
         return report
 
-    def _publish(self, cluster: str, interval: Interval, report: RecomputeReport, now: datetime) -> tuple[str, bool]:
+    def _publish(
+        self,
+        cluster: str,
+        interval: Interval,
+        report: RecomputeReport,
+        clock: Callable[[], datetime],
+        own: set[tuple[str, Interval]],
+    ) -> tuple[str, bool]:
         quiet = replace(self.publisher, progress=Progress(lambda line: None))
         try:
-            published = quiet.publish(cluster, interval, now=now, again=True)
+            session = publish_waiting(quiet, clock, live_only=True, without=own)
+            for (live_cluster, live), error in session.failed.items():
+                self._say(f"{live_cluster}: {live.name}: {error}")
+            published = quiet.publish(cluster, interval, now=clock(), again=True)
         except OffsetGuardError as error:
             report.failed[interval.name] = str(error)
             return f"FAILED: {error}", not isinstance(error, SnapshotError)

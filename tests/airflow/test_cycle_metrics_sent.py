@@ -26,10 +26,13 @@ from airflow.sdk.configuration import conf
 from airflow.sdk.observability.metrics import stats_utils
 from airflow.sdk.observability.stats import initialize
 initialize(factory=stats_utils.get_stats_factory(), export_legacy_names=True)
+import os
 from datetime import datetime, UTC
-from offsetguard_airflow.metrics import send_cycle
-send_cycle("demo", "2026-11-21T10:39:30Z", since=datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
-send_cycle("demo", "2026-11-21T10:39:30Z", since=datetime(2026, 11, 21, 10, 40, tzinfo=UTC))  # not of this task
+from offsetguard.store.database import open_database
+from offsetguard_airflow.metrics import send_cycles
+engine = open_database(os.environ["OFFSETGUARD_DATABASE_URL"])
+send_cycles(engine, since=datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
+send_cycles(engine, since=datetime(2026, 11, 21, 10, 40, tzinfo=UTC))  # not of this task
 """
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
+from airflow.models.pool import Pool
 from airflow.sdk.exceptions import ParamValidationError
 
 from offsetguard_airflow.defaults import cluster_param
@@ -62,11 +63,24 @@ def test_the_docs_begin_with_what_a_failure_means_at_night(dag: Any) -> None:
 def test_runs_neither_pile_up_nor_look_into_the_past(dag: Any) -> None:
     if dag.dag_id == "collect_and_judge":  # goes on while Spark hangs; what must not run twice takes turns
         assert dag.max_active_runs > dag.dagrun_timeout.total_seconds() / 60, "a run that hangs would stop all after it"
-        assert dag.get_task("one_cluster.publish_interval").max_active_tis_per_dag == 1, "each would start a JVM"
     else:
         assert dag.max_active_runs == 1, "set max_active_runs=1: two runs would work on the same tables"
     assert not dag.catchup, "set catchup=False: a minute that has passed cannot be looked at again"
     assert dag.dagrun_timeout, "set dagrun_timeout=: a run that hangs would stop all runs after it"
+
+
+def test_a_publication_is_ended_by_the_time_out_of_its_own_work_and_by_nothing_that_counts_waiting(
+    dag_bag: DagBag,
+) -> None:
+    dag = dag_bag.dags["collect_and_judge"]
+    longest = sum(
+        ((dag.get_task(name).retries or 0) + 1) * dag.get_task(name).execution_timeout.total_seconds()
+        for name in ("choose_clusters", "one_cluster.collect_offsets", "one_cluster.publish_interval")
+    )
+    assert dag.dagrun_timeout.total_seconds() > longest, "the run's time-out would end a publication that works"
+    publish = dag.get_task("one_cluster.publish_interval")
+    assert publish.pool == Pool.DEFAULT_POOL_NAME, "behind an hour's work in a pool a live minute would wait"
+    assert publish.max_active_tis_per_dag is None, "what waits for its turn is left to the session at work instead"
 
 
 @pytest.mark.parametrize("dag", DAG_IDS, indirect=True)

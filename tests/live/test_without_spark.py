@@ -18,9 +18,12 @@ from typing import Any
 
 import pytest
 
+from offsetguard.config import Config
+from offsetguard.config.file import load_config
+from offsetguard.decide.own_health import troubles_of
 from offsetguard.model.incident import EventKind, Incident
-from offsetguard.store import incidents, published_intervals
-from offsetguard.store.database import open_database, reading
+from offsetguard.store import cycles, incidents, published_intervals
+from offsetguard.store.database import database_time, open_database, reading
 from offsetguard_peers.databases import newest_incidents, newest_judged
 from offsetguard_peers.demo.world import World
 from offsetguard_peers.rocketmq.admin import Admin
@@ -80,6 +83,17 @@ class Watch:
         newest = published_intervals.newest(self.engine, CLUSTER)
         return newest and newest.interval.end
 
+    def has_published_all(self) -> bool:
+        """Whether every judged minute but the newest three is published."""
+        judged = {one.interval_start for one in newest_judged(self.engine)}
+        return set(sorted(judged)[:-3]) <= set(
+            published_intervals.starts(self.engine, CLUSTER, min(judged), max(judged))
+        )
+
+    def config(self) -> Config:
+        """Return what is configured."""
+        return load_config(self._world.workspace.config_file)
+
 
 def test_ten_minutes_without_spark(world: World, spark_server: ConnectServer, rocketmq_5: RocketMQCluster) -> None:
     Admin(rocketmq_5).create_topic(TOPIC, queues=4)
@@ -89,6 +103,7 @@ def test_ten_minutes_without_spark(world: World, spark_server: ConnectServer, ro
         order = producer.order(TOPIC, 20 * 3_600, rate_per_s=20)
         world.run_dags()
         _until(lambda: len(newest_judged(watch.engine)) >= 3, "three judged minutes", PATIENCE_S)
+        _until(watch.published_until, "a published minute", PATIENCE_S)
         assert watch.mail(OWNER, GROUP) is None, "the group is well"
         with _hanging(spark_server):
             consumer.kill()
@@ -104,6 +119,9 @@ def test_ten_minutes_without_spark(world: World, spark_server: ConnectServer, ro
             _until(lambda: time.monotonic() - stopped > AWAY_S, "ten minutes", AWAY_S)
             assert len(newest_judged(watch.engine)) - judged >= 7, "minutes are judged all the while"
             assert watch.published_until() - published_until <= timedelta(minutes=1), "Spark was away"
+            assert cycles.newest(watch.engine, failed=True), "each that was ended has left its row"
+            (late,) = troubles_of(watch.engine, watch.config(), now=database_time(watch.engine))
+            assert late.text.startswith(f"publishing of cluster {CLUSTER} is late: its newest published minute ended ")
         unaudited = watch.incident("consumer_offline", GROUP)
         assert unaudited is not None
         assert not unaudited.evidence.audited
@@ -122,6 +140,7 @@ def test_ten_minutes_without_spark(world: World, spark_server: ConnectServer, ro
         return incident is not None and incident.is_over
 
     _until(is_over, "the end of: facts are not published", PATIENCE_S)
+    _until(watch.has_published_all, "every minute of those ten published", PATIENCE_S)
     assert producer.process.alive, order
     judged_at = sorted(one.interval_start for one in newest_judged(watch.engine))
     assert {later - earlier for earlier, later in pairwise(judged_at)} == {timedelta(minutes=1)}, "none is left out"

@@ -169,7 +169,7 @@ def test_recomputing_publishing_and_housekeeping_at_once_lose_nothing(publisher,
         newest = pool.submit(new_publisher(publisher.workspace).publish, "demo", interval(3), now=NOW)
         cleaning = pool.submit(housekeeper(publisher).clean, now=START + timedelta(days=1))
         assert [work.result() for work in works] == [1, 1]
-        assert newest.result().verdict == "published"
+        assert newest.result().verdict in {"published", "already published"}, "a recomputation lets it go first"
         cleaning.result()
 
     after = everything(publisher.workspace)

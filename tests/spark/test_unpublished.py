@@ -18,8 +18,10 @@ from offsetguard.facts.published import read_interval_facts
 from offsetguard.facts.unpublished import unaudited_facts
 from offsetguard.model.errors import SnapshotError
 from offsetguard.model.intervals import Interval
-from offsetguard.store import published_intervals
+from offsetguard.store import cycles, published_intervals
 from offsetguard_spark.publish import Publisher
+from offsetguard_spark.publish_waiting import publish_waiting
+from offsetguard_spark.recompute import Recomputer, RecomputeReport
 
 PUBLISHED, LATE = 8, 4  # rounds: of the older ones only what was said is read again
 # what is compared with another round: the pipeline's with its last interval, the judge's with one a minute older
@@ -77,34 +79,56 @@ def test_facts_of_landed_rounds_are_those_that_are_published_later(
         assert compared(unaudited, kind) == compared(published, kind), kind
 
 
-def test_what_failed_while_spark_was_away_is_published_first_so_that_the_state_has_no_hole(
+def test_what_failed_while_spark_was_away_is_published_in_order_so_that_the_state_has_no_hole(
     workspace: Workspace, new_publisher: Callable[..., Publisher], snapshot: Any, config: Config
 ) -> None:
     said: list[str] = []
     publisher, rounds = new_publisher(workspace, said.append), Rounds(workspace, snapshot)
-    for _ in range(2):
-        interval = rounds.land()
-        publisher.catch_up("demo", interval, now=interval.end)
-        publisher.publish("demo", interval, now=interval.end)
-    assert not [line for line in said if "not published" in line], "nothing was skipped"
+    first = rounds.land()
+    assert list(publish_waiting(publisher, lambda: first.end).published) == [("demo", first)]
     skipped = [rounds.land() for _ in range(3)]
     (workspace.landing_folder / "demo" / skipped[1].name / "queue_snapshots.parquet").write_bytes(b"damaged")
     back = rounds.land()
     unaudited = unaudited_facts(workspace, publisher.engine, "demo", back, config, say=said.append)
-    publisher.catch_up("demo", back, now=back.end)
-    publisher.publish("demo", back, now=back.end)
-    found = [published_intervals.get(publisher.engine, "demo", one) is not None for one in (*skipped, back)]
-    assert found == [True, False, True, True]
+    session = publish_waiting(publisher, lambda: back.end)
+    assert list(session.published) == [("demo", one) for one in (skipped[0], skipped[2], back)], "oldest first"
+    assert list(session.failed) == [("demo", skipped[1])]
     assert any(f"{skipped[1].name}: " in line and "going on without it" in line for line in said)
     row = published_intervals.get(publisher.engine, "demo", back)
     published = read_interval_facts(workspace, row, Manifest.from_json(row.manifest_json))
     assert compared(unaudited, "queues") == compared(published, "queues"), (
         "what was told meanwhile is what is published"
     )
-    publisher.catch_up("demo", skipped[1], now=back.end)
-    assert published_intervals.get(publisher.engine, "demo", skipped[1]) is None, (
-        "a backfill has nothing to catch up with"
-    )
+    again = publish_waiting(publisher, lambda: back.end)
+    assert (list(again.published), list(again.failed)) == ([], [("demo", skipped[1])]), "once more, and not for ever"
+    assert not publish_waiting(publisher, lambda: back.end).failed
+    left_out = f"demo: 1 landed intervals, the newest {skipped[1].name}, failed again and again and are left out"
+    assert said[-1].startswith(left_out)
+
+
+def test_a_recomputation_of_the_past_lets_a_live_minute_go_first(
+    workspace: Workspace, new_publisher: Callable[..., Publisher], snapshot: Any
+) -> None:
+    publisher, rounds = new_publisher(workspace), Rounds(workspace, snapshot)
+    past = [rounds.land() for _ in range(2)]
+    publish_waiting(publisher, lambda: past[-1].end)
+    live = rounds.land()
+    report = RecomputeReport("demo", past[0].start.isoformat(), past[1].start.isoformat())
+    Recomputer(publisher).recompute("demo", past, report, now=live.end)
+    assert (report.recomputed, report.failed) == (2, {})
+    order = [(one.interval, one.verdict) for one in reversed(cycles.newest(publisher.engine))][2:]
+    assert order == [(one, "published") for one in (live, *past)]
+
+
+def test_where_time_is_over_no_publication_is_begun_that_would_be_ended_amidst(
+    workspace: Workspace, new_publisher: Callable[..., Publisher], snapshot: Any
+) -> None:
+    said: list[str] = []
+    publisher, rounds = new_publisher(workspace, said.append), Rounds(workspace, snapshot)
+    first, second = rounds.land(), rounds.land()
+    session = publish_waiting(publisher, lambda: second.end, ends_at=second.end)
+    assert (list(session.published), session.out_of_time) == ([("demo", first)], True)
+    assert list(publish_waiting(publisher, lambda: second.end).published) == [("demo", second)]
 
 
 def test_without_a_catalog_the_landed_rounds_alone_have_to_do(

@@ -37,6 +37,7 @@ from offsetguard.tables.table import arrow_schema, arrow_type
 
 _LOCK_FILE_NAME = ".collecting"
 _LOCK_POLL_S = 0.1
+_NAME = re.compile(r"\d{8}T\d{6}Z")
 _TEMPORARY_NAME = re.compile(r"\.\d{8}T\d{6}Z\.[0-9a-f]{32}")
 
 
@@ -104,12 +105,18 @@ def newest_manifest(
 
 def landed_intervals(landing_folder: Path, cluster: str, since: datetime, until: datetime) -> list[Interval]:
     """Return the intervals of a cluster that have landed and start in [since, until], oldest first."""
-    landed = map(Interval.from_name, sorted(_landed_names(landing_folder, cluster)))
-    return [one for one in landed if since <= one.start <= until]
+    names = sorted(_landed_names(landing_folder, cluster, Interval(since).name, Interval(until).name))
+    return [one for one in map(Interval.from_name, names) if since <= one.start <= until]
 
 
-def _landed_names(landing_folder: Path, cluster: str) -> list[str]:
-    return [file.parent.name for file in (landing_folder / cluster).glob(f"[0-9]*T*Z/{MANIFEST_FILE_NAME}")]
+def _landed_names(landing_folder: Path, cluster: str, first: str = "", last: str = "~") -> list[str]:
+    """Return the names in [first, last]: only of these is looked for a manifest, among days of folders."""
+    try:
+        names = [one.name for one in os.scandir(landing_folder / cluster)]
+    except FileNotFoundError:
+        return []
+    wanted = [name for name in names if _NAME.fullmatch(name) and first <= name <= last]
+    return [name for name in wanted if (landing_folder / cluster / name / MANIFEST_FILE_NAME).exists()]
 
 
 def _try_lock(descriptor: int) -> bool:

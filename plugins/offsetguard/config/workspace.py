@@ -4,7 +4,7 @@ OFFSETGUARD_HOME         the folder (default: `.offsetguard` in the working dire
 OFFSETGUARD_CONFIG       the configuration file (default: `config/offsetguard.yml` in the working directory)
 OFFSETGUARD_DATABASE_URL SQLAlchemy URL of incidents, outbox and published intervals (default: SQLite in the folder)
 OFFSETGUARD_CATALOG_URL  SQLAlchemy URL of the Iceberg catalog (default: SQLite in the folder); `lake/catalog.py`
-OFFSETGUARD_POOL         the Airflow pool of tasks that start Spark (default: Airflow's own); `offsetguard_airflow`
+OFFSETGUARD_POOL         the Airflow pool of tasks that have Spark work for long (default: Airflow's own)
 """
 
 from __future__ import annotations

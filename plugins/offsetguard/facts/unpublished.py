@@ -93,7 +93,7 @@ def _publication_of(engine: Engine, published: PublishedInterval | None) -> Cycl
     if published is None:
         return None
     runs = cycles.newest(engine, cluster=published.cluster, interval=published.interval)
-    return next((one for one in runs if not one.failed), None)
+    return next((one for one in runs if one.verdict is not None), None)
 
 
 def _state_after(

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy import Engine, delete, or_, select, update
+from sqlalchemy import Engine, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from offsetguard.model.intervals import Interval
@@ -78,6 +78,24 @@ def newest(
             one if one.running_under in (None, alive) else replace(one, running_under=None, error=KILLED)
             for one in session.scalars(query)
         ]
+
+
+NOT_BY_ITSELF = ("start", "session")
+"""Steps whose failures say nothing of the interval: whoever has one before it has not read it yet."""
+
+
+def failed_often(engine: Engine, cluster: str, since: datetime, *, times: int) -> set[datetime]:
+    """Return the starts, from `since` on, of a cluster's intervals whose publication failed so often by itself."""
+    row = CycleRow
+    query = (
+        select(row.interval_start)
+        .where(row.cluster == cluster, row.interval_start >= since, row.verdict.is_(None))
+        .where(row.failed_step.not_in(NOT_BY_ITSELF))
+        .group_by(row.interval_start)
+        .having(func.count() >= times)
+    )
+    with reading(engine) as session:
+        return set(session.scalars(query))
 
 
 def delete_older(session: Session, moment: datetime) -> int:

@@ -88,11 +88,29 @@ def hold(engine: Engine, name: str, on_wait: Callable[[str], object], *, lease: 
             said = True
         time.sleep(pause_s)
         pause_s = min(pause_s * 1.5, _LONGEST_POLL_S)
+    with _renewed(lock):
+        yield lock
+
+
+@contextmanager
+def hold_if_free(engine: Engine, name: str, *, lease: timedelta = LEASE) -> Iterator[str | None]:
+    """Hold the lock `name` for the block and yield None; where somebody has it, yield who, and hold nothing."""
+    lock = Lock(engine, name, lease)
+    holder = _try_to_take(lock)
+    if holder is not None:
+        yield holder
+        return
+    with _renewed(lock):
+        yield None
+
+
+@contextmanager
+def _renewed(lock: Lock) -> Iterator[None]:
     ended = threading.Event()
-    renewing = threading.Thread(target=_renew_until, args=(lock, ended), name=f"lock {name}", daemon=True)
+    renewing = threading.Thread(target=_renew_until, args=(lock, ended), name=f"lock {lock.name}", daemon=True)
     renewing.start()
     try:
-        yield lock
+        yield
     finally:
         ended.set()
         renewing.join()

@@ -95,6 +95,7 @@ class SparkJobOperator(SparkSubmitOperator):
         kwargs.setdefault("name", f"offsetguard {Path(job_file_name).stem}")
         super().__init__(application=str(JOBS_FOLDER / job_file_name), durable=False, **kwargs)
         self._process: JobProcess | None = None
+        self._ends_at: datetime | None = None  # from the first job of the task on
 
     def job_arguments(self) -> list[str]:
         """Return the job's command line, made of fields that are rendered by now."""
@@ -114,7 +115,8 @@ class SparkJobOperator(SparkSubmitOperator):
         """Return the variable that tells the job when its time is over: it says so where it is ended by that."""
         if self.execution_timeout is None:
             return {}
-        return {ENDS_AT_VARIABLE: (datetime.now(UTC) + self.execution_timeout).isoformat()}
+        self._ends_at = self._ends_at or datetime.now(UTC) + self.execution_timeout
+        return {ENDS_AT_VARIABLE: self._ends_at.isoformat()}
 
     def on_kill(self) -> None:
         """End the job with its task."""

@@ -7,18 +7,26 @@ from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk.definitions.context import Context
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from sqlalchemy.exc import SQLAlchemyError
 
 from offsetguard.model.errors import ConfigError, StoreError
+from offsetguard.store import published_intervals
+from offsetguard.store.locks import hold, hold_if_free
 from offsetguard_airflow.defaults import PUBLISHED_FACTS
-from offsetguard_airflow.metrics import send_cycle
+from offsetguard_airflow.metrics import send_cycles
 from offsetguard_airflow.operators.spark_job import SparkJobOperator
-from offsetguard_airflow.task_inputs import chosen_clusters, interval_at
+from offsetguard_airflow.task_inputs import Opened, chosen_clusters, interval_at, open_workspace
 
 
 class PublishIntervalOperator(SparkJobOperator):
-    """spark-submit of `spark/jobs/publish_interval.py` for one cluster and interval."""
+    """`spark/jobs/publish_interval.py`: publish one cluster's interval, and with it all that waits, of every cluster.
+
+    One session is at work at a time: a task that finds one leaves its interval to it and ends as skipped, before it
+    has started Spark. So no task queues, and none is ended because it has waited. What nobody would take along (a
+    backfill, an interval that failed again and again and is cleared by hand) needs no turn, and lets what is live go
+    first.
+    """
 
     template_fields = (*SparkJobOperator.template_fields, "cluster", "interval_start", "again")
     ui_color = "#d5f5e3"
@@ -36,25 +44,50 @@ class PublishIntervalOperator(SparkJobOperator):
         self.again = again
 
     def execute(self, context: Context) -> None:
-        """Run the job, and send the metrics of the cycle, also of one that failed."""
-        began = datetime.now(UTC)
+        """Run the job, and send the metrics of its cycles, also of those that failed."""
+        from offsetguard.collect.backlog import SESSION, given_up, next_waiting
+
+        ours, interval = open_workspace(self.log.error), interval_at(self.interval_start)
+        landing, clusters = ours.workspace.landing_folder, ours.config.clusters
+        if str(self.again) == "True":
+            self._run(context, ours, cluster=self.cluster, interval=interval)
+            return
+        published = published_intervals.get(ours.engine, self.cluster, interval)
+        if published is not None:
+            self.log.info("%s: %s is published, by run %s", self.cluster, interval.name, published.run_id)
+            return
+        with hold_if_free(ours.engine, SESSION) as holder:
+            if holder is None:
+                self._run(context, ours)
+            elif interval in given_up(ours.engine, landing, self.cluster):
+                self._run(context, ours, cluster=self.cluster, interval=interval)
+            else:
+                raise AirflowSkipException(
+                    f"{self.cluster}: {interval.name} is left to the session that publishes all that waits ({holder}); "
+                    "offsetguard cycles shows what it does"
+                )
+        # What landed after the job had looked for the last time found this session still at work.
+        if next_waiting(ours.engine, landing, clusters, live_only=True) is not None:
+            with hold_if_free(ours.engine, SESSION) as holder:
+                if holder is None:
+                    self._run(context, ours)
+
+    def _run(self, context: Context, ours: Opened, **of: Any) -> None:
+        """Run the job; that metrics cannot be sent changes nothing of what became of the intervals."""
+        began = datetime.now(UTC)  # the job's clock, which is this host's
         try:
             super().execute(context)
         finally:
-            self._send_metrics(began)
+            try:
+                send_cycles(ours.engine, since=began, **of)
+            except (StoreError, SQLAlchemyError) as error:
+                self.log.warning("%s: metrics of the cycles could not be sent: %s", self.cluster, error)
 
     def job_arguments(self) -> list[str]:
         """Name the cluster and the interval."""
         interval_start = interval_at(self.interval_start).start.isoformat()
         named = ["--cluster", self.cluster, "--interval-start", interval_start]
         return [*named, "--again"] if str(self.again) == "True" else named
-
-    def _send_metrics(self, began: datetime) -> None:
-        """Send them; that this is not possible changes nothing of what became of the interval."""
-        try:
-            send_cycle(self.cluster, self.interval_start, since=began)
-        except (StoreError, SQLAlchemyError) as error:
-            self.log.warning("%s: metrics of the cycle could not be sent: %s", self.cluster, error)
 
 
 class RecomputeFactsOperator(SparkJobOperator):
@@ -71,6 +104,18 @@ class RecomputeFactsOperator(SparkJobOperator):
         super().__init__(job_file_name="recompute_intervals.py", **kwargs)
         self.form = form
         self.since = since
+
+    def execute(self, context: Context) -> None:
+        """Run the job as the session that publishes all that waits, live minutes first: nobody else does meanwhile."""
+        from offsetguard.collect.backlog import SESSION
+
+        form: Any = self.form
+        if form["dry_run"]:
+            super().execute(context)
+            return
+        ours = open_workspace(self.log.error)
+        with hold(ours.engine, SESSION, lambda holder: self.log.info("waiting for the session at work (%s)", holder)):
+            super().execute(context)
 
     def job_arguments(self) -> list[str]:
         """Return the form as a command line: `--name=value`, so that no value is taken for an option.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -14,7 +15,7 @@ from sqlalchemy import Engine, delete, update
 
 from offsetguard.model.errors import StoreError
 from offsetguard.store.database import current_time, reading, writing
-from offsetguard.store.locks import hold
+from offsetguard.store.locks import hold, hold_if_free
 from offsetguard.store.models import LockRow
 from offsetguard_peers.waiting import at_once, wait_until
 
@@ -61,6 +62,18 @@ def test_whoever_waits_is_told_once_for_whom(engine: Engine) -> None:
     waits.join()
     assert len(told) == 1
     assert "process" in told[0]
+
+
+def test_who_does_not_want_to_wait_hears_who_has_it_and_takes_nothing_from_them(engine: Engine) -> None:
+    with hold(engine, "publication", nobody_has_it) as lock:
+        with hold_if_free(engine, "publication") as holder:
+            assert str(holder).startswith(f"process {os.getpid()} on ")
+        lock.check()
+    with hold_if_free(engine, "publication") as holder:
+        assert holder is None
+        with hold_if_free(engine, "publication") as other:
+            assert other is not None
+    _pass(engine)
 
 
 def test_a_holder_that_is_killed_is_followed_at_once_on_its_host(engine: Engine) -> None:

@@ -70,9 +70,9 @@ RULE = Rule(
             "{publication_ms:duration}。消费组仍按采集器已落地的数据判定，但未校验不变式，也不与往周的常规流量比较。",
             do_next="Run offsetguard cycles, which says how long each took and, if asked for details, each step of "
             "it. Where each takes longer than a minute, give Spark more cores or memory, or keep it warm; otherwise "
-            "wait: minutes are published in order until the newest one is.",
+            "wait: one session publishes all minutes that wait, until the newest one is.",
             do_next_zh="请运行 offsetguard cycles 查看每次发布及其各步骤的耗时。若每次发布都超过一分钟，请为 Spark 增加"
-            "核数或内存，或使用常驻的 Spark 服务；否则等待即可：各分钟会按顺序发布，直至最新一分钟。",
+            "核数或内存，或使用常驻的 Spark 服务；否则等待即可：同一次会话会发布所有等待中的分钟，直至最新一分钟。",
         ),
     },
     title="facts are not published",

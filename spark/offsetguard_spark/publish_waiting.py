@@ -1,0 +1,82 @@
+"""Publish all that waits, in one session: every cluster, the live minutes first, until nothing waits or time is over.
+
+What is next is looked up before each interval (`collect/backlog.py`), so that what lands meanwhile is taken along, and
+a live minute waits for one interval at most. One that cannot be published is said, and the others go on; an error of
+Spark ends the session, as the next interval would have it, too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from offsetguard.collect.backlog import CAUGHT_UP, Waiting, given_up, next_waiting
+from offsetguard.model.errors import PublishError, SnapshotError
+from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
+from offsetguard_spark.publish import Publisher
+from offsetguard_spark.reports import Progress, PublishReport
+
+_SPARE = 1.5  # times the longest publication so far: with less time left none is begun
+
+
+@dataclass(slots=True)
+class SessionReport:
+    """What became of each interval."""
+
+    published: dict[tuple[str, Interval], PublishReport] = field(default_factory=dict)
+    failed: dict[tuple[str, Interval], str] = field(default_factory=dict)  # why
+    out_of_time: bool = False  # something waits still
+
+
+def publish_waiting(
+    publisher: Publisher,
+    clock: Callable[[], datetime],
+    *,
+    ends_at: datetime | None = None,
+    live_only: bool = False,
+    without: Collection[tuple[str, Interval]] = (),
+) -> SessionReport:
+    """Publish what waits; `ends_at`: when the time-out of the task ends the process, by the same clock.
+
+    `without`: what the caller publishes itself. Raises what Spark raises; whatever was published until then stays.
+    """
+    report, say = SessionReport(), publisher.progress.say
+    engine, landing, clusters = publisher.engine, publisher.workspace.landing_folder, publisher.config.clusters
+    longest_s, in_order = 0.0, CAUGHT_UP
+    while found := next_waiting(
+        engine, landing, clusters, live_only=live_only, in_order=in_order, without={*without, *report.failed}
+    ):
+        if ends_at is not None and longest_s and clock() + timedelta(seconds=_SPARE * longest_s) > ends_at:
+            say("the time-out of the task is near: the next minute's task goes on with what waits")
+            report.out_of_time = True
+            break
+        is_warm, began = longest_s > 0, time.monotonic()
+        _publish(publisher, found, clock(), report)
+        took_s = time.monotonic() - began
+        longest_s = max(longest_s, took_s)
+        # Where warm publications of all clusters take longer than a minute, a backlog would never end: what is older
+        # than the newest minute is passed over then.
+        in_order = 1 if is_warm and took_s * len(clusters) > INTERVAL_LENGTH.total_seconds() else CAUGHT_UP
+    if not live_only:
+        for cluster in clusters:
+            if left_out := given_up(engine, landing, cluster):
+                say(
+                    f"{cluster}: {len(left_out)} landed intervals, the newest {left_out[-1].name}, failed again and "
+                    "again and are left out: offsetguard cycles --failed says why, recompute_facts tries them again"
+                )
+    return report
+
+
+def _publish(publisher: Publisher, found: Waiting, now: datetime, report: SessionReport) -> None:
+    say, key = publisher.progress.say, (found.cluster, found.interval)
+    what = "" if found.is_live else ", which was passed over"
+    say(f"{found.cluster}: publishing {found.interval.name}{what}")
+    try:
+        published = replace(publisher, progress=Progress(say)).publish(found.cluster, found.interval, now=now)
+    except (SnapshotError, PublishError) as error:
+        say(f"{found.cluster}: {found.interval.name}: {error}; going on without it")
+        report.failed[key] = str(error)
+    else:
+        report.published[key] = published

@@ -1,0 +1,116 @@
+"""What is published next, of landed rounds in a folder and what the database says of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine
+
+from offsetguard.collect.backlog import CAUGHT_UP, TRIES, given_up, is_live, next_waiting
+from offsetguard.config.workspace import MANIFEST_FILE_NAME
+from offsetguard.model.intervals import Interval
+from offsetguard.store import cycles, published_intervals
+from offsetguard.store.models import CycleRow
+from offsetguard.store.published_intervals import PublishedInterval
+
+START = datetime(2026, 11, 21, 10, tzinfo=UTC)
+
+
+def minute(number: int) -> Interval:
+    return Interval(START + timedelta(minutes=number))
+
+
+class Backlog:
+    """Clusters `a` and `b`; minutes are numbers."""
+
+    def __init__(self, engine: Engine, landing: Path) -> None:
+        """Nothing has landed yet."""
+        self.engine, self.landing = engine, landing
+
+    def land(self, cluster: str, *numbers: int) -> None:
+        for number in numbers:
+            folder = self.landing / cluster / minute(number).name
+            folder.mkdir(parents=True)
+            (folder / MANIFEST_FILE_NAME).touch()
+
+    def publish(self, cluster: str, number: int, *, at: int) -> None:
+        """Publish it, as of the end of minute `at`."""
+        row = PublishedInterval(cluster, minute(number), "run", minute(at).end, "audited", {}, "{}")
+        published_intervals.record(self.engine, row)
+
+    def fail(self, cluster: str, number: int, step: str, *, times: int = TRIES) -> None:
+        for run in range(times):
+            at = minute(number).end + timedelta(seconds=run)
+            row = CycleRow(cluster, minute(number).start, f"{step} {run}", at, at, None, error="no", failed_step=step)
+            cycles.record(self.engine, row)
+
+    def order(self, *, at: int, **asked: int | bool) -> list[str]:
+        """Publish all that waits, in the order in which it is found; names are cluster and minute."""
+        order = []
+        while found := next_waiting(self.engine, self.landing, ["a", "b"], **asked):  # type: ignore[arg-type]
+            number = (found.interval.start - START) // timedelta(minutes=1)
+            order.append(f"{found.cluster}{number}")
+            self.publish(found.cluster, number, at=at + len(order))
+        return order
+
+
+@pytest.fixture
+def backlog(engine: Engine, tmp_path: Path) -> Backlog:
+    return Backlog(engine, tmp_path / "landing")
+
+
+def test_nothing_waits_where_nothing_has_landed_or_all_is_published(backlog: Backlog) -> None:
+    assert backlog.order(at=0) == []
+    backlog.land("a", 0)
+    assert backlog.order(at=0) == ["a0"]
+    assert backlog.order(at=0) == []
+    (backlog.landing / "a" / minute(1).name).mkdir()
+    assert backlog.order(at=2) == [], "a round without a manifest has not landed"
+
+
+def test_a_backlog_goes_oldest_first_and_the_cluster_that_waits_longest_before_the_others(backlog: Backlog) -> None:
+    backlog.land("a", *range(4))
+    backlog.land("b", *range(4))
+    backlog.publish("a", 0, at=0)
+    backlog.publish("b", 2, at=3)
+    assert backlog.order(at=4) == ["a1", "b3", "a2", "a3", "b1", "b0"], "b is not kept waiting by the backlog of a"
+
+
+def test_of_a_long_backlog_the_newest_minutes_go_first_and_none_is_dropped(backlog: Backlog) -> None:
+    backlog.land("a", *range(CAUGHT_UP + 3))
+    backlog.publish("a", 0, at=0)
+    passed_over = ["a2", "a1"]
+    assert backlog.order(at=20) == [f"a{number}" for number in range(3, CAUGHT_UP + 3)] + passed_over
+
+
+def test_where_publishing_is_slower_than_time_the_newest_minute_goes_first(backlog: Backlog) -> None:
+    backlog.land("a", *range(4))
+    backlog.publish("a", 0, at=0)
+    assert backlog.order(at=4, in_order=1) == ["a3", "a2", "a1"]
+
+
+def test_whoever_does_something_else_takes_only_what_is_live(backlog: Backlog) -> None:
+    backlog.land("a", 0, 2)
+    backlog.land("b", 3)
+    backlog.publish("a", 1, at=1)
+    assert backlog.order(at=3, live_only=True) == ["b3", "a2"]
+    assert [is_live(backlog.engine, "a", minute(number)) for number in (1, 2, 3)] == [False, False, True]
+
+
+def test_what_failed_by_itself_twice_is_left_out_and_what_spark_failed_is_not(backlog: Backlog) -> None:
+    """Otherwise what Spark dies of would be tried for ever, and nothing behind it; Spark may be away for hours."""
+    backlog.land("a", *range(4))
+    backlog.fail("a", 1, "gate")
+    backlog.fail("a", 2, "session", times=60)
+    backlog.fail("a", 3, "write", times=TRIES - 1)
+    assert backlog.order(at=4) == ["a0", "a2", "a3"]
+    assert given_up(backlog.engine, backlog.landing, "a") == [minute(1)]
+
+
+def test_what_failed_in_this_session_is_not_tried_again_in_it(backlog: Backlog) -> None:
+    backlog.land("a", 0, 1)
+    found = next_waiting(backlog.engine, backlog.landing, ["a"], without={("a", minute(0))})
+    assert found is not None
+    assert (found.interval, found.is_live) == (minute(1), True)
