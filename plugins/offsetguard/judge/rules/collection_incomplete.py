@@ -44,9 +44,11 @@ RULE = Rule(
             cause_zh="集群 {cluster} 的 {brokers} 有应答，但没有返回位点（{reasons}）：在其上有队列的消费组状态未知，也"
             "无法发出相关告警。",
             do_next="If it refuses, give OffsetGuard a login that may read (connection of {cluster} in "
-            "config/offsetguard.yml); if it times out, see whether it is too busy, then raise request_timeout_ms.",
+            "config/offsetguard.yml; OFFSETGUARD_ACCESS_KEY and OFFSETGUARD_SECRET_KEY where a command asks); if it "
+            "times out, see whether it is too busy, then raise request_timeout_ms.",
             do_next_zh="如果是被拒绝，请为 OffsetGuard 配置有读权限的账号（config/offsetguard.yml 中 {cluster} 的 "
-            "connection）；如果是超时，请检查 Broker 是否过于繁忙，再调大 request_timeout_ms。",
+            "connection；由命令行查询时为 OFFSETGUARD_ACCESS_KEY 和 OFFSETGUARD_SECRET_KEY）；如果是超时，请检查 "
+            "Broker 是否过于繁忙，再调大 request_timeout_ms。",
         ),
     },
     title="collection is incomplete",
