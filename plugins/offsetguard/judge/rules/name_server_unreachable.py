@@ -46,8 +46,8 @@ RULE = Rule(
             "也无法发出任何相关告警。",
             do_next="Check that these are its addresses, and that this host reaches them; if the name servers are "
             "down, running clients go on, but none can start.",
-            do_next_zh="请检查这些地址是否正确，以及本机能否连通；如果 NameServer 已宕机，运行中的客户端可以继续工作，但"
-            "新客户端无法启动。",
+            do_next_zh="请检查这些地址是否正确，以及本机能否连通；如果 NameServer 已宕机，运行中的客户端可以继续工作，"
+            "但新客户端无法启动。",
         ),
     },
     title="a name server does not answer",
