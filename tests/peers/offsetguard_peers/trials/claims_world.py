@@ -60,6 +60,7 @@ from offsetguard.views.workspace_views import WorkspaceViews
 from offsetguard_airflow.page.fleet import show_fleet, show_group
 from offsetguard_peers.delivery.world import DeliveryWorld, delivery_world
 from offsetguard_peers.lake.warehouse import Warehouse
+from offsetguard_peers.processes import PeerNotStarted
 from offsetguard_peers.rocketmq.admin import Admin, CommandFailed, mqadmin
 from offsetguard_peers.rocketmq.clients import ConsumerSpec, ProducerRefused, producer_of, running_consumers
 from offsetguard_peers.rocketmq.cluster import RocketMQCluster
@@ -85,6 +86,7 @@ RATE, QUEUES, LOOK_EVERY_S = 5.0, 4, 5.0
 COUNTED = 100  # messages that are written or committed while somebody counts
 LIFE = Cause("a life", lambda _: None, pods=1, rate=RATE, queues=QUEUES)
 SLOW_POD = {"handling_ms": 700, "threads": 1}
+NOT_STAGED = (RocketMQError, OSError, LookupError, CommandFailed, ProducerRefused, TimeoutError, PeerNotStarted)
 _REQUEST = Request({"type": "http", "headers": [], "query_string": b"", "path": "/"})
 _PUBLISHED = (GROUP_FACTS, QUEUE_FACTS, TOPIC_FACTS, BROKER_FACTS, CLUSTER_FACTS, OFFSET_MOVE_FACTS, CLIENT_SNAPSHOTS)
 
@@ -309,7 +311,11 @@ class ClaimsWorld:
                 broker.stop()
                 if stays:
                     self._rest(self._chance.uniform(120, 200))
-                broker.start()
+                try:
+                    broker.start()
+                except PeerNotStarted:  # the machine is busy
+                    broker.kill()
+                    broker.start()
 
     def _live(self, on: Subject, place: int, chance: random.Random) -> None:
         self._rest(100.0 + 15 * place)  # brokers and judge have seen it well
@@ -319,9 +325,10 @@ class ClaimsWorld:
             deck = deck or chance.sample([*ACTS, *HARMLESS], len(ACTS) + len(HARMLESS))
             try:
                 act(self, on, chance)
-            except (RocketMQError, OSError, CommandFailed, ProducerRefused, TimeoutError) as failure:
-                self._tell(f"{on.group}: {act.__name__} could not be staged: {failure}"[:300])  # the machine is busy
-                self._replace(on)
+            except NOT_STAGED as failure:  # the machine is busy: it begins anew
+                self._tell(f"{on.group}: {act.__name__} could not be staged: {failure!r}"[:300])
+                deck.append(ClaimsWorld.roll)
+                continue
             self._rest(chance.uniform(90, 200))
 
     def _stop(self, on: Subject) -> None:
