@@ -22,7 +22,15 @@ from offsetguard.model.views import Record
 from offsetguard.store.changes import About
 from offsetguard.views.course import AskedSpan, Band, Course, Name, band_of, course_of
 from offsetguard.views.fleet import Trust
-from offsetguard.views.outlook import LossInSight, Outlook, is_behind, kept_since, loss_in_sight, outlooks
+from offsetguard.views.outlook import (
+    LossInSight,
+    Outlook,
+    is_behind,
+    kept_since,
+    loss_in_sight,
+    outlooks,
+    place_by_age,
+)
 
 COURSES = ("effective_lag", "lag_ms", "produce_tps", "consume_tps")
 QUEUES = 20  # the worst
@@ -182,13 +190,13 @@ def group_courses(history: pa.Table, since: datetime, until: datetime) -> tuple[
 def topic_lines(rows: Sequence[dict[str, Any]]) -> tuple[TopicLine, ...]:
     """Return a group's topics, what waits longest first."""
     lines = [TopicLine(**{name: row[name] for name in TopicLine.model_fields}) for row in rows]
-    return tuple(sorted(lines, key=lambda one: (-(one.lag_ms or 0), -(one.effective_lag or 0), one.topic)))
+    return tuple(sorted(lines, key=lambda one: (*place_by_age(one.lag_ms, one.effective_lag), one.topic)))
 
 
 def queue_lines(rows: Sequence[dict[str, Any]]) -> tuple[QueueLine, ...]:
     """Return the worst queues."""
     lines = [QueueLine(**{name: row[name] for name in QueueLine.model_fields}) for row in rows]
-    order = sorted(lines, key=lambda one: (-(one.lag_ms or 0), -(one.effective_lag or 0), one.topic, one.queue_id))
+    order = sorted(lines, key=lambda one: (*place_by_age(one.lag_ms, one.effective_lag), one.topic, one.queue_id))
     return tuple(order[:QUEUES])
 
 

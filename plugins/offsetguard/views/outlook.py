@@ -64,6 +64,12 @@ def is_behind(row: dict[str, Any]) -> bool:
     return (row["effective_lag"] or 0) > 0 and (row["lag_ms"] is None or row["lag_ms"] > DRAINED_MS)
 
 
+def place_by_age(lag_ms: int | None, effective_lag: int | None) -> tuple[int, int]:
+    """Return a key that sorts what waits longest first; an unknown age before all that is not older than a minute."""
+    age_ms = (0 if effective_lag == 0 else DRAINED_MS + 1) if lag_ms is None else lag_ms
+    return -age_ms, -(1 if effective_lag is None else effective_lag)
+
+
 def loss_in_sight(outlooks: Iterable[Outlook], topics: Sequence[dict[str, Any]], kept: datetime | None) -> LossInSight:
     """Return what is known of losses; `topics`: a group's newest rows; `kept`: since when all brokers keep messages."""
     if any((row["lost"] or 0) > 0 for row in topics):

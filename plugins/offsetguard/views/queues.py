@@ -26,6 +26,7 @@ QUEUE_NAME = ("topic", "broker_name", "queue_id")
 PAIRS = ("interval_start", "topic", "broker_count")  # of group_facts
 BROKERS = ("interval_start", "broker_name", "consumed_queue_count")  # of broker_facts; only a master has a count
 LAGS = (*QUEUE_NAME, "interval_start", "effective_lag")  # of queue_facts
+_UNKNOWN = 1  # message: a lag that is not known stands before none
 # Of the queues with the greatest lags, each step: how many intervals have a row, and the greatest (NULL: not known).
 STEPS = f"""
 SELECT topic, broker_name, queue_id, (epoch_us(interval_start) - epoch_us($since)) // $step_us AS place,
@@ -33,7 +34,7 @@ SELECT topic, broker_name, queue_id, (epoch_us(interval_start) - epoch_us($since
 FROM queues
 SEMI JOIN (
   SELECT topic, broker_name, queue_id FROM queues GROUP BY ALL
-  ORDER BY max(effective_lag) DESC NULLS LAST, topic, broker_name, queue_id LIMIT {HEAT_QUEUES}
+  ORDER BY coalesce(max(effective_lag), {_UNKNOWN}) DESC, topic, broker_name, queue_id LIMIT {HEAT_QUEUES}
 ) USING (topic, broker_name, queue_id)
 GROUP BY ALL
 """
@@ -203,9 +204,12 @@ def heat_lines(
         )
         for name in found
     ]
-    return tuple(
-        sorted(lines, key=lambda one: (-(_greatest(one.greatest) or 0), one.topic, one.broker_name, one.queue_id))
-    )
+
+    def place(line: HeatLine) -> tuple[int, str, str, int]:
+        greatest = _greatest(line.greatest)
+        return -(_UNKNOWN if greatest is None else greatest), line.topic, line.broker_name, line.queue_id
+
+    return tuple(sorted(lines, key=place))
 
 
 def _greatest(known: Iterable[int | None]) -> int | None:

@@ -12,7 +12,7 @@ from pydantic import ConfigDict
 from offsetguard.model.views import Record
 from offsetguard.views.course import AskedSpan, Course, Name, course_of
 from offsetguard.views.fleet import Trust
-from offsetguard.views.outlook import kept_since
+from offsetguard.views.outlook import kept_since, place_by_age
 
 COURSES = ("produce_tps", "baseline_tps", "message_count")  # of topic_facts
 QUEUES = 200  # on the page, and in JSON
@@ -104,7 +104,7 @@ def topic_view(asked: AskedTopic, rows: TopicRows, now: datetime) -> TopicView:
 
 def _reader_lines(rows: Sequence[dict[str, Any]]) -> tuple[ReaderLine, ...]:
     lines = [ReaderLine(**{name: row[name] for name in ReaderLine.model_fields}) for row in rows]
-    return tuple(sorted(lines, key=lambda one: (-(one.lag_ms or 0), -(one.effective_lag or 0), one.consumer_group)))
+    return tuple(sorted(lines, key=lambda one: (*place_by_age(one.lag_ms, one.effective_lag), one.consumer_group)))
 
 
 def _queue_lines(rows: Sequence[dict[str, Any]]) -> tuple[TopicQueueLine, ...]:

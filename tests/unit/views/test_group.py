@@ -32,6 +32,7 @@ def published(tmp_path: Path, *minutes: int) -> PublishedFacts:
         facts: list[dict[str, Any]] = [
             {"consumer_group": "billing", "topic": "orders", "effective_lag": 10 * number, "lag_ms": 700},
             {"consumer_group": "billing", "topic": "payments", "effective_lag": 1, "lag_ms": 900, "consume_tps": 3.0},
+            {"consumer_group": "billing", "topic": "unseen"},
             {"consumer_group": "other", "topic": "orders", "effective_lag": 10**9},
         ]
         queues = [
@@ -39,6 +40,7 @@ def published(tmp_path: Path, *minutes: int) -> PublishedFacts:
             for group in ("billing", "other")
             for n in range(QUEUES + 2)
         ]
+        queues.append({"consumer_group": "billing", "topic": "unseen", "broker_name": "broker-b", "queue_id": 99})
         clients = [
             {"consumer_group": "billing", "client_id": "10.0.0.1@1", "broker_name": broker, **told}
             for broker, told in (("broker-a", {"held_queue_count": 4}), ("broker-b", {"client_address": "10.0.0.1:7"}))
@@ -73,8 +75,13 @@ def test_a_groups_page_has_its_course_its_topics_its_worst_queues_and_each_membe
     shown = {one.at: one.last for one in lag.points if one.last is not None}
     assert shown == {minute(number): 10 * number + 1 for number in (0, 1, 2, 5)}, "two minutes were not published"
     assert (lag_ms.greatest, produced.greatest, consumed.greatest) == (900, None, 3.0)
-    assert [(one.topic, one.effective_lag) for one in view.topics] == [("payments", 1), ("orders", 50)]
-    assert (view.queue_count, [one.queue_id for one in view.queues]) == (QUEUES + 2, list(range(QUEUES + 1, 1, -1)))
+    assert [(one.topic, one.effective_lag) for one in view.topics] == [
+        ("unseen", None),
+        ("payments", 1),
+        ("orders", 50),
+    ]
+    worst = [99, *range(QUEUES + 1, 2, -1)]  # what is not known comes before what is young
+    assert (view.queue_count, [one.queue_id for one in view.queues]) == (QUEUES + 3, worst)
     (member,) = view.members
     assert (member.held_queue_count, member.client_address) == (4, "10.0.0.1:7"), (
         "of one client each broker knows a part"

@@ -89,6 +89,14 @@ def test_a_step_keeps_its_peak_and_only_the_worst_queues_are_shown(tmp_path: Pat
         AskedQueues(cluster="main", consumer_group="billing", span=Span.WEEK)
 
 
+def test_a_queue_of_unknown_lag_is_shown_before_those_in_which_nothing_waits(tmp_path: Path) -> None:
+    warehouse = Warehouse.in_folder(tmp_path, GROUP_FACTS, QUEUE_FACTS, BROKER_FACTS)
+    publish(warehouse, 0, {f"broker-{n}": 0 for n in range(HEAT_QUEUES)} | {"unseen": None})
+    facts, now = PublishedFacts(warehouse.workspace, warehouse.engine), minute(1)
+    view = queues_view(ASKED, facts.of_queues(ASKED, now), now)
+    assert (view.heat[0].broker_name, view.heat[0].greatest[-1]) == ("unseen", None)
+
+
 def test_the_picture_has_a_pixel_for_each_step_brighter_the_more_waits_and_nothing_where_nothing_is_known() -> None:
     drawn = draw([[None, 0, 1, 40], [-3, 0, None, 1_000_000]])
     picture = Image.open(io.BytesIO(drawn)).convert("RGBA")

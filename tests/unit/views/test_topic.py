@@ -34,6 +34,7 @@ def test_a_topics_page_has_who_reads_it_from_where_to_where_and_what_is_usual(tm
             GROUP_FACTS: [
                 {"consumer_group": "quick", "topic": "orders", "effective_lag": 0, "lag_ms": 0},
                 {"consumer_group": "slow", "topic": "orders", "effective_lag": 9, "lag_ms": 70_000},
+                {"consumer_group": "unseen", "topic": "orders", "effective_lag": None, "lag_ms": None},
                 {"consumer_group": "slow", "topic": "payments", "effective_lag": 9, "lag_ms": 90_000},
             ],
             TOPIC_FACTS: [
@@ -50,7 +51,11 @@ def test_a_topics_page_has_who_reads_it_from_where_to_where_and_what_is_usual(tm
         warehouse.publish("main", interval, rows, manifest_json=manifest_of(interval).to_json())
     facts = PublishedFacts(warehouse.workspace, warehouse.engine)
     view = topic_view(ASKED, facts.of_topic(ASKED, NOW), NOW)
-    assert [(one.consumer_group, one.lag_ms) for one in view.readers] == [("slow", 70_000), ("quick", 0)]
+    assert [(one.consumer_group, one.lag_ms) for one in view.readers] == [
+        ("slow", 70_000),
+        ("unseen", None),
+        ("quick", 0),
+    ]
     assert (view.perm, view.read_queue_count, view.write_queue_count) == (6, 8, None)
     assert (view.queue_count, len(view.queues)) == (QUEUES + 2, QUEUES)
     assert [one.message_count for one in view.queues[:3]] == [0, 1, 2]
