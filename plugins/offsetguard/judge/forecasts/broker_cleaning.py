@@ -10,7 +10,8 @@ files, oldest first, at most ten a round, never the newest:
 
 So messages go in steps of a file over all topics: one on a quiet broker outlives its time, and a loud topic pushes out
 the messages of others. What is not known is taken early for the one run and late for the other: how fast will be
-written (as yesterday at that hour, and as now), when the bytes were written, the host's zone, the disk's size.
+written (as yesterday at that hour, and as now), when the bytes were written, the host's zone, the disk's size. Where a
+broker does not tell how full its disk is, nobody can say when files go by force (`loss_ahead` names it).
 A broker that was seen to delete younger messages than its settings explain may do so again.
 
 At which hours a broker deletes expired files: `deleteWhen`, e.g. "04" or "04;16", in its host's time zone.
@@ -168,7 +169,7 @@ class _Run:
         self._low = log_start  # the oldest byte kept
         self._disk_bytes = _disk_bytes(cleaner, log.end - log_start, lean)
         ratio = (cleaner.disk_ratio or 0.0) - (_ROUNDED if lean == LATE else 0.0)
-        self._used = max(0.0, ratio) * (self._disk_bytes or 0)
+        self._used = ratio * (self._disk_bytes or 0) if ratio > 0 else 0.0
 
     def deletions(self) -> Iterator[Deletion]:
         """Yield every deletion that takes messages which were there before."""
@@ -193,7 +194,8 @@ class _Run:
         cleaner, lean = self._cleaner, self._lean
         if cleaner.reserved_ms is None:
             return None
-        at_any_hour = self._ratio > cleaner.expired_ratio + lean * _RATIO_SLACK
+        ratio = self._ratio
+        at_any_hour = lean == EARLY if ratio is None else ratio > cleaner.expired_ratio + lean * _RATIO_SLACK
         if not (at_any_hour or cleaner.hours.contain(self._now_ms + begin_ms, self._now_ms + end_ms, lean)):
             return None
         delay_ms = cleaner.hours.late_delay_ms if lean == LATE and not at_any_hour else 0
@@ -204,11 +206,12 @@ class _Run:
 
     def _force(self, length_ms: int, end: float) -> float | None:
         ratio = self._cleaner.forced_ratio
-        if ratio is None or self._disk_bytes is None:
+        if ratio is None:
             return None
         before = self._low
         for _ in range(length_ms // ROUND_MS):
-            if self._ratio <= ratio + self._lean * _RATIO_SLACK:
+            used = self._ratio
+            if used is None or used <= ratio + self._lean * _RATIO_SLACK:
                 break
             if not self._delete_to(self._low + FILES_PER_ROUND * self._cleaner.file_bytes, end):
                 break
@@ -233,15 +236,20 @@ class _Run:
         return self._log.written_at(self._low, lean=-self._lean) if self._low > self._start else 0.0
 
     @property
-    def _ratio(self) -> float:
-        return self._used / self._disk_bytes if self._disk_bytes else 0.0
+    def _ratio(self) -> float | None:
+        return self._used / self._disk_bytes if self._disk_bytes else None
 
 
 def _disk_bytes(cleaner: Cleaner, kept: int, lean: int) -> float | None:
-    """Return the disk's size; where it is not told, the least that holds the log, which fills up earliest."""
-    if cleaner.disk_ratio is None or cleaner.disk_ratio <= 0:
+    """Return the disk's size; where it is not told, the least that holds the log, which fills up earliest.
+
+    None: not known, or not how full it is.
+    """
+    if cleaner.disk_ratio is None:
         return None
     if cleaner.disk_bytes is not None:
         return float(cleaner.disk_bytes)
+    if cleaner.disk_ratio <= 0:
+        return math.inf
     full = cleaner.forced_ratio is not None and cleaner.disk_ratio >= cleaner.forced_ratio - _RATIO_SLACK
     return kept / cleaner.disk_ratio if kept > 0 and (lean == EARLY or full) else None

@@ -70,9 +70,10 @@ def retention(
     expired = deletion is not None and reserved_ms is not None and deletion[1] >= _YOUNGER * reserved_ms
     forced, expired_ratio = forced_ratio(broker), (broker.disk_max_used_space_ratio or DEFAULT_EXPIRED_PERCENT) / 100
     fullest = _fullest(broker, marks)
-    by_force = forced is not None and fullest >= forced - _FULL
+    by_force = forced is not None and fullest is not None and fullest >= forced - _FULL
     one_time = deletion is None or not _recurs(broker, marks)  # by hand, or while a setting was another one
-    at_its_hour = expired and fullest < expired_ratio - _FILLED  # else it may have been any hour: the disk was full
+    # else it may have been any hour: the disk was full
+    at_its_hour = expired and fullest is not None and fullest < expired_ratio - _FILLED
     cleaner = Cleaner(
         reserved_ms=reserved_ms,
         hours=delete_hours(broker.delete_when, zone, deletion[0] if deletion and at_its_hour else None, now),
@@ -124,10 +125,10 @@ def forced_ratio(broker: BrokerFacts) -> float | None:
     return (broker.disk_clean_forcibly_ratio or DEFAULT_FORCED_PERCENT) / 100
 
 
-def _fullest(broker: BrokerFacts, marks: Sequence[BrokerMark]) -> float:
-    """Return the highest use of the disk that the last marks and now show."""
+def _fullest(broker: BrokerFacts, marks: Sequence[BrokerMark]) -> float | None:
+    """Return the highest use of the disk that the last marks and now show; None: none of them does."""
     ratios = (broker.commit_log_disk_ratio, *(mark.disk_ratio for mark in marks[-24:]))
-    return max((ratio for ratio in ratios if ratio is not None), default=0.0)
+    return max((ratio for ratio in ratios if ratio is not None), default=None)
 
 
 def _recent_rates(broker: BrokerFacts, log: ByteCurve) -> tuple[float, ...]:

@@ -6,8 +6,9 @@ Evidence: the broker's cleaner run ahead, as early and as late as may be: fileRe
 use and how fast the commit log grows, the age at which messages last went; when the oldest unconsumed message was
 stored, and how fast the group goes on.
 Not judged: a group that is through before the earliest loss; one that has lost messages already (messages_lost);
-broadcasting and POP groups; a loss further away than loss_horizon_ms of the group's policy. Brokers with a tiered
-storage: a group reads there what is deleted locally (5.3.3, live).
+broadcasting and POP groups; a loss further away than loss_horizon_ms of the group's policy; deletion by force where a
+broker does not tell how full its disk is. Brokers with a tiered storage: a group reads there what is deleted locally
+(5.3.3, live).
 Do next: start or speed up the consumers before the earlier of the two times, or keep messages longer.
 Source: DefaultMessageStore.CleanCommitLogService, MappedFileQueue.deleteExpiredFileByTime (4.9.8, 5.3.3).
 """
@@ -22,6 +23,7 @@ from offsetguard.judge import commands
 from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, tiered_brokers
 from offsetguard.judge.evidence.lookups import queue_name
 from offsetguard.judge.forecasts import forecasts
+from offsetguard.judge.forecasts.broker_retentions import forced_ratio
 from offsetguard.judge.rule import (
     CannotTell,
     Explains,
@@ -36,6 +38,7 @@ from offsetguard.judge.rule import (
     Texts,
 )
 from offsetguard.model.forecast import Basis, Forecast
+from offsetguard.model.offsets import MASTER_ID
 
 _SUMMARY = "{consumer_group} will lose messages of {topic} in {loss_low_ms:duration} to {loss_high_ms:duration}"
 _SUMMARY_ZH = "{consumer_group} 将在 {loss_low_ms:duration} 至 {loss_high_ms:duration} 后丢失 {topic} 的消息"
@@ -152,13 +155,16 @@ def _longer_hours(facts: IntervalFacts, broker_names: Collection[str]) -> int | 
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
-    """Give the brokers that keep messages elsewhere, and masters that did not tell of their commit log."""
+    """Give the brokers that keep messages elsewhere, and masters that did not tell of their commit log or disk."""
     yield from tiered_brokers(RULE.id, facts)
     for broker in facts.brokers:
-        if broker.broker_id == 0 and broker.answered and broker.commit_log_max_offset is None:
-            yield RULE.cannot_tell(
-                Sentence("commit_log_untold", broker=broker.broker_name), brokers={broker.broker_name}
-            )
+        if broker.broker_id != MASTER_ID or not broker.answered:
+            continue
+        name = broker.broker_name
+        if broker.commit_log_max_offset is None:
+            yield RULE.cannot_tell(Sentence("commit_log_untold", broker=name), brokers={name})
+        elif broker.commit_log_disk_ratio is None and forced_ratio(broker) is not None:
+            yield RULE.cannot_tell(Sentence("disk_untold", broker=name), brokers={name})
 
 
 def _risks(judged: JudgedGroup) -> Iterator[tuple[Forecast, QueueFacts]]:

@@ -179,14 +179,15 @@ def test_the_hours_of_deletion_are_declared_or_learned_or_any(
 
 
 @pytest.mark.parametrize(
-    ("ratio_before", "hour_is_known"),
+    ("ratio_before", "ratio", "hour_is_known"),
     [
-        pytest.param(0.60, True, id="files went at the hour of deleteWhen: so the zone is known"),
-        pytest.param(0.74, False, id="the disk was nearly as full as makes files go at any hour"),
+        pytest.param(0.60, 0.60, True, id="files went at the hour of deleteWhen: so the zone is known"),
+        pytest.param(0.74, 0.60, False, id="the disk was nearly as full as makes files go at any hour"),
+        pytest.param(None, None, False, id="nobody tells how full the disk was"),
     ],
 )
 def test_a_deletion_tells_the_hour_only_where_the_disk_was_not_full(
-    ratio_before: float, *, hour_is_known: bool
+    ratio_before: float | None, ratio: float | None, *, hour_is_known: bool
 ) -> None:
     """Messages are kept for 8 h; the oldest files were deleted ten minutes ago, and more expire every minute."""
 
@@ -199,11 +200,11 @@ def test_a_deletion_tells_the_hour_only_where_the_disk_was_not_full(
         BrokerMark("broker-a", at, written(oldest_at - 3 * hour), written(at), oldest_at - 3 * hour, ratio_before)
         for at in (NOW - back * hour for back in range(40, 0, -1))
     ]
-    marks.append(BrokerMark("broker-a", deleted_at, written(oldest_at), written(deleted_at), oldest_at, 0.60))
+    marks.append(BrokerMark("broker-a", deleted_at, written(oldest_at), written(deleted_at), oldest_at, ratio))
     broker = _broker(
         commit_log_min_offset=written(oldest_at),
         commit_log_max_offset=written(NOW),
-        commit_log_disk_ratio=0.60,
+        commit_log_disk_ratio=ratio,
         commit_log_disk_bytes=10**12,
         commit_log_file_bytes=1_000_000,
         earliest_message_at=oldest_at,
@@ -216,6 +217,26 @@ def test_a_deletion_tells_the_hour_only_where_the_disk_was_not_full(
     assert (latest <= HOUR_MS) is hour_is_known
     assert hour_is_known or latest > 12 * HOUR_MS
     assert next(iter(ahead.early)).after_ms <= HOUR_MS
+
+
+@pytest.mark.parametrize(("ratio", "early_hours"), [(0.1, 16), (0.0, 16), (None, 0)])
+def test_expired_files_may_go_at_any_hour_where_nobody_tells_how_full_the_disk_is(
+    ratio: float | None, early_hours: int
+) -> None:
+    """It is noon, messages of twelve hours are there, and they are kept for eight: until the 04 o'clock of a zone."""
+    broker = _broker(
+        commit_log_min_offset=0,
+        commit_log_max_offset=1_200_000,
+        commit_log_disk_ratio=ratio,
+        commit_log_file_bytes=1_000,
+        earliest_message_at=NOW - timedelta(hours=12),
+        file_reserved_time_hours=8,
+        delete_when="04",
+    )
+    ahead = retention(broker, [], [], UTC)
+    assert ahead is not None
+    first = {run: next(iter(getattr(ahead, run))).after_ms / HOUR_MS for run in ("early", "late")}
+    assert first == {"early": pytest.approx(early_hours, abs=0.5), "late": pytest.approx(16, abs=1)}
 
 
 def test_a_burst_of_yesterday_is_expected_early_and_may_not_come_again() -> None:
