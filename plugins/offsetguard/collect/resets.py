@@ -19,7 +19,6 @@ From where  what the group had consumed by then. Commits are up to a round old, 
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -72,8 +71,11 @@ class QueueReset:
 class Pace:
     """How fast a group's clients finish messages of one queue, and how many they have in hand."""
 
-    finished_per_s: float = 0.0
-    in_hand: float = 0.0
+    finished_per_s: float
+    in_hand: float
+
+
+_NOTHING = Pace(0.0, 0.0)  # no client is online
 
 
 async def read_resets(link: ReplicaLink, reading: BrokerReading, logs: LogReading) -> list[QueueReset]:
@@ -167,7 +169,8 @@ def reset_moves(
 ) -> Iterator[Row]:
     """Yield the rows of `offset_moves`, one at most for each reset, also of a queue that was there already.
 
-    None of a queue that was not read before the order and after it: from where it went is not known.
+    None of a queue that was not read before the order and after it, or went on at a pace that no client said: from
+    where it went is not known.
     `now`: this round's `queue_snapshots`.
     """
     if not resets:
@@ -186,8 +189,10 @@ def reset_moves(
             corrected = _end(*sides, at) if one.target is None else one.target
             group = members.get(one.queue[0])
             is_online = group is None or group.online_client_count > 0
-            pace = paces[one.queue[0]] if is_online else None
+            pace = paces.get(one.queue[0]) if is_online else _NOTHING
             requested = _consumed(*sides, at, one.told_after, corrected, pace=pace)
+            if requested is None:
+                continue
             group_name, topic, _, queue_id = one.queue
             yield move_row(
                 before[one.queue]["cluster"],
@@ -215,30 +220,47 @@ def _queues(parts: Iterable[pa.Table], wanted: set[GroupQueue]) -> dict[GroupQue
 
 
 def _paces(parts: Iterable[pa.Table], queue_counts: Mapping[str, int]) -> Mapping[str, Pace]:
-    """Return the pace of each group's queues, as its clients say; nothing is finished where none of them said so."""
+    """Return the pace of each group's queues, as its clients say; without the groups of which no client said so.
+
+    Whoever did not say is taken to be as fast as the others of its group.
+    """
     clients = {(row["consumer_group"], row["client_id"]): row for row in _of_groups(parts, queue_counts)}
-    found: defaultdict[str, Pace] = defaultdict(Pace)
-    for (group, _), row in clients.items():  # each once, however many brokers see it
-        finished = (row["consume_ok_tps"] or 0.0) / queue_counts[group]
-        in_hand = finished * (row["consume_rt_ms"] or 0.0) / 1000
-        found[group] = Pace(found[group].finished_per_s + finished, found[group].in_hand + in_hand)
+    asked: defaultdict[str, list[Row]] = defaultdict(list)  # each client once, however many brokers see it
+    for (group, _), row in clients.items():
+        asked[group].append(row)
+    found = {}
+    for group, rows in asked.items():
+        known = [
+            (row["consume_ok_tps"], row["consume_rt_ms"] or 0.0) for row in rows if row["consume_ok_tps"] is not None
+        ]
+        if known:
+            share = len(rows) / len(known) / queue_counts[group]
+            found[group] = Pace(share * sum(tps for tps, _ in known), share * sum(tps * ms for tps, ms in known) / 1000)
     return found
 
 
-def _consumed(before: Row, after: Row, at: datetime, told_after: timedelta, target: int, *, pace: Pace | None) -> int:
-    """Return up to where the queue was consumed when it was set; `pace`: None = no client is online."""
+def _consumed(
+    before: Row, after: Row, at: datetime, told_after: timedelta, target: int, *, pace: Pace | None
+) -> int | None:
+    """Return up to where the queue was consumed when it was set.
+
+    None: it went on, and nobody knows how fast; `pace`: None = no client said it.
+    """
     committed: int = before["consumer_offset"]
     committed_since: int | None = after["consumer_offset"]
     if committed_since is not None and committed <= committed_since < target:
         return committed_since
-    if pace is None:
+    if pace is _NOTHING:
         return committed
     since, until = before["max_offset_read_at"], after["max_offset_read_at"]
     written = max(0, after["max_offset"] - before["max_offset"])
-    keeps_up = until > since and before["max_offset"] - committed <= written * (KEEPS_UP / (until - since))
-    went_on_s = max(0.0, (at + told_after - since + COMMIT_AGE).total_seconds())
-    gone_on = math.inf if keeps_up else committed + pace.finished_per_s * went_on_s + pace.in_hand
-    return max(committed, round(min(gone_on, _end(before, after, at))))
+    end: int = max(committed, _end(before, after, at))
+    if until > since and before["max_offset"] - committed <= written * (KEEPS_UP / (until - since)):
+        return end
+    if pace is None:
+        return committed if committed == end else None
+    went_on_s: float = max(0.0, (at + told_after - since + COMMIT_AGE).total_seconds())
+    return max(committed, min(end, round(committed + pace.finished_per_s * went_on_s + pace.in_hand)))
 
 
 def _end(before: Row, after: Row, at: datetime) -> int:

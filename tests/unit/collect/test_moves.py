@@ -44,10 +44,11 @@ def queues(committed: int | None, end: int | None, read_at: datetime) -> pa.Tabl
     return table_of(QUEUE_SNAPSHOTS, [row])
 
 
-def clients(tps: float, rt_ms: float) -> pa.Table:
-    """Return two clients that finish half of it each, one of which two brokers see, and one that has not said."""
+def clients(tps: float | None, rt_ms: float) -> pa.Table:
+    """Return three clients that finish a third of it each; two brokers see b, and c does not say so."""
     names = ("client_id", "broker_name", "consume_ok_tps")
-    seen = [("a", "x", tps / 2), ("b", "x", tps / 2), ("b", "y", tps / 2), ("c", "x", None)]
+    each = None if tps is None else tps / 3
+    seen = [("a", "x", each), ("b", "x", each), ("b", "y", each), ("c", "x", None)]
     rows = [dict(zip(names, one, strict=True)) for one in seen]
     return table_of(CLIENT_SNAPSHOTS, [{**row, "consumer_group": "billing", "consume_rt_ms": rt_ms} for row in rows])
 
@@ -57,7 +58,7 @@ def moved(
     after: tuple[int | None, int | None],
     target: int | None,
     members: Mapping[str, GroupMembers],
-    tps: float = 0.0,
+    tps: float | None = 0.0,
     *,
     rt_ms: float = 0.0,
     told_after: timedelta = timedelta(),
@@ -104,13 +105,25 @@ def test_a_group_without_clients_is_where_it_committed() -> None:
     assert moved((1000, 1000), (700, 1600), 700, {}) == (1300, 700), "not known to have none"
 
 
+def test_where_a_queue_was_is_not_known_where_no_client_says_how_fast_the_group_goes() -> None:
+    """A pace that is unknown is not 0: 400 of a queue that is behind would be where it was 30 s before."""
+    for what, before, expected in (
+        ("it is behind", (400, 1000), None),
+        ("it keeps up", (990, 1000), (1300, 1600)),
+        ("it has nothing to go on with", (1300, 1300), (1300, 1600)),
+    ):
+        after = (1600, 1300 if before[1] == 1300 else 1600)
+        assert moved(before, after, 1600, {"billing": ONLINE}, tps=None) == expected, what
+    assert moved((400, 1000), (1600, 1600), 1600, {"billing": OFFLINE}, tps=None) == (400, 1600), "it stands"
+
+
 def test_without_a_round_before_nobody_knows_from_where() -> None:
     assert list(reset_moves([QueueReset(ORDER, QUEUE, 1)], EarlierRound(), queues(1, 2, NOW), {}, INTERVAL)) == []
 
 
 def test_where_a_queue_was_is_not_known_if_it_was_not_read_before_the_order_and_after_it() -> None:
     """`check` reads lines of half an hour, and a bundle may hold lines that were written behind its last round."""
-    earlier = EarlierRound(tables={QUEUE_SNAPSHOTS.name: queues(400, 1000, NOW - MINUTE)})
+    earlier = EarlierRound(tables={QUEUE_SNAPSHOTS.name: queues(990, 1000, NOW - MINUTE)})
     for at, known in ((NOW - 2 * MINUTE, 0), (NOW - MINUTE, 1), (NOW, 1), (NOW + MINUTE, 0)):
         reset = QueueReset(replace(ORDER, at=at), QUEUE, 700)
         assert len(list(reset_moves([reset], earlier, queues(700, 1600, NOW), {}, INTERVAL))) == known, at
