@@ -47,7 +47,7 @@ def _document(known: _Known) -> dict[str, Any]:
         "cluster": subject.cluster,
         "consumer_group": subject.consumer_group,
         "topic": subject.topic,
-        "rule": subject.rule_id,
+        "rule": incident.shown_by,
         "severity": evidence.severity,
         "state": incident.state,
         "summary": evidence.summary,
@@ -95,7 +95,7 @@ def _texts(known: _Known, now: datetime) -> Iterator[str]:
     incident, given = known.incident, known.acknowledgement
     subject, evidence = incident.subject, incident.evidence
     head = f"{incident.incident_id}  {evidence.severity.upper()}  {evidence.summary}"
-    yield f"{head}  [{subject.rule_id}, {subject.cluster}]"
+    yield f"{head}  [{incident.shown_by}, {subject.cluster}]"
     yield f"    {', '.join(_facts(known, now))}"
     if known.history is None:
         return

@@ -148,7 +148,7 @@ def _only(report: JudgeReport, rules: frozenset[str]) -> JudgeReport:
     """Return what is about these rules."""
 
     def about(incidents: Iterable[Incident]) -> tuple[Incident, ...]:
-        return tuple(one for one in incidents if one.subject.rule_id in rules)
+        return tuple(one for one in incidents if one.shown_by in rules)
 
     messages = tuple(one for one in report.messages if not rules.isdisjoint(_rules_of(one.view)))
     return replace(
@@ -182,7 +182,7 @@ def _texts(report: JudgeReport) -> Iterator[str]:
         for incident in incidents:
             evidence = incident.evidence
             line = f"{at}  {what:<8}  {evidence.severity.upper()}  {evidence.summary}"
-            yield f"{line}  [{incident.subject.rule_id}, {incident.subject.cluster}]"
+            yield f"{line}  [{incident.shown_by}, {incident.subject.cluster}]"
     for message in report.messages:
         view = message.view
         reason, title = _reason_and_title(view)
@@ -202,7 +202,7 @@ def _subject(incident: Incident) -> dict[str, Any]:
         "cluster": subject.cluster,
         "consumer_group": subject.consumer_group,
         "topic": subject.topic,
-        "rule": subject.rule_id,
+        "rule": incident.shown_by,
         "severity": incident.evidence.severity,
         "summary": incident.evidence.summary,
         "opened_at": incident.opened_at,

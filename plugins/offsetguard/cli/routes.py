@@ -216,7 +216,10 @@ def _made_up(cluster: str, consumer_group: str | None, topic: str | None, at: da
 
 
 def _with(trouble: Incident, rule_id: str, severity: Severity) -> Incident:
-    subject, evidence = replace(trouble.subject, rule_id=rule_id), replace(trouble.evidence, severity=severity)
+    subject, evidence = (
+        replace(trouble.subject, rule_id=rule_id),
+        replace(trouble.evidence, severity=severity, rule_id=None),
+    )
     return replace(trouble, subject=subject, evidence=evidence)
 
 
@@ -227,7 +230,7 @@ def _answer(file: ConfigFile, audience: Audience, incident: Incident) -> dict[st
     choice = config.route_choice(
         team,
         subject.cluster,
-        rule_id=subject.rule_id,
+        rule_id=incident.shown_by,
         severity=severity,
         consumer_group=subject.consumer_group,
     )

@@ -1,6 +1,8 @@
 """Incidents in the database: the columns that queries need, the evidence as JSON, and the history of each.
 
-The history is added in the transaction of what happened, and never changed.
+Its `rule_id` is that of the rule in whose words it stands now: what lists, silences and people ask for. The rule that
+opened it, by which it is found again, stands in the record. The history is added in the transaction of what happened,
+and never changed.
 """
 
 from __future__ import annotations
@@ -265,11 +267,12 @@ def _of_groups(session: Session, groups: Collection[str | None]) -> ColumnElemen
 
 def _to_values(incident: Incident) -> dict[str, Any]:
     subject = incident.subject
+    record = {**{name: getattr(incident, name) for name in _IN_THE_RECORD}, "opened_by": subject.rule_id}
     return {
         "incident_id": incident.incident_id,
         "open_key": None if incident.is_over else subject.key,
         "cluster": subject.cluster,
-        "rule_id": subject.rule_id,
+        "rule_id": incident.shown_by,
         "consumer_group": subject.consumer_group,
         "topic": subject.topic,
         "severity": incident.evidence.severity.value,
@@ -281,16 +284,17 @@ def _to_values(incident: Incident) -> dict[str, Any]:
         "resolved_at": incident.resolved_at,
         "resolution": None if incident.resolution is None else str(incident.resolution),
         "is_pending": incident.is_pending,
-        "record_json": json.dumps(to_json({name: getattr(incident, name) for name in _IN_THE_RECORD})),
+        "record_json": json.dumps(to_json(record)),
     }
 
 
 def _from_row(row: IncidentRow) -> Incident:
     record = from_json(json.loads(row.record_json))
+    opened_by = record.pop("opened_by", row.rule_id)
     return record_of(
         Incident,
         row,
-        subject=Subject(row.cluster, row.rule_id, row.consumer_group, row.topic),
+        subject=Subject(row.cluster, opened_by, row.consumer_group, row.topic),
         **{
             **record,
             "evidence": _evidence(record["evidence"]),

@@ -225,7 +225,7 @@ def incident_line(incident: Incident, words: Catalogue, since: datetime, until: 
     said = IncidentWords(incident, words.locale)
     return IncidentLine(
         incident_id=incident.incident_id,
-        rule_id=incident.subject.rule_id,
+        rule_id=incident.shown_by,
         severity=incident.evidence.severity,
         summary=said.summary,
         cause=said.cause,

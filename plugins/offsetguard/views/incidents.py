@@ -167,7 +167,7 @@ def summary_of(incident: Incident, about: AboutIncidents, given: Acknowledgement
         "cluster": subject.cluster,
         "consumer_group": subject.consumer_group,
         "topic": subject.topic,
-        "rule_id": subject.rule_id,
+        "rule_id": incident.shown_by,
         "team": about.config.team_of(subject.cluster, subject.consumer_group) if about.config else None,
         "severity": incident.evidence.severity,
         "state": incident.state,

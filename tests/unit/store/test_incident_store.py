@@ -140,6 +140,22 @@ def test_a_resolved_incident_is_kept_and_not_open(engine: Engine) -> None:
         assert incidents.by_id(session, [INCIDENT.incident_id, "nobody"]) == {INCIDENT.incident_id: resolved}
 
 
+def test_lists_and_silences_go_by_the_rule_in_whose_words_an_incident_stands_now(engine: Engine) -> None:
+    """It opened as consumer_offline, and stands as messages_lost since: it is still found by what it opened as."""
+    evidence = replace(INCIDENT.evidence, rule_id="messages_lost", stage=2)
+    grown = replace(INCIDENT, subject=replace(INCIDENT.subject, rule_id="consumer_offline"), evidence=evidence)
+    save(engine, grown)
+    assert stored(engine) == [grown]
+    with reading(engine) as session:
+        (seen,) = incidents.seen_since(session, START)
+        assert (seen.subject, seen.open_count) == (grown.shown_as, 1)
+        for rule_id, count in (("messages_lost", 1), ("consumer_offline", 0)):
+            assert incidents.count(session, incidents.Which(rule_id=rule_id), over=False) == count, rule_id
+        assert incidents.rules(session) == [("demo", "messages_lost")]
+    with pytest.raises(IntegrityError):
+        save(engine, replace(grown, incident_id="another", evidence=INCIDENT.evidence))
+
+
 def test_one_subject_has_one_open_incident(engine: Engine) -> None:
     save(engine, INCIDENT)
     with pytest.raises(IntegrityError):
