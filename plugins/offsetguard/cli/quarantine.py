@@ -16,7 +16,14 @@ from offsetguard.catalogue.text import format_moment
 from offsetguard.cli.output import show
 from offsetguard.cli.parameters import MOMENT, WithExamples, check_cluster, check_is_known, format_option
 from offsetguard.config.workspace import Workspace
-from offsetguard.lake.reading import FactReader, QuarantinedRow, Wanted, intervals_to_redrive, quarantined_rows
+from offsetguard.lake.reading import (
+    UNDECODABLE,
+    FactReader,
+    QuarantinedRow,
+    Wanted,
+    intervals_to_redrive,
+    quarantined_rows,
+)
 from offsetguard.store.database import our_database
 from offsetguard.tables import LANDED
 
@@ -59,7 +66,7 @@ def _choosing(command: Callable[..., None]) -> Callable[..., None]:
 @format_option("row")
 def list_rows(*, limit: int, as_json: bool, **choice: str | datetime | None) -> None:
     """Show rows in quarantine, newest interval first, with the reason of each."""
-    rows = quarantined_rows(*_asked(choice))
+    rows = _rows(*_asked(choice))
     texts = chain.from_iterable(map(_texts, rows[:limit]))
     show(map(_document, rows[:limit]), texts, as_json=as_json, nothing="Nothing is in quarantine.")
     if len(rows) > limit and not as_json:
@@ -76,7 +83,7 @@ def redrive(*, dry_run: bool, **choice: str | datetime | None) -> None:
     tables and the facts, the others stay, with the version of the rule that judged them now. Nobody is told anything.
     """
     reader, wanted = _asked(choice)
-    before = quarantined_rows(reader, wanted)
+    before = _rows(reader, wanted)
     intervals = intervals_to_redrive(before)
     click.echo(f"{len(before)} reasons in {len(intervals)} intervals that can be judged again")
     if dry_run or not intervals:
@@ -104,6 +111,15 @@ def _asked(choice: Mapping[str, Any]) -> tuple[FactReader, Wanted]:
     since = choice["since"] or datetime.now(UTC) - _DEFAULT_SPAN
     wanted = Wanted(choice["cluster"], since, until, choice["table_name"], choice["invariant_id"])
     return FactReader(Workspace.from_environment(), engine), wanted
+
+
+def _rows(reader: FactReader, wanted: Wanted) -> list[QuarantinedRow]:
+    """Return the rows that are wanted; raises UsageError where there are none, of an invariant that nobody checks."""
+    rows = quarantined_rows(reader, wanted)
+    checked = set() if rows or wanted.invariant_id is None else reader.checked_invariants(wanted.cluster)
+    if checked:
+        check_is_known("--invariant", wanted.invariant_id or "", checked | {UNDECODABLE})
+    return rows
 
 
 def _identity(row: QuarantinedRow) -> tuple[str, str, str, str]:

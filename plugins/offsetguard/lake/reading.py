@@ -34,7 +34,7 @@ from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.published_intervals import RETENTION_PASSED, PublishedInterval
-from offsetguard.tables import GROUP_FACTS, QUARANTINE, QUEUE_STATE, ColumnType, Table
+from offsetguard.tables import GROUP_FACTS, INVARIANT_RESULTS, QUARANTINE, QUEUE_STATE, ColumnType, Table
 from offsetguard.tables.gate import Quarantined
 from offsetguard.tables.table import arrow_schema
 
@@ -92,6 +92,12 @@ class FactReader:
     def published(self, table: Table, published: PublishedInterval, *, columns: Sequence[str] = ()) -> pa.Table:
         """Return a table's rows of a published interval, ordered by key; `columns`: all by default."""
         return read_interval(self._catalog, table, published, columns=columns)
+
+    def checked_invariants(self, cluster: str) -> set[str]:
+        """Return the ids of the invariants that the newest published interval was checked for; none: there is none."""
+        newest = published_intervals.newest(self._engine, cluster)
+        results = None if newest is None else self.published(INVARIANT_RESULTS, newest, columns=["invariant_id"])
+        return set() if results is None else set(results["invariant_id"].to_pylist())
 
     def group_history(
         self, cluster: str, consumer_group: str, since: datetime, until: datetime, *, columns: Sequence[str] = ()

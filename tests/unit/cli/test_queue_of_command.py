@@ -101,6 +101,21 @@ def test_a_finding_is_as_severe_as_the_judge_says(samples: str) -> None:
     assert of_key["severity"] == "warning", "19,990 wait, 10,000 are allowed, and one look shows it"
 
 
+def test_what_waits_and_what_lies_beyond_the_end_are_two_figures() -> None:
+    """In the key's queue 7 are committed beyond its end, in the other queue of the topic 15 wait."""
+    broker = ScriptedBroker(
+        "broker-a",
+        topics={"orders": [(0, 20), (0, 5)]},
+        committed={("orders", "billing"): {0: 5, 1: 12}},
+    )
+    looked = ("--topic", "orders", "--namesrv", "NAMESRV", "--group", "billing", "--samples", "1")
+    line = line_of(run("queue-of", "a", *looked, brokers=(broker,)))
+    assert (line["queue_id"], line["lag"], line["beyond_end"]) == (1, -7, 7)
+    assert (line["group_lag"], line["group_beyond_end"]) == (15, 7)
+    shown = run("queue-of", "a", *looked, "--format", "table", brokers=(broker,)).stdout
+    assert "lag 0 (7 beyond the end) in this queue, 15 (7 beyond the end) in all of the topic" in shown
+
+
 def test_people_read_sentences() -> None:
     shown = asked("a", "--group", "billing", "--samples", "1", "--format", "table").stdout
     assert all(text in shown for text in ("orders broker-a/1", "lag 19,990", "Do next:"))
