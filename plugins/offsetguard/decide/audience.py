@@ -213,7 +213,8 @@ class Audience:
             self._happened(incident, EventKind.UNMUTED, Sentence("event_unmuted"))
 
     def _happened(self, incident: Incident, kind: EventKind, text: str) -> None:
-        self.history.append(IncidentEvent(incident.incident_id, self.given.interval.end, kind, text))
+        at = min(self.given.interval.end, self.given.now)
+        self.history.append(IncidentEvent(incident.incident_id, at, kind, text))
 
 
 def _worst_known(notified: Iterable[Notified]) -> dict[str, Severity]:

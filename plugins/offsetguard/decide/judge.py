@@ -160,7 +160,7 @@ def _advanced(
         wider=judgement.findings,
         lately_resolved=incident_store.resolved_since(session, facts.cluster, facts.now - LOOK_BACK),
     )
-    return replace(report, changes=changes, history=history_of(concerned, changes, facts.interval))
+    return replace(report, changes=changes, history=history_of(concerned, changes, facts.seen_at))
 
 
 def _with_changes(session: Session, report: JudgeReport, facts: IntervalFacts) -> JudgeReport:

@@ -21,7 +21,6 @@ from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.decide.outlooks import Outlooks
 from offsetguard.judge.registry import rule_title
 from offsetguard.model.incident import Incident
-from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.notification import GroupKey, Mute, MuteReason, NotifiedIncident
 from offsetguard.model.silence import Acknowledgement
 from offsetguard.model.verdicts import Severity
@@ -77,7 +76,7 @@ def message_view(
     """Return what one message says; `firing`: worst first; `resolved` comes with how each ended."""
     page_url = config.delivery.page_url
     locale = Locale.of(context.language, context.time_zone)
-    one_of = _IncidentWriter(context, config, interval_start, catalogue(locale))
+    one_of = _IncidentWriter(context, config, catalogue(locale))
     groups = {one.subject.consumer_group for one in (firing or [one for one, _ in resolved])} - {None}
     return MessageView(
         team=key.team,
@@ -113,7 +112,6 @@ class _IncidentWriter:
 
     context: MessageContext
     config: Config
-    interval_start: datetime
     words: Catalogue
 
     def incident(self, incident: Incident, *, place: int, ended: str | None = None) -> IncidentView:
@@ -143,7 +141,7 @@ class _IncidentWriter:
             began_at=said.began_at,
             opened_at=incident.first_seen_at,
             last_seen_at=incident.newest_seen_at,
-            resolved_at=incident.ended_at or (self.interval_start + INTERVAL_LENGTH if resolution else None),
+            resolved_at=incident.ended_at or (incident.newest_seen_at if resolution else None),
             resolution=resolution or None,
             seen_count=incident.seen_count,
             peak=said.peak,

@@ -72,7 +72,10 @@ class TrafficHour:
 
 @dataclass(frozen=True, slots=True)
 class IntervalFacts:
-    """Everything that the rules may look at, for one cluster and interval. `now` is the interval's end."""
+    """Everything that the rules may look at, for one cluster and interval. `now` is the interval's end.
+
+    A round is read soon after its interval begins, so that `now` mostly lies ahead of who reads what is said.
+    """
 
     cluster: str
     interval: Interval
@@ -100,6 +103,12 @@ class IntervalFacts:
     first_landed_at: datetime | None = None  # then, where none ever was: start of the first interval that has landed
     publication_ended_at: datetime | None = None  # then: of the newest published one; None: none, or not recorded
     publication_ms: int | None = None  # and how long it took, waiting for others included
+    read_at: datetime | None = None  # when the round had been read; None: not known, and taken for `now`
+
+    @property
+    def seen_at(self) -> datetime:
+        """The moment as of which somebody saw what these facts say."""
+        return self.now if self.read_at is None else min(self.read_at, self.now)
 
 
 def facts_of(
@@ -129,6 +138,7 @@ def facts_of(
         unseen_broker_names=frozenset(manifest.unseen_broker_names),
         cluster_unseen=manifest.cluster_unseen,
         logs_read=bool(manifest.log_cursors),
+        read_at=manifest.finished_at,
     )
 
 

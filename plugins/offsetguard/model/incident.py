@@ -65,7 +65,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """One incident. Moments are those of intervals, not of the clock, so that a rerun gives the same record."""
+    """One incident. Moments are those of intervals and of their rounds, so that a rerun gives the same record."""
 
     incident_id: str
     subject: Subject
@@ -84,6 +84,9 @@ class Incident:
     counted_at: datetime | None = None  # start of the newest interval that showed it or its absence
     escalation_level: int = 0  # how often it was escalated
     changes: tuple[Change, ...] = ()  # of the hour before it, newest first
+    first_read_at: datetime | None = None  # when the round had been read that first showed it; None: not kept
+    newest_read_at: datetime | None = None  # likewise of the newest one that showed it
+    end_read_at: datetime | None = None  # likewise of the first one that showed its end
 
     @property
     def shown_by(self) -> str:
@@ -97,18 +100,18 @@ class Incident:
 
     @property
     def first_seen_at(self) -> datetime:
-        """The moment as of which it was first seen: facts of an interval hold at its end, and nobody saw its start."""
-        return self.opened_at + INTERVAL_LENGTH
+        """The moment at which it was first seen: nobody saw the start of the interval."""
+        return self.first_read_at or self.opened_at + INTERVAL_LENGTH
 
     @property
     def newest_seen_at(self) -> datetime:
-        """The moment as of which it was seen last."""
-        return self.last_seen_at + INTERVAL_LENGTH
+        """The moment at which it was seen last."""
+        return self.newest_read_at or self.last_seen_at + INTERVAL_LENGTH
 
     @property
     def ended_at(self) -> datetime | None:
-        """The moment as of which its end was seen; None: it was not."""
-        return None if self.resolved_at is None else self.resolved_at + INTERVAL_LENGTH
+        """The moment at which its end was seen; None: it was not."""
+        return None if self.resolved_at is None else self.end_read_at or self.resolved_at + INTERVAL_LENGTH
 
     @property
     def is_open(self) -> bool:
@@ -145,13 +148,16 @@ class Incident:
             last_seen_at=min(self.last_seen_at, earlier),
             counted_at=None if self.counted_at is None else min(self.counted_at, earlier),
             unknown_since=None if self.unknown_since is None else min(self.unknown_since, earlier),
+            first_read_at=None if self.first_read_at is None else min(self.first_read_at, interval.start),
+            newest_read_at=None if self.newest_read_at is None else min(self.newest_read_at, interval.start),
         )
 
-    def explained(self, interval: Interval) -> Incident:
+    def explained(self, interval: Interval, read_at: datetime) -> Incident:
         """Go on with the words that it has: it was found, and another finding explains it."""
         return replace(
             self,
             last_seen_at=interval.start,
+            newest_read_at=read_at,
             counted_at=interval.start,
             seen_count=self.seen_count + 1,
             good_count=0,
@@ -173,10 +179,15 @@ class Incident:
         """Keep it open although nothing was found: the evidence could not be seen."""
         return replace(self, unknown_since=self.unknown_since or interval.start, unknown_because=because)
 
-    def ended(self, interval: Interval, resolution: str) -> Incident:
+    def ended(self, interval: Interval, resolution: str, read_at: datetime | None = None) -> Incident:
         """Close it."""
         return replace(
-            self, resolved_at=interval.start, resolution=resolution, unknown_since=None, unknown_because=None
+            self,
+            resolved_at=interval.start,
+            end_read_at=read_at,
+            resolution=resolution,
+            unknown_since=None,
+            unknown_because=None,
         )
 
 

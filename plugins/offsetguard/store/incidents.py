@@ -41,6 +41,7 @@ from offsetguard.store.models import IncidentEventRow, IncidentRow
 _IN_THE_RECORD = (
     *("evidence", "peak_figure", "peak", "unknown_because", "resolution"),
     *("good_count", "counted_at", "escalation_level", "changes"),
+    *("first_read_at", "newest_read_at", "end_read_at"),
 )
 _SEVERITY_RANK = case({severity.value: severity.rank for severity in Severity}, value=IncidentRow.severity, else_=0)
 

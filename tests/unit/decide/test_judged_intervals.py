@@ -55,7 +55,7 @@ def test_an_interval_older_than_notify_within_is_recorded_and_sends_nothing(engi
     report = judge(engine, facts(0, group("a", 20_000)), late=timedelta(minutes=15, milliseconds=1))
     assert (report.mode, len(report.opened), report.messages) == (Mode.LATE, 1, ())
     (message,) = judge(engine, facts(30, group("a", 20_000))).messages
-    assert (message.view.reason, message.view.firing[0].opened_at) == (NotificationReason.FIRST, interval(0).end)
+    assert (message.view.reason, message.view.firing[0].opened_at) == (NotificationReason.FIRST, START + MINUTE)
 
 
 def test_an_interval_older_than_the_newest_judged_one_changes_no_incident(engine: Engine) -> None:

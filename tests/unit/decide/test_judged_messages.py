@@ -179,3 +179,21 @@ def test_a_message_names_what_its_finding_explains(engine: Engine) -> None:
     judge(engine, facts(2))
     over = judge(engine, facts(3))
     assert {one.subject.rule_id for one in over.resolved} == {"broker_unreachable", "slave_behind"}
+
+
+def test_what_a_round_shows_was_seen_when_that_was_read_and_never_lies_ahead(engine: Engine) -> None:
+    """A round is read as its minute begins: its end is still to come when a message about it is read."""
+    for minute, waiting in enumerate((20_000, 20_000, 0, 0)):
+        read_at = START + minute * MINUTE + timedelta(seconds=7)
+        found = replace(facts(minute, group("billing", waiting, old=True)), read_at=read_at)
+        report = judge(engine, found, late=timedelta(seconds=-40))
+        for view in (message.view for message in report.messages):
+            for shown in (*view.firing, *view.resolved):
+                ended = START + 3 * MINUTE + timedelta(seconds=7) if view.resolved else None
+                assert (shown.opened_at, shown.resolved_at) == (START + timedelta(seconds=7), ended)
+    (incident,) = newest_incidents(engine)
+    assert (incident.first_seen_at, incident.newest_seen_at) == (
+        START + timedelta(seconds=7),
+        START + MINUTE + timedelta(seconds=7),
+    )
+    assert incident.ended_at == START + 3 * MINUTE + timedelta(seconds=7)

@@ -15,17 +15,19 @@ from offsetguard.judge.evidence.lookups import SILENT_AT_ZERO
 from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import closed
 from offsetguard.model.incident import EventKind, Incident, IncidentEvent
-from offsetguard.model.intervals import Interval
 from offsetguard.model.verdicts import Explained, Figure, QueueEvidence
 from offsetguard.model.views import FigureView, QueueView
 
 
-def history_of(before: Iterable[Incident], changes: Changes, interval: Interval) -> tuple[IncidentEvent, ...]:
-    """Return what an interval's judgement did to incidents, by what they were before; nothing changed = no event."""
+def history_of(before: Iterable[Incident], changes: Changes, read_at: datetime) -> tuple[IncidentEvent, ...]:
+    """Return what a judgement did to incidents, by what they were before; nothing changed = no event.
+
+    `read_at`: when the judged round had been read.
+    """
     known = {incident.incident_id: incident for incident in before}
-    opened = (IncidentEvent(one.incident_id, interval.end, EventKind.OPENED, _opened(one)) for one in changes.opened)
+    opened = (IncidentEvent(one.incident_id, read_at, EventKind.OPENED, _opened(one)) for one in changes.opened)
     later = (
-        IncidentEvent(after.incident_id, interval.end, kind, text)
+        IncidentEvent(after.incident_id, read_at, kind, text)
         for after in (*changes.seen_again, *changes.unknown, *changes.calm, *changes.resolved)
         if after.incident_id in known
         for kind, text in _differences(known[after.incident_id], after)

@@ -109,7 +109,7 @@ def advance(
         if fate in (Fate.CALM, Fate.RESOLVED) and incident.last_seen_at == incident.counted_until:
             just_gone.add(incident.shown_as)
     for finding in found.values():
-        began = opened_by(finding, facts.interval, unanswered.beside(finding))
+        began = opened_by(finding, facts.interval, unanswered.beside(finding), read_at=facts.seen_at)
         if any(replace(began.subject, rule_id=rule_id) in just_gone for rule_id in finding.rule.after):
             began = replace(began, is_pending=True)
         fates[Fate.PENDING if began.is_pending else Fate.OPENED].append(began)
@@ -133,7 +133,8 @@ class _Life:
         before = incident.evidence.severity
         if before.rank > finding.severity.rank and (finding.unsure or self._hidden_by(incident) is not None):
             finding = replace(finding, severity=before)
-        after = seen_again(incident, finding, self.facts.interval, self.unanswered.beside(finding))
+        facts, beside = self.facts, self.unanswered.beside(finding)
+        after = seen_again(incident, finding, facts.interval, beside, read_at=facts.seen_at)
         if not incident.is_pending:
             return Fate.SEEN_AGAIN, after
         return (Fate.PENDING if after.is_pending else Fate.OPENED), after
@@ -146,7 +147,7 @@ class _Life:
             is_hidden = not self._is_explained(incident) and self._hidden_by(incident) is not None
             return (Fate.PENDING if is_hidden else Fate.VANISHED), incident
         if self._is_explained(incident):
-            return Fate.SEEN_AGAIN, incident.explained(self.facts.interval)
+            return Fate.SEEN_AGAIN, incident.explained(self.facts.interval, self.facts.seen_at)
         return self._good_or_unseen(incident)
 
     def _good_or_unseen(self, incident: Incident) -> tuple[Fate, Incident]:
@@ -159,10 +160,10 @@ class _Life:
         good = incident.not_seen(interval)
         wanted = 1 if rule is None or rule.calm_ms else rule.good_cycles
         if self.facts.audited and not incident.evidence.audited:
-            return Fate.RESOLVED, good.ended(interval, Sentence("not_confirmed"))
+            return Fate.RESOLVED, good.ended(interval, Sentence("not_confirmed"), self.facts.seen_at)
         if is_early or good.good_count < wanted:
             return Fate.CALM, good
-        return Fate.RESOLVED, good.ended(interval, resolution(incident, rule, self.rows))
+        return Fate.RESOLVED, good.ended(interval, resolution(incident, rule, self.rows), self.facts.seen_at)
 
     def _hidden_by(self, incident: Incident) -> str | None:
         rule = self.rules.get(incident.shown_by)
@@ -228,8 +229,10 @@ def evidence_of(finding: Finding, cannot_tell: Sequence[CannotTell] = ()) -> Evi
     )
 
 
-def opened_by(finding: Finding, interval: Interval, cannot_tell: Sequence[CannotTell] = ()) -> Incident:
-    """Begin an incident; the same finding in the same interval always gets the same id."""
+def opened_by(
+    finding: Finding, interval: Interval, cannot_tell: Sequence[CannotTell] = (), *, read_at: datetime | None = None
+) -> Incident:
+    """Begin an incident; the same finding in the same interval always gets the same id. `read_at`: of its round."""
     subject = subject_of(finding)
     return Incident(
         incident_id=digest_of(subject.key, interval.name)[:16],
@@ -242,11 +245,18 @@ def opened_by(finding: Finding, interval: Interval, cannot_tell: Sequence[Cannot
         peak=_peak_of(finding),
         is_pending=finding.rule.bad_cycles > 1,
         counted_at=interval.start,
+        first_read_at=read_at,
+        newest_read_at=read_at,
     )
 
 
 def seen_again(
-    incident: Incident, finding: Finding, interval: Interval, cannot_tell: Sequence[CannotTell] = ()
+    incident: Incident,
+    finding: Finding,
+    interval: Interval,
+    cannot_tell: Sequence[CannotTell] = (),
+    *,
+    read_at: datetime | None = None,
 ) -> Incident:
     """Take over what a newer finding shows; a pending incident opens when its rule has seen enough.
 
@@ -261,6 +271,7 @@ def seen_again(
         incident,
         last_seen_at=interval.start,
         counted_at=interval.start,
+        newest_read_at=read_at,
         seen_count=incident.seen_count + 1,
         good_count=0,
         is_pending=incident.is_pending and incident.seen_count + 1 < finding.rule.bad_cycles,
