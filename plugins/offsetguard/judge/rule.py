@@ -131,6 +131,7 @@ class Rule(_Bilingual):
     peak: str | None = None  # the figure whose worst value over the incident's life is kept
     began: str | None = None  # the figure that is the event's own moment: readers are told it as "since"
     group_needs: tuple[str, ...] = ()  # fields of GroupFacts without which a group cannot be said to have recovered
+    from_clients: bool = False  # by what clients say of themselves: nobody sees its end before all of them are asked
     calm_ms: int = 0  # an incident ends only when nothing was found for so long: what comes and goes is one trouble
     bad_cycles: int = 1  # intervals that must show it before anybody is told: more where a single sample can lie
     after: tuple[str, ...] = ()  # ids of rules whose trouble has traces like its own: told one interval after their end

@@ -93,9 +93,10 @@ def unseen_because(incident: Incident, rule: Rule | None, facts: IntervalFacts, 
         return Sentence("gave_no_offsets", brokers=", ".join(hidden))
     if rule is not None and "offset_moves" in rule.needs and (missed := _missed_events(incident, facts)):
         return Sentence("events_not_read_to_the_end", broker=missed)
-    if rule is None or not _needs_group_rows(rule) or incident.subject.consumer_group is None:
+    if rule is None or incident.subject.consumer_group is None:
         return None
-    return _unseen_group(incident, rule, facts, rows)
+    unseen = _unseen_group(incident, rule, facts, rows) if _needs_group_rows(rule) else None
+    return unseen or (_unasked(incident, rows) if rule.from_clients else None)
 
 
 def _needs_group_rows(rule: Rule) -> bool:
@@ -129,6 +130,19 @@ def _unseen_group(incident: Incident, rule: Rule, facts: IntervalFacts, rows: Gr
         for field in rule.group_needs:
             if getattr(row, field) is None:
                 return Sentence("figure_not_known", figure=field, consumer_group=row.consumer_group, topic=row.topic)
+    return None
+
+
+def _unasked(incident: Incident, rows: GroupRows) -> str | None:
+    """Return which clients did not say what they do, of a group that is not provably well: of others none is asked.
+
+    Clients of POP groups that speak gRPC never say it.
+    """
+    for row in rows.of(incident.subject):
+        told, online = row.told_client_count, row.online_client_count
+        is_asked = row.suspect_reason is not None and row.consumption != "pop" and online != 0
+        if is_asked and (told is None or (online is not None and told < online)):
+            return Sentence("clients_not_asked", told=told or 0, online=online, consumer_group=row.consumer_group)
     return None
 
 

@@ -80,6 +80,7 @@ RULE = Rule(
     table=("client_id", "still_queue_count", "effective_lag", "silence_ms", "online_client_count"),
     peak="effective_lag",
     group_needs=("effective_lag",),
+    from_clients=True,
     recovered="the queues of that client move again",
     recovered_zh="该客户端的队列已恢复推进",
     holds_queues=True,

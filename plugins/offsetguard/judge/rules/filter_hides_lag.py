@@ -78,6 +78,7 @@ RULE = Rule(
     table=("effective_lag", "matching", "matching_low", "matching_high", "hit_percent", "lag_ms"),
     peak="matching",
     group_needs=("effective_lag",),
+    from_clients=True,
     recovered="its lag is small again, or the share that matches is no longer known",
     recovered_zh="堆积已变小，或匹配比例已无法得知",
     explains=(Explains(Scope.TOPIC, ("accumulation",), variants=("default",), quiets=True),),

@@ -69,6 +69,7 @@ RULE = Rule(
     title_zh="客户端暂停拉取（流控）",
     table=("full_queue_count", "cached_message_count", "effective_lag", "client_id", "line_count"),
     peak="cached_message_count",
+    from_clients=True,
     recovered="the clients pull again without pauses",
     recovered_zh="客户端已恢复拉取",
     about_load=True,

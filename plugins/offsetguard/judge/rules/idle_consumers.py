@@ -62,6 +62,7 @@ RULE = Rule(
     title_zh="有客户端未分配到队列",
     table=("online_client_count", "queue_count", "idle_client_count", "effective_lag"),
     peak="idle_client_count",
+    from_clients=True,
     recovered="every client holds a queue",
     recovered_zh="每个客户端都分配到了队列",
 )

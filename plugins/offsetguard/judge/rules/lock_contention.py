@@ -122,6 +122,7 @@ RULE = Rule(
     title_zh="客户端争抢队列锁",
     table=("stood_still_ms", "queue_count", "on_brokers", "holder_client_id", "waiter_client_id", "effective_lag"),
     peak="stood_still_ms",
+    from_clients=True,
     recovered="over: no clients contend for a queue's lock",
     recovered_zh="已结束：不再有客户端争抢队列锁",
     holds_queues=True,

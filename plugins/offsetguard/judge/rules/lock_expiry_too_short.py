@@ -98,6 +98,7 @@ RULE = Rule(
     title="queue locks may expire too early",
     title_zh="队列锁可能过早过期",
     table=("lock_interval_ms", "lock_max_live_time_ms", "least_lock_max_live_time_ms", "renewal_gap_ms"),
+    from_clients=True,
     recovered="the lock settings keep the rule again",
     recovered_zh="锁的设置已符合规则",
 )

@@ -105,6 +105,7 @@ RULE = Rule(
     table=("stood_still_ms", "queue_count", "on_brokers", "holder_client_id", "first_refused_at", "effective_lag"),
     began="first_refused_at",
     peak="stood_still_ms",
+    from_clients=True,
     recovered="over: no client waits for the lock of a client that has gone",
     recovered_zh="已结束：不再有客户端等待已离线客户端的锁",
     holds_queues=True,

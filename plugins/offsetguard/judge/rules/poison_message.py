@@ -84,6 +84,7 @@ RULE = Rule(
     title_zh="一条消息阻塞了顺序队列",
     table=("worst_queue", "blocked_offset", "blocked_ms", "effective_lag", "retries", "holder_client_id"),
     peak="blocked_ms",
+    from_clients=True,
     recovered="the queue's committed offset moves again",
     recovered_zh="该队列的消费位点已恢复推进",
     holds_queues=True,

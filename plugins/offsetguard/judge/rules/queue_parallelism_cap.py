@@ -69,6 +69,7 @@ RULE = Rule(
     title_zh="线程数多于队列数",
     table=("thread_count", "queue_count", "idle_thread_count", "effective_lag", "consume_tps", "produce_tps"),
     peak="effective_lag",
+    from_clients=True,
     recovered="the group catches up, or has as many queues as threads",
     recovered_zh="消费组已追上，或队列数不少于线程数",
     about_load=True,

@@ -71,6 +71,7 @@ RULE = Rule(
     title="too many retries in place",
     title_zh="原地重试次数过多",
     table=("max_reconsume_times", "sane_retries"),
+    from_clients=True,
     recovered="the clients limit their retries, or are gone",
     recovered_zh="客户端已限制重试次数，或已不存在",
 )

@@ -81,6 +81,7 @@ RULE = Rule(
     table=("retry_growth", "retry_tps", "consume_tps", "retry_message_count", "retry_max_times"),
     peak="retry_growth",
     group_needs=("retry_growth",),
+    from_clients=True,
     recovered="no more than a few of its messages fail",
     recovered_zh="失败的消息已很少",
     calm_ms=5 * 60_000,  # retries come in waves: 10 s, 30 s, 1 min, 2 min ... after the failure

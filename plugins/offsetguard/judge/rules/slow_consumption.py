@@ -73,6 +73,7 @@ RULE = Rule(
     table=("effective_lag", "in_process", "available", "lag_ms", "online_client_count", "consume_rt_ms"),
     peak="in_process",
     group_needs=("effective_lag",),
+    from_clients=True,
     recovered="recovered: most of what waits is no longer in process at clients",
     recovered_zh="已恢复：堆积的消息大多已不在客户端处理中",
     about_load=True,

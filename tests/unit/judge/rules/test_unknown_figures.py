@@ -32,6 +32,41 @@ def without_one(facts: IntervalFacts) -> Iterator[tuple[str, IntervalFacts]]:
                     yield f"{kind}[{place}].{one.name}", replace(facts, **{kind: poorer})
 
 
+FROM_CLIENTS = (
+    *("told_client_count", "holding_client_count", "idle_client_count", "held_queue_count", "locked_queue_count"),
+    *("full_cache_queue_count", "cached_message_count", "renewal_gap_ms", "thread_count", "orderly", "parallelism"),
+    *("max_reconsume_times", "consume_ok_tps", "consume_failed_tps", "consume_rt_ms", "newest_client_start_at"),
+    *("silent_client_ids", "subscription_expressions", "subscriptions_differ", "hit_ratio", "filtered"),
+)
+
+
+@for_each("file", RULE_FILES, name_of=lambda file: file.RULE.id)
+def test_no_incident_of_a_group_in_trouble_ends_in_a_round_that_did_not_ask_its_clients(file: Any) -> None:
+    """Events of what was done to offsets are over by themselves, and no client says anything of them."""
+    if "offset_moves" in file.RULE.needs:
+        return
+    cases = [case for case in CASES[file.RULE.id] if case["expect"]]
+    fold_ahead(case["facts"] for case in cases)
+    cannot_tell = getattr(file, "cannot_tell", lambda *_: ())
+    ended = []
+    for case in cases:
+        config, facts = config_of(case.get("config", [])), facts_of(case["facts"])
+        found = [one for one in found_by(file, judge_queues(facts, config), config) if one.consumer_group]
+        before = [replace(opened_by(one, facts.interval), is_pending=False) for one in found]
+        unasked = dict.fromkeys(FROM_CLIENTS)
+        groups = [replace(row, suspect_reason=row.suspect_reason or "lag", **unasked) for row in facts.groups]
+        poorer = replace(
+            judge_queues(replace(facts, groups=tuple(groups)), config), interval=Interval(facts.interval.end)
+        )
+        after = advance(before, found_by(file, poorer, config), poorer, RULES, cannot_tell=cannot_tell(poorer, config))
+        ended += [
+            f"{case['why']}: {one.evidence.summary}"
+            for one in (*after.resolved, *after.calm)
+            if one.is_over or one.good_count
+        ]
+    assert ended == []
+
+
 @for_each("file", RULE_FILES, name_of=lambda file: file.RULE.id)
 def test_no_incident_gets_milder_by_a_figure_that_is_not_known_any_more(file: Any) -> None:
     cases = [case for case in CASES[file.RULE.id] if case["expect"]]
