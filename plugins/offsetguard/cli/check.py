@@ -171,6 +171,7 @@ def check(
         findings_as_text(findings),
         unknown,
         looked_at=[_what_was_sampled(taken)],
+        config_file=config_file,
         as_json=as_json,
     )
     sys.exit(EXIT_NOT_SEEN if was_unseen(taken[-1].manifest) else EXIT_FINDINGS if findings else 0)

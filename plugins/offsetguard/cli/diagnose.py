@@ -70,7 +70,14 @@ def diagnose(
     """
     shown = shown_by(bundle, config_file=config_file, cluster=cluster, group_pattern=group_pattern)
     documents = [document_of(one) for one in shown.found]
-    show_findings(documents, _as_text(shown.found), shown.cannot_tell, looked_at=shown.looked_at, as_json=as_json)
+    show_findings(
+        documents,
+        _as_text(shown.found),
+        shown.cannot_tell,
+        looked_at=shown.looked_at,
+        config_file=config_file,
+        as_json=as_json,
+    )
     sys.exit(EXIT_NOT_SEEN if shown.unseen else EXIT_FINDINGS if shown.found else 0)
 
 

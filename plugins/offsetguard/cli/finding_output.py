@@ -6,6 +6,7 @@ The JSON is an interface that others script against: fields are only ever added.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -18,6 +19,7 @@ from offsetguard.judge.rule import Finding
 from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity
 
 Found = TypeVar("Found")
+SETTINGS = "config/offsetguard.yml"  # as texts of findings name it
 MAX_QUEUES_SHOWN = 10
 MAX_GROUPS_NAMED = 20
 _TEXT_LIMIT = 4_000
@@ -78,6 +80,7 @@ def show_findings(
     unknown: Iterable[CannotTell],
     *,
     looked_at: Iterable[str],
+    config_file: Path | None,
     as_json: bool,
 ) -> None:
     """Print what was looked at, what was found and what cannot be told; with JSON only findings are on stdout."""
@@ -87,8 +90,14 @@ def show_findings(
         click.echo(line)
     if not as_json and not documents:
         click.echo("Nothing found.")
-    for line in _cannot_tell_as_text(unknown):
+    for line in (*_cannot_tell_as_text(unknown), *how_settings_hold(documents, config_file)):
         click.echo(line, err=as_json)
+
+
+def how_settings_hold(documents: Iterable[Mapping[str, Any]], config_file: Path | None) -> Iterator[str]:
+    """Say how a setting holds that a finding's next step is about, where no file of settings was named."""
+    if config_file is None and any(SETTINGS in document["do_next"] for document in documents):
+        yield f"{SETTINGS}: no such file was named; its settings hold with --config FILE, which names the cluster, too."
 
 
 def findings_as_text(findings: Sequence[Finding]) -> Iterator[str]:

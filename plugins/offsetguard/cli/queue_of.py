@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from offsetguard.cli.check import SamplingPlan, take_samples
-from offsetguard.cli.finding_output import finding_document
+from offsetguard.cli.finding_output import finding_document, how_settings_hold
 from offsetguard.cli.output import progress, show, shown
 from offsetguard.cli.parameters import (
     DURATION,
@@ -132,6 +132,8 @@ def queue_of(
         raise click.UsageError(f"--topic: {(wrong.error or '').removeprefix('field topic: ')}")
     lines = [_line(one, lookups) for one in asked]
     show(lines, chain.from_iterable(map(_texts_of, lines)), as_json=as_json, limit=2_000)
+    for text in how_settings_hold((one for line in lines for one in line.get("findings", ())), config_file):
+        click.echo(text, err=as_json)
     sys.exit(EXIT_WRONG_INPUT if any("error" in line for line in lines) else 0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from offsetguard.config import LogSource
 from offsetguard.judge.registry import RULES
 from offsetguard.model.verdicts import Severity
 from offsetguard.sources.bundle.log_excerpts import LogFolder
+from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard_peers.command_line import json_lines, run
-from offsetguard_peers.scripted.broker import ScriptedBroker
+from offsetguard_peers.scripted.broker import ScriptedBroker, refuse, when
 
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 BROKERS_ZONE = timezone(timedelta(hours=8))
@@ -64,6 +66,20 @@ def test_a_cluster_that_cannot_be_seen_gives_2_and_one_finding_that_names_the_ad
     assert result.exit_code == 2
     assert finding["consumer_group"] is None
     assert "127.0.0.1:9" in finding["cause"]
+
+
+def test_who_named_no_file_of_settings_is_told_how_those_of_a_next_step_hold() -> None:
+    refusing = replace(
+        IN_TROUBLE, trouble=when(lambda one: one.code == RequestCode.GET_ALL_CONSUMER_OFFSET, refuse("no"))
+    )
+    said = "config/offsetguard.yml: no such file was named; its settings hold with --config FILE"
+    assert said in check(refusing, "--format", "table").stdout
+    in_json = check(refusing, "--format", "json")
+    assert said in in_json.stderr
+    assert any("config/offsetguard.yml" in one["do_next"] for one in json_lines(in_json))
+    assert said not in check(IN_TROUBLE, "--group", "billing", "--format", "table").stdout, (
+        "no finding is about settings"
+    )
 
 
 def test_check_reads_the_logs_that_it_is_shown(tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
-from offsetguard.cli.finding_output import MAX_GROUPS_NAMED, findings_as_text
+from offsetguard.cli.finding_output import MAX_GROUPS_NAMED, SETTINGS, findings_as_text, how_settings_hold
 from offsetguard.judge.registry import judge
 from offsetguard.judge.rule import Finding
 from offsetguard_peers.cases.rules import config_of, facts_of
@@ -63,3 +65,9 @@ def test_one_group_is_told_with_all_that_is_known() -> None:
 def test_what_warns_has_an_entry_for_each_group() -> None:
     warnings = [one for one in heads(found(["billing", "trade"], lag=20_000)) if one.startswith("WARNING")]
     assert [one.rpartition("[")[2] for one in warnings] == ["reads_moved_to_slave, FALLING_BEHIND]"] * 2
+
+
+def test_a_file_of_settings_that_was_named_holds_already() -> None:
+    found = [{"do_next": f"raise request_timeout_ms in {SETTINGS}"}]
+    assert list(how_settings_hold(found, Path("ours.yml"))) == []
+    assert len(list(how_settings_hold(found * 2, None))) == 1
