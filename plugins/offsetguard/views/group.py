@@ -20,7 +20,7 @@ from offsetguard.model.incident import Incident
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import Record
 from offsetguard.store.changes import About
-from offsetguard.views.course import AskedSpan, Band, Course, Name, band_of, course_of
+from offsetguard.views.course import AskedSpan, Band, Course, Name, band_of, course_of, numbers_of
 from offsetguard.views.fleet import Trust
 from offsetguard.views.outlook import (
     LossInSight,
@@ -151,7 +151,7 @@ class GroupView(Record):
     marks: tuple[Mark, ...]  # what changed within the span, newest first
     outlooks: tuple[Outlook, ...]  # that of its backlog, and that of the first loss; missing: unknown, or none in sight
     loss_in_sight: LossInSight
-    is_behind: bool  # messages wait that are older than a minute
+    is_behind: bool  # messages wait that are older than a minute, or may: queues or ages are not known
     kept_since: datetime | None  # every broker of the cluster keeps messages since then
     team: str | None  # None: the configuration cannot be read
     limits: tuple[LimitLine, ...]
@@ -164,7 +164,7 @@ class GroupRows(Record):
     model_config = ConfigDict(arbitrary_types_allowed=True, frozen=True)
 
     facts_of: datetime | None
-    history: pa.Table  # `interval_start` and COURSES of group_facts, a row for each topic
+    history: pa.Table  # `interval_start`, `unknown_queue_count` and COURSES of group_facts, a row for each topic
     topics: Sequence[dict[str, Any]]
     queues: Sequence[dict[str, Any]]
     clients: Sequence[dict[str, Any]]
@@ -182,7 +182,14 @@ def what_concerns(asked: AskedGroup, rows: GroupRows) -> About:
 
 
 def group_courses(history: pa.Table, since: datetime, until: datetime) -> tuple[Course, ...]:
-    """Return the courses of a group over all its topics: messages and rates are sums of what is known, ages maxima."""
+    """Return the courses of a group over all its topics: messages and rates are sums, ages maxima.
+
+    An interval in which a queue of any topic was not read is a gap: the rest of them would look like less.
+    """
+    starts, unread = numbers_of(history["interval_start"].cast(pa.int64())), numbers_of(history["unknown_queue_count"])
+    whole = np.flatnonzero(~np.isin(starts, starts[unread > 0])).astype(np.int64)
+    # `pa.array` and `is_in` would import pandas
+    history = history.take(pa.Array.from_buffers(pa.int64(), len(whole), [None, pa.py_buffer(whole)]))
     how = {name: np.maximum if name.endswith("_ms") else np.add for name in COURSES}
     return tuple(course_of(history, name, since, until, how[name]) for name in COURSES)
 

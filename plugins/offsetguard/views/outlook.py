@@ -60,8 +60,9 @@ def outlooks(
 
 
 def is_behind(row: dict[str, Any]) -> bool:
-    """Whether messages wait in a topic that are older than a minute, or of an age that nobody knows."""
-    return (row["effective_lag"] or 0) > 0 and (row["lag_ms"] is None or row["lag_ms"] > DRAINED_MS)
+    """Whether messages wait in a topic that are older than a minute, or may: queues or ages are not known."""
+    waits = (row["effective_lag"] or 0) > 0 and (row["lag_ms"] is None or row["lag_ms"] > DRAINED_MS)
+    return waits or row["unknown_queue_count"] > 0
 
 
 def place_by_age(lag_ms: int | None, effective_lag: int | None) -> tuple[int, int]:

@@ -117,7 +117,7 @@ class PublishedFacts:
     def of_group(self, asked: AskedGroup, now: datetime) -> GroupRows:
         """Return what was published of a group: newest, and within the span that ends now."""
         cluster, group = asked.cluster, asked.consumer_group
-        columns, since = ("interval_start", "topic", *COURSES), now - asked.span.length
+        columns, since = ("interval_start", "topic", "unknown_queue_count", *COURSES), now - asked.span.length
         newest = published_intervals.newest(self._engine, cluster)
         rows = self._rows_of(newest, {"consumer_group": [group]})
         return GroupRows(
@@ -148,12 +148,17 @@ class PublishedFacts:
     def of_subject(self, subject: Subject, since: datetime, until: datetime) -> pa.Table:
         """Return the course of an incident's group, in its topic if it has one; of its topic; else of its cluster.
 
-        `interval_start`, `topic` if it has one, and COURSES and `lost` of group_facts, or COURSES of the other tables.
+        `interval_start`, `topic` if it has one, and COURSES, `lost` and `unknown_queue_count` of group_facts, or
+        COURSES of the other tables.
         """
         named = {"consumer_group": subject.consumer_group, "topic": subject.topic}
         where = {name: [value] for name, value in named.items() if value is not None}
         table = GROUP_FACTS if subject.consumer_group else TOPIC_FACTS if subject.topic else CLUSTER_FACTS
-        figures = {GROUP_FACTS: (*COURSES, "lost"), TOPIC_FACTS: TOPIC_COURSES, CLUSTER_FACTS: CLUSTER_COURSES}
+        figures = {
+            GROUP_FACTS: (*COURSES, "lost", "unknown_queue_count"),
+            TOPIC_FACTS: TOPIC_COURSES,
+            CLUSTER_FACTS: CLUSTER_COURSES,
+        }
         columns = ("interval_start", "topic", *figures[table])
         return self._reader.history(table, subject.cluster, since, until, columns=columns, where=where)
 

@@ -91,6 +91,23 @@ def test_a_groups_page_has_its_course_its_topics_its_worst_queues_and_each_membe
     assert (view.trust, view.facts_of) == (Trust.FRESH, NOW)
 
 
+def test_where_a_topic_was_not_read_the_groups_course_has_a_gap_and_does_not_fall(tmp_path: Path) -> None:
+    """In minute 1 the broker of `orders` is away, with 500 messages."""
+    warehouse = Warehouse.in_folder(tmp_path, GROUP_FACTS, QUEUE_FACTS, CLIENT_SNAPSHOTS)
+    for number in range(3):
+        orders = {"unknown_queue_count": 4} if number == 1 else {"effective_lag": 500}
+        facts = [
+            {"consumer_group": "billing", "topic": "orders", **orders},
+            {"consumer_group": "billing", "topic": "payments", "effective_lag": 1},
+            {"consumer_group": "billing", "topic": "never-committed"},
+        ]
+        interval = Interval(minute(number))
+        warehouse.publish("main", interval, {GROUP_FACTS: facts}, manifest_json=manifest_of(interval).to_json())
+    rows = PublishedFacts(warehouse.workspace, warehouse.engine).of_group(ASKED, minute(3))
+    lag = group_view(ASKED, rows, (), (), minute(3), team=None, limits=()).courses[0]
+    assert [one.last for one in lag.points if minute(0) <= one.at < minute(3)] == [501, None, 501]
+
+
 def test_what_happened_to_brokers_of_its_members_or_queues_is_among_its_changes(tmp_path: Path) -> None:
     warehouse = Warehouse.in_folder(tmp_path, BROKER_FACTS, GROUP_FACTS, QUEUE_FACTS, CLIENT_SNAPSHOTS)
     for number in range(5):
