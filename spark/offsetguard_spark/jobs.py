@@ -31,6 +31,7 @@ from offsetguard.config.workspace import ENDS_AT_VARIABLE, MANIFEST_FILE_NAME, W
 from offsetguard.model.errors import ConfigError, OffsetGuardError
 from offsetguard.model.intervals import Interval
 from offsetguard.store.database import open_database
+from offsetguard_spark.ends_with_task import end_with_task
 from offsetguard_spark.ingest import Ingester, LogBatch
 from offsetguard_spark.publish import Publisher
 from offsetguard_spark.publish_waiting import publish_waiting
@@ -65,6 +66,7 @@ class _Job:
 def _run(work: Callable[[_Job], int], after_spark_error: str) -> int:
     """Do a job; returns its exit code, 1 for an error, which is one line on stderr."""
     write_for_owner_only()
+    end_with_task()
     progress = Progress(_say)
     try:
         workspace = Workspace.from_environment()

@@ -21,7 +21,6 @@ from offsetguard.store.locks import Lock
 from offsetguard.store.models import CycleRow
 
 _ERROR_LENGTH = 500
-_ENDING = timedelta(seconds=5)  # Airflow began to count before the operator did
 
 
 @dataclass(slots=True)
@@ -142,7 +141,7 @@ def _what_ended_it(error: BaseException, now: datetime) -> str:
     """Return an error's first line, behind the time-out of the task where it followed from that."""
     said = (str(error).strip() or type(error).__name__).splitlines()[0]
     ends_at = os.environ.get(ENDS_AT_VARIABLE)
-    if ends_at and now >= datetime.fromisoformat(ends_at) - _ENDING:
+    if ends_at and now >= datetime.fromisoformat(ends_at):
         return f"ended by the time-out of its task ({said})"
     if isinstance(error, KeyboardInterrupt | Py4JNetworkError | ConnectionError):
         return f"ended from outside: its task was killed, or Spark's JVM is gone ({said})"

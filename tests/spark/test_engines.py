@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from offsetguard.config.workspace import Workspace
+from offsetguard.store.database import open_database
+from offsetguard.store.locks import only_publisher
 from offsetguard.tables import PUBLISHED
 from offsetguard_peers.lake.readers import Readers
 from offsetguard_peers.processes import ReservedPort
@@ -30,7 +35,9 @@ pytestmark = pytest.mark.slow
 JOB = Path(__file__).parents[2] / "spark" / "jobs" / "publish_interval.py"
 RUN_TASK = """\
 import sys
+from offsetguard_airflow.defaults import TASK_DEFAULTS
 from offsetguard_airflow.operators.spark_jobs import PublishIntervalOperator
+TASK_DEFAULTS["pre_execute"]({})  # as Airflow does in the task's process: the task opens our database itself
 PublishIntervalOperator(task_id="publish", cluster="demo", interval_start=sys.argv[1]).execute({})
 """
 # No worker of a cluster ever starts a Python: one that tried would fail. Executors fit into the small workers; tasks go
@@ -111,27 +118,12 @@ def _publish(engine: Engine, folder: Path, config_file: Path, snapshot: Any) -> 
     """Run Airflow's task in a process of its own; returns what readers then see, by table."""
     workspace = Workspace(folder, config_file, f"sqlite:///{folder / 'offsetguard.db'}")
     snapshot.land(workspace)
-    connection = {} if engine.connection is None else {"AIRFLOW_CONN_SPARK_DEFAULT": engine.connection}
-    airflow = {
-        "AIRFLOW_HOME": str(folder / "airflow"),
-        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "AIRFLOW__CORE__PLUGINS_FOLDER": str(folder / "none"),
-        "AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS": "False",
-        # as where Airflow runs in an environment that nobody has activated
-        "PATH": os.pathsep.join(one for one in os.get_exec_path() if Path(one) != Path(sys.executable).parent),
-    }
-    task = subprocess.run(
-        [sys.executable, "-c", RUN_TASK, snapshot.interval.start.isoformat()],
-        env=os.environ | airflow | connection | engine.environment | workspace.variables,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    assert task.returncode == 0, task.stdout
-    assert '"verdict": "published"' in task.stdout, "the job's lines are in the task's log"
+    with _task(engine, workspace, snapshot) as task:
+        log, _ = task.communicate()
+    assert task.returncode == 0, log
+    assert '"verdict": "published"' in log, "the job's lines are in the task's log"
     if engine.connection and "password" in engine.connection:
-        assert json.loads(engine.connection)["password"] not in task.stdout
+        assert json.loads(engine.connection)["password"] not in log
     made = [folder / name for name in ("warehouse", "catalog.db", "data_docs", "offsetguard.db")]
     assert [path for path in made if path.stat().st_mode & 0o077] == [], "others can look into it"
     readers = Readers(workspace)
@@ -142,6 +134,57 @@ def _publish(engine: Engine, folder: Path, config_file: Path, snapshot: Any) -> 
         ]
         for table in PUBLISHED
     }
+
+
+def _task(engine: Engine, workspace: Workspace, snapshot: Any) -> subprocess.Popen[str]:
+    """Begin Airflow's task in a process of its own, whose log is its stdout."""
+    connection = {} if engine.connection is None else {"AIRFLOW_CONN_SPARK_DEFAULT": engine.connection}
+    airflow = {
+        "AIRFLOW_HOME": str(workspace.home / "airflow"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__PLUGINS_FOLDER": str(workspace.home / "none"),
+        "AIRFLOW__DATABASE__LOAD_DEFAULT_CONNECTIONS": "False",
+        # as where Airflow runs in an environment that nobody has activated
+        "PATH": os.pathsep.join(one for one in os.get_exec_path() if Path(one) != Path(sys.executable).parent),
+    }
+    return subprocess.Popen(
+        [sys.executable, "-c", RUN_TASK, snapshot.interval.start.isoformat()],
+        env=os.environ | airflow | connection | engine.environment | workspace.variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("connection", [None, "sc://127.0.0.1:9"], ids=["spark-submit", "connect"])
+def test_a_killed_task_leaves_no_job_behind(workspace: Workspace, snapshot: Any, connection: str | None) -> None:
+    """It waits for its turn, which it never gets: nothing else would end it."""
+    snapshot.broker()
+    snapshot.land(workspace)
+    with (
+        only_publisher(open_database(workspace.database_url), print),
+        _task(Engine(connection, {}), workspace, snapshot) as task,
+    ):
+        assert task.stdout is not None
+        seen = list(takewhile(lambda line: "waiting: another interval" not in line, task.stdout))
+        jobs = _processes_in(workspace) - {task.pid}
+        assert jobs, seen
+        try:
+            task.kill()
+            wait_until(lambda: not jobs & _processes_in(workspace), lambda: f"{jobs} still run", timeout_s=60)
+        finally:
+            for left in jobs & _processes_in(workspace):
+                os.kill(left, signal.SIGKILL)
+
+
+def _processes_in(workspace: Workspace) -> set[int]:
+    """Return the ids of the processes whose environment names the workspace's folder."""
+    found, named = set(), f"OFFSETGUARD_HOME={workspace.home}\0".encode()
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):  # it has ended, or is somebody else's
+            if named in environment.read_bytes():
+                found.add(int(environment.parent.name))
+    return found
 
 
 def test_the_server_listens_on_this_machine_only_and_keeps_its_token_to_itself(spark_server: ConnectServer) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 MANIFEST_FILE_NAME = "manifest.json"
 ENDS_AT_VARIABLE = "OFFSETGUARD_TASK_ENDS_AT"  # when the time-out of its Airflow task ends a job, ISO 8601
+TASK_PROCESS_VARIABLE = "OFFSETGUARD_TASK_PROCESS"  # its Airflow task's process, with which a job ends
 SPARK_TEMPORARY = "tmp"  # in the warm Spark server's folder
 
 

@@ -146,14 +146,18 @@ def _try_to_take(lock: Lock) -> str | None:
         if row is None:
             row = LockRow(name=lock.name)
             session.add(row)
-        row.token, row.holder, row.process = lock.token, f"process {os.getpid()} on {socket.gethostname()}", _own()
+        row.token, row.holder, row.process = (
+            lock.token,
+            f"process {os.getpid()} on {socket.gethostname()}",
+            own_process(),
+        )
         row.held_since, row.held_until = now, now + lock.lease
     return None
 
 
 def _is_held(row: LockRow, now: datetime, lease: timedelta) -> bool:
     # a time further away than a lease was written before the clock was put back
-    return now < row.held_until <= now + lease and not _is_dead(row.process)
+    return now < row.held_until <= now + lease and not has_ended(row.process)
 
 
 def _renew_until(lock: Lock, ended: threading.Event) -> None:
@@ -163,13 +167,13 @@ def _renew_until(lock: Lock, ended: threading.Event) -> None:
             is_ours = lock.renew()
 
 
-def _own() -> str:
-    """Return what tells this process from all others, on a system that has /proc; elsewhere nothing."""
+def own_process() -> str:
+    """Return what tells this process from all others, for `has_ended`; on a system without /proc nothing."""
     pid = os.getpid()
     return f"{_machine()} {pid} {_started(pid)}" if _machine() else ""
 
 
-def _is_dead(process: str) -> bool:
+def has_ended(process: str) -> bool:
     """Whether a process has ended; False where that cannot be seen from this machine, or from this container."""
     machine, pid, started = process.rsplit(" ", 2) if process else ("", "", "")
     return bool(machine) and machine == _machine() and started != _started(int(pid))

@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -36,7 +36,8 @@ from airflow.sdk.log import mask_secret
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
-from offsetguard.config.workspace import ENDS_AT_VARIABLE, Workspace
+from offsetguard.config.workspace import ENDS_AT_VARIABLE, TASK_PROCESS_VARIABLE, Workspace
+from offsetguard.store.locks import own_process
 
 if TYPE_CHECKING:
     from airflow.sdk.types import Logger  # Airflow has it for type checkers only
@@ -95,7 +96,6 @@ class SparkJobOperator(SparkSubmitOperator):
         kwargs.setdefault("name", f"offsetguard {Path(job_file_name).stem}")
         super().__init__(application=str(JOBS_FOLDER / job_file_name), durable=False, **kwargs)
         self._process: JobProcess | None = None
-        self._ends_at: datetime | None = None  # from the first job of the task on
 
     def job_arguments(self) -> list[str]:
         """Return the job's command line, made of fields that are rendered by now."""
@@ -104,19 +104,12 @@ class SparkJobOperator(SparkSubmitOperator):
     def execute(self, context: Context) -> None:
         """Fill in what is only known now, and run the job where the connection says."""
         self.application_args = self.job_arguments()
-        self.env_vars = {**workspace_variables(), **self._end(), **(self.env_vars or {})}
+        self.env_vars = {**workspace_variables(), **_end_of_task(), **(self.env_vars or {})}
         server = spark_connect_server(self._conn_id)
         if server is None:
             super().execute(context)
         else:
             self._run_as_client(server)
-
-    def _end(self) -> dict[str, str]:
-        """Return the variable that tells the job when its time is over: it says so where it is ended by that."""
-        if self.execution_timeout is None:
-            return {}
-        self._ends_at = self._ends_at or datetime.now(UTC) + self.execution_timeout
-        return {ENDS_AT_VARIABLE: self._ends_at.isoformat()}
 
     def on_kill(self) -> None:
         """End the job with its task."""
@@ -158,6 +151,16 @@ class SparkJobOperator(SparkSubmitOperator):
         found_by = {"PATH": _path_with_own_programs(), "PYSPARK_DRIVER_PYTHON": sys.executable}
         hook._env = {**own_environment, **found_by, **(self.env_vars or {})}
         return hook
+
+
+def _end_of_task() -> dict[str, str]:
+    """Return the variables that tell the job with what it ends: a process, and the moment of the task's time-out.
+
+    Airflow has set an alarm for `execution_timeout`, before the operator had done anything: that says when.
+    """
+    process = {TASK_PROCESS_VARIABLE: own_process()}
+    now, (left_s, _) = datetime.now(UTC), signal.getitimer(signal.ITIMER_REAL)
+    return {**process, ENDS_AT_VARIABLE: (now + timedelta(seconds=left_s)).isoformat()} if left_s else process
 
 
 def _path_with_own_programs() -> str:
