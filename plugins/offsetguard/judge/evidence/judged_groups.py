@@ -6,7 +6,7 @@ what `accumulation` says, or that it says nothing (`backlog_trend`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -29,11 +29,13 @@ from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.queue_state import POINT_COUNT, WINDOW, QueueState
 
 _LEAST_WAITING = 10  # messages
-_COMMITTED_WITHIN = timedelta(seconds=20)  # a client's interval of 5 s, a slow message, and a reading
 _FIRST_SEEN_WITHIN = timedelta(minutes=3)  # a rebalance, a first commit, and a round or two
 
 RECENTLY = timedelta(seconds=60)
 """What brokers' rates cover, and what RocketMQ's own check calls "can't consume for a while" beyond."""
+
+COMMITTED_WITHIN = timedelta(seconds=20)
+"""A client's interval of 5 s, a slow message, and a reading."""
 
 RHYTHM = 3
 """Absences that ended: so many show a rhythm, if they are regular."""
@@ -105,7 +107,7 @@ class JudgedGroup:
     def _just_taken(self, queue: QueueFacts, now: datetime) -> bool:
         """Whether its holder took it, or finished a message of it, since it could commit; orderly ones only try."""
         at = queue.last_consume_at
-        return not self.group.orderly and at is not None and now - at <= _COMMITTED_WITHIN
+        return not self.group.orderly and at is not None and now - at <= COMMITTED_WITHIN
 
     def is_back_by_plan(self, now: datetime) -> bool:
         """Whether it comes and goes by a rhythm, and has been back for no longer than it was ever away, and moves."""
@@ -281,16 +283,30 @@ def finishes_messages(group: GroupFacts) -> bool:
     return not group.orderly and (group.consume_ok_tps or 0) > 0
 
 
-def moves(queue: QueueFacts, now: datetime, group: GroupFacts | None) -> bool | None:
-    """Whether messages of a queue were finished lately; None = nothing tells.
+def finished_at(queue: QueueFacts, boots: Mapping[str, datetime]) -> datetime | None:
+    """Return when its holder last finished a message of a queue; None = not known. `boots`: of `master_boots`.
 
-    A client's last consumption is at first the time at which it took the queue, and an orderly client's is its last
-    attempt, of a message that fails for ever as well (ProcessQueue.takeMessages). So it counts for concurrent groups
-    whose clients say that they finish messages. A first commit of the queue's start finishes nothing either.
+    A client's last consumption is at first the time at which it took the queue, which all do again once its master is
+    back. So within a minute of that a commit must have moved on.
+    """
+    at, boot_at = queue.last_consume_at, boots.get(queue.message_queue.broker_name)
+    if at is None or boot_at is None or not timedelta(0) <= at - boot_at <= RECENTLY:
+        return at
+    advanced_at = queue.window.advanced_at
+    return at if advanced_at is not None and advanced_at >= boot_at else None
+
+
+def moves(queue: QueueFacts, now: datetime, group: GroupFacts | None, boots: Mapping[str, datetime]) -> bool | None:
+    """Whether messages of a queue were finished lately; None = nothing tells. `boots`: of `master_boots`.
+
+    An orderly client's last consumption is its last attempt, of a message that fails for ever as well
+    (ProcessQueue.takeMessages), and another one's may be the time at which it took the queue. So it counts for
+    concurrent groups whose clients say that they finish messages. A first commit of the queue's start finishes nothing
+    either.
     """
     window = queue.window
     finishes = group is not None and finishes_messages(group)
-    moments = [queue.last_consume_at if finishes else None]
+    moments = [finished_at(queue, boots) if finishes else None]
     if (window.committed_offset or 0) > (window.seen_min_offset or 0):
         moments.append(window.advanced_at)
     if any(moment is not None and now - moment <= RECENTLY for moment in moments):
@@ -300,11 +316,13 @@ def moves(queue: QueueFacts, now: datetime, group: GroupFacts | None) -> bool | 
     return False if window.seen_at - window.first_seen_at >= RECENTLY else None
 
 
-def most_moves(group: GroupFacts, queues: Iterable[QueueFacts], now: datetime) -> bool | None:
+def most_moves(
+    group: GroupFacts, queues: Iterable[QueueFacts], now: datetime, boots: Mapping[str, datetime]
+) -> bool | None:
     """Whether the queues that have most of a group's lag in a topic go on; None = nothing tells."""
     standing, moving, unknown = 0, 0, 0
     for queue in queues:
-        lag, moved = queue.offsets.effective_lag or 0, moves(queue, now, group)
+        lag, moved = queue.offsets.effective_lag or 0, moves(queue, now, group, boots)
         if moved is None:
             unknown += lag
         elif moved:

@@ -23,8 +23,10 @@ from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge import commands
 from offsetguard.judge.evidence.deleted import in_process_of, not_handed_out
 from offsetguard.judge.evidence.judged_groups import (
+    COMMITTED_WITHIN,
     RECENTLY,
     JudgedGroup,
+    finished_at,
     is_little,
     is_silent,
     judged_groups,
@@ -32,7 +34,7 @@ from offsetguard.judge.evidence.judged_groups import (
     longest_silence,
     more_came,
 )
-from offsetguard.judge.evidence.lookups import lag_evidence
+from offsetguard.judge.evidence.lookups import lag_evidence, master_boots
 from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Sentence, Severity, State, Texts
 from offsetguard.judge.windows.rules import POP
 
@@ -94,17 +96,18 @@ RULE = Rule(
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per (consumer group, topic): of several such clients, about the one with the most that waits."""
+    boots = master_boots(facts)
     found = [
         (judged, standing)
         for judged in judged_groups(facts, config)
         if judged.group.consumption != POP and (judged.group.online_client_count or 0) >= 2
-        if (standing := _standing(judged, facts.now))
+        if (standing := _standing(judged, facts.now, boots))
     ]
     # who stands still on one topic holds up the whole of another one, as a retry topic's only queue
     among_others = {
         (judged.group.consumer_group, client_id)
         for judged, standing in found
-        if _others_go_on(judged, facts.now)
+        if _others_go_on(judged, facts.now, boots)
         for client_id in standing
     }
     for judged, all_standing in found:
@@ -131,18 +134,18 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         )
 
 
-def _others_go_on(judged: JudgedGroup, now: datetime) -> bool:
+def _others_go_on(judged: JudgedGroup, now: datetime, boots: Mapping[str, datetime]) -> bool:
     """Whether other queues of the group and topic move.
 
     Queues of the others in which nothing waits are no suspects: only the group's rate tells that they move.
     """
-    still = [_is_still(queue, now) for queue in judged.queues if (queue.offsets.effective_lag or 0) > 0]
+    still = [_is_still(queue, now, boots) for queue in judged.queues if (queue.offsets.effective_lag or 0) > 0]
     if all(still) and not judged.group.consume_tps:
         return False
     return len(judged.in_state(State.STALLED)) < judged.group.queue_count
 
 
-def _standing(judged: JudgedGroup, now: datetime) -> Mapping[str, Sequence[QueueFacts]]:
+def _standing(judged: JudgedGroup, now: datetime, boots: Mapping[str, datetime]) -> Mapping[str, Sequence[QueueFacts]]:
     """Return by client its waiting queues, of clients on which none of these moves or was taken just now."""
     silent = judged.group.silent_client_ids or ()
     unheld_by = silent[0] if len(silent) == 1 else None
@@ -153,14 +156,21 @@ def _standing(judged: JudgedGroup, now: datetime) -> Mapping[str, Sequence[Queue
     return {
         client_id: queues
         for client_id, queues in held.items()
-        if all(_is_still(queue, now) for queue in queues) and any(map(more_came, queues)) and not is_little(queues)
+        if all(_is_still(queue, now, boots) for queue in queues)
+        and any(map(more_came, queues))
+        and not is_little(queues)
     }
 
 
-def _is_still(queue: QueueFacts, now: datetime) -> bool:
-    """Whether nothing was committed for long, also where retention has passed the queue meanwhile."""
-    verdict = queue.verdict
-    if verdict is None or (queue.last_consume_at is not None and now - queue.last_consume_at <= RECENTLY):
+def _is_still(queue: QueueFacts, now: datetime, boots: Mapping[str, datetime]) -> bool:
+    """Whether nothing was committed for long, also where retention has passed the queue meanwhile.
+
+    Not where its holder finished a message lately, nor before it can have committed, once it has taken the queue.
+    """
+    verdict, finished, taken = queue.verdict, finished_at(queue, boots), queue.last_consume_at
+    if verdict is None or (finished is not None and now - finished <= RECENTLY):
+        return False
+    if taken is not None and now - taken <= COMMITTED_WITHIN:
         return False
     return verdict.state is State.STALLED or (verdict.state is State.LOST and is_silent(queue))
 

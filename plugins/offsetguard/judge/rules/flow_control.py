@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.judged_groups import moves
-from offsetguard.judge.evidence.lookups import queue_name, queues_by_group
+from offsetguard.judge.evidence.lookups import master_boots, queue_name, queues_by_group
 from offsetguard.judge.rule import CannotTell, Explains, Finding, QueueEvidence, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit
 from offsetguard.model.offsets import MessageQueue
@@ -82,10 +82,11 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     lines, queues = _recent_lines(facts), queues_by_group(facts)
     pop = {group.consumer_group for group in facts.groups if group.consumption == "pop"}
     groups = {(group.consumer_group, group.topic): group for group in facts.groups}
+    boots = master_boots(facts)
     for consumer_group, topic in sorted(queues.keys() | lines.keys()):
         own, said = queues.get((consumer_group, topic), []), lines.get((consumer_group, topic), [])
         group = groups.get((consumer_group, topic))
-        goes_on = [queue for queue in own if moves(queue, facts.now, group)]
+        goes_on = [queue for queue in own if moves(queue, facts.now, group, boots)]
         full = [queue for queue in goes_on if queue.cache_is_full]
         stands = {queue.message_queue for queue in own} - {queue.message_queue for queue in goes_on}
         said = [line for line in said if _queue(line) not in stands]

@@ -19,8 +19,8 @@ from offsetguard.config import Config, EffectivePolicy
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge import commands
 from offsetguard.judge.evidence.blocked_queues import held_back_queues
-from offsetguard.judge.evidence.judged_groups import finishes_messages, judged_groups, most_moves
-from offsetguard.judge.evidence.lookups import lag_evidence, queue_name
+from offsetguard.judge.evidence.judged_groups import finished_at, finishes_messages, judged_groups, most_moves
+from offsetguard.judge.evidence.lookups import lag_evidence, master_boots, queue_name
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit
 from offsetguard.tables.group_facts import GroupFacts
@@ -83,6 +83,7 @@ RULE = Rule(
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per (consumer group, topic)."""
+    boots = master_boots(facts)
     for judged in judged_groups(facts, config):
         group, policy, own = judged.group, judged.policy, judged.queues
         in_process = _in_process(group)
@@ -90,7 +91,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             continue
         held = next((one.queue for one in held_back_queues(group, own, facts.now)), None)
         # Few threads finish one queue's messages before they begin the next one's: most offsets stand meanwhile
-        goes_on = finishes_messages(group) or most_moves(group, own, facts.now)
+        # ... unless all that a queue shows is that it was taken, when its master came back
+        shown = finishes_messages(group) and all(one.last_consume_at == finished_at(one, boots) for one in own)
+        goes_on = shown or most_moves(group, own, facts.now, boots)
         # What clients say that they finish is of the last minute; who stands still by now finished it before
         goes_on = goes_on and not judged.stands_still(facts.now)
         if held is None and not (goes_on and 2 * in_process > (group.effective_lag or 0)):
