@@ -20,7 +20,7 @@ It needs no Spark, and publications go on beside it: it takes their lock only fo
 |---|---|
 | cannot be written, no space left | free space or enlarge the disk of OFFSETGUARD_HOME; then clear the task |
 | has delete files | somebody else wrote to the Iceberg tables; rewrite that table with Spark's `rewrite_data_files` |
-| a run was killed before it showed its rows; publish it again | not an error: clear `publish_interval` of that minute, or trigger `recompute_facts` for it |
+| a run was killed before it showed its rows | not an error: trigger `recompute_facts` for that minute; clearing `publish_interval` does nothing for one that was published before |
 
 ## Rerun
 Always safe, also after it was killed: each step is one commit of one table, and what was not done is done by the next run.

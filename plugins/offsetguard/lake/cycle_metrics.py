@@ -64,7 +64,7 @@ KEPT_SNAPSHOTS = Metric("offsetguard.housekeeping.snapshots", _G, ("table",), "I
 PACKED = Metric("offsetguard.housekeeping.packed_files", _C, ("table",), "small files that became few")
 DELETED = Metric("offsetguard.housekeeping.deleted_files", _C, ("table",), "files that nobody needs any more")
 NEVER_SHOWN = Metric(
-    "offsetguard.housekeeping.never_shown", _G, (), "intervals with rows of a killed run: publish them again"
+    "offsetguard.housekeeping.never_shown", _G, (), "intervals with rows of a killed run: recompute them"
 )
 
 METRICS = tuple(one for one in list(globals().values()) if isinstance(one, Metric))

@@ -59,7 +59,7 @@ class HousekeepingReport:
 
     tables: dict[str, TableReport] = field(default_factory=dict)
     settled_intervals: int = 0
-    never_shown: int = 0  # intervals with rows of a run that was killed before it showed them: publish them again
+    never_shown: int = 0  # intervals with rows of a run that was killed before it showed them: recompute them
     deleted_intervals: int = 0  # of which every retention has passed
     deleted_cycles: int = 0
     deleted_judgements: int = 0
@@ -128,7 +128,8 @@ class Housekeeper:
             by_name = {table.name: iceberg_table for table, iceberg_table in tables.items()}
             settlement = settle(self.engine, by_name, self._kept_from(tables, now), now=now)
         for cluster, start in settlement.never_shown:
-            self.say(f"{cluster}: {start.isoformat()}: a run was killed before it showed its rows; publish it again")
+            killed = "a run was killed before it showed its rows; trigger recompute_facts for it"
+            self.say(f"{cluster}: {start.isoformat()}: {killed}")
         for name, iceberg_table in by_name.items():
             released = settlement.released_ids[name]
             gone, files = expire(iceberg_table, released, self._lock, now=now, keep=self.keep_snapshots)
