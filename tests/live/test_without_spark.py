@@ -38,6 +38,7 @@ _log = logging.getLogger(__name__)
 CLUSTER, GROUP, TOPIC = "main", "without-spark", "without-spark-orders"
 OWNER = "orders@example.com"
 AWAY_S, TOLD_WITHIN_S, PATIENCE_S = 600, 240, 900
+RECOVERY_PATIENCE_S = 1_800  # a publication of 40 s, where others use the machine, gains a minute in two
 
 
 @pytest.fixture
@@ -125,12 +126,14 @@ def test_ten_minutes_without_spark(world: World, spark_server: ConnectServer, ro
         unaudited = watch.incident("consumer_offline", GROUP)
         assert unaudited is not None
         assert not unaudited.evidence.audited
+    back = time.monotonic()
 
     def is_confirmed() -> bool:
         incident = watch.incident("consumer_offline", GROUP)
         return incident is not None and incident.is_open and incident.evidence.audited
 
-    _until(is_confirmed, "published facts that confirm it", PATIENCE_S)
+    _until(is_confirmed, "published facts that confirm it", RECOVERY_PATIENCE_S)
+    _log.info("confirmed %.0f s after Spark was back", time.monotonic() - back)
     with reading(watch.engine) as session:
         kinds = [event.kind for event in incidents.events_of(session, unaudited.incident_id)]
     assert EventKind.CONFIRMED in kinds
@@ -140,7 +143,8 @@ def test_ten_minutes_without_spark(world: World, spark_server: ConnectServer, ro
         return incident is not None and incident.is_over
 
     _until(is_over, "the end of: facts are not published", PATIENCE_S)
-    _until(watch.has_published_all, "every minute of those ten published", PATIENCE_S)
+    _until(watch.has_published_all, "every minute of those ten published", RECOVERY_PATIENCE_S)
+    _log.info("all published %.0f s after Spark was back", time.monotonic() - back)
     assert producer.process.alive, order
     judged_at = sorted(one.interval_start for one in newest_judged(watch.engine))
     assert {later - earlier for earlier, later in pairwise(judged_at)} == {timedelta(minutes=1)}, "none is left out"
