@@ -86,7 +86,7 @@ class Incident:
     changes: tuple[Change, ...] = ()  # of the hour before it, newest first
     first_read_at: datetime | None = None  # when the round had been read that first showed it; None: not kept
     newest_read_at: datetime | None = None  # likewise of the newest one that showed it
-    end_read_at: datetime | None = None  # likewise of the first one that showed its end
+    end_read_at: datetime | None = None  # likewise of the first one since then that did not show it
 
     @property
     def shown_by(self) -> str:
@@ -158,6 +158,7 @@ class Incident:
             self,
             last_seen_at=interval.start,
             newest_read_at=read_at,
+            end_read_at=None,
             counted_at=interval.start,
             seen_count=self.seen_count + 1,
             good_count=0,
@@ -165,10 +166,11 @@ class Incident:
             unknown_because=None,
         )
 
-    def not_seen(self, interval: Interval) -> Incident:
-        """Count an interval that was looked at and did not show it."""
+    def not_seen(self, interval: Interval, read_at: datetime) -> Incident:
+        """Count an interval that was looked at and did not show it: the first one is its end, others confirm that."""
         return replace(
             self,
+            end_read_at=self.end_read_at if self.good_count else read_at,
             counted_at=interval.start,
             good_count=self.good_count + 1,
             unknown_since=None,
@@ -179,12 +181,11 @@ class Incident:
         """Keep it open although nothing was found: the evidence could not be seen."""
         return replace(self, unknown_since=self.unknown_since or interval.start, unknown_because=because)
 
-    def ended(self, interval: Interval, resolution: str, read_at: datetime | None = None) -> Incident:
+    def ended(self, interval: Interval, resolution: str) -> Incident:
         """Close it."""
         return replace(
             self,
             resolved_at=interval.start,
-            end_read_at=read_at,
             resolution=resolution,
             unknown_since=None,
             unknown_because=None,

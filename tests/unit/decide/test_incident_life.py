@@ -165,7 +165,7 @@ def test_its_history_tells_what_changed_and_nothing_else() -> None:
 
 def test_it_keeps_its_peak_and_how_long_it_lasted() -> None:
     (ended,) = live(rule(), "bbgbgg")[-1].changes.resolved
-    assert (ended.peak, ended.seen_count, ended.lasted_ms(START)) == (3, 3, 5 * 60_000)
+    assert (ended.peak, ended.seen_count, ended.lasted_ms(START)) == (3, 3, 4 * 60_000)
 
 
 looks = st.text(st.sampled_from([one.value for one in Look]), min_size=1, max_size=14)

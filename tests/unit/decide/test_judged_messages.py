@@ -88,7 +88,7 @@ def test_trouble_that_ends_is_told_with_the_worst_of_it_and_how_long_it_lasted(e
     (ended,) = last.view.resolved
     assert (ended.resolution, ended.peak) == ("recovered: clients are online, or nothing waits any more", "lag 90,000")
     seen_at = START + MINUTE  # a minute's facts hold at its end: nobody saw it at its start
-    assert (ended.opened_at, ended.resolved_at) == (seen_at, seen_at + 3 * MINUTE)
+    assert (ended.opened_at, ended.resolved_at) == (seen_at, seen_at + 2 * MINUTE)
 
 
 def test_since_is_the_events_own_moment_where_its_rule_knows_it() -> None:
@@ -189,11 +189,11 @@ def test_what_a_round_shows_was_seen_when_that_was_read_and_never_lies_ahead(eng
         report = judge(engine, found, late=timedelta(seconds=-40))
         for view in (message.view for message in report.messages):
             for shown in (*view.firing, *view.resolved):
-                ended = START + 3 * MINUTE + timedelta(seconds=7) if view.resolved else None
+                ended = START + 2 * MINUTE + timedelta(seconds=7) if view.resolved else None
                 assert (shown.opened_at, shown.resolved_at) == (START + timedelta(seconds=7), ended)
     (incident,) = newest_incidents(engine)
     assert (incident.first_seen_at, incident.newest_seen_at) == (
         START + timedelta(seconds=7),
         START + MINUTE + timedelta(seconds=7),
     )
-    assert incident.ended_at == START + 3 * MINUTE + timedelta(seconds=7)
+    assert incident.ended_at == START + 2 * MINUTE + timedelta(seconds=7), "the look that the next one only confirmed"

@@ -157,13 +157,13 @@ class _Life:
         if because is not None:
             # a rule that wants calm may look at times only: that is no reason to call what it found unknown
             return (Fate.CALM, incident) if is_early else (Fate.UNKNOWN, incident.unseen(interval, because))
-        good = incident.not_seen(interval)
+        good = incident.not_seen(interval, self.facts.seen_at)
         wanted = 1 if rule is None or rule.calm_ms else rule.good_cycles
         if self.facts.audited and not incident.evidence.audited:
-            return Fate.RESOLVED, good.ended(interval, Sentence("not_confirmed"), self.facts.seen_at)
+            return Fate.RESOLVED, good.ended(interval, Sentence("not_confirmed"))
         if is_early or good.good_count < wanted:
             return Fate.CALM, good
-        return Fate.RESOLVED, good.ended(interval, resolution(incident, rule, self.rows), self.facts.seen_at)
+        return Fate.RESOLVED, good.ended(interval, resolution(incident, rule, self.rows))
 
     def _hidden_by(self, incident: Incident) -> str | None:
         rule = self.rules.get(incident.shown_by)
@@ -272,6 +272,7 @@ def seen_again(
         last_seen_at=interval.start,
         counted_at=interval.start,
         newest_read_at=read_at,
+        end_read_at=None,
         seen_count=incident.seen_count + 1,
         good_count=0,
         is_pending=incident.is_pending and incident.seen_count + 1 < finding.rule.bad_cycles,
