@@ -4,7 +4,8 @@ not_persisted   the same request again and again: the correction is not kept (of
                 clustering group something sets the offset back after each one (offset_reset)
 overtaken       asked below the oldest message, once, and went on (offset_moved_by_retention). Where only snapshots show
                 it, its commit jumped further than it consumes: who commits past min at its own pace lost nothing
-reset           moved back, or beyond the end, while the end did not fall; or a log line says so (offset_reset)
+reset           moved back, or beyond the end, while the end did not fall; or a log line says so (offset_reset). What
+                clients asked for then belongs to it, and so does how far a commit jumped
 recreated       the end itself fell, or a request lies beyond an end of which nobody knows why (queue_recreated)
 switched        about when another replica became the master: moved back to what the new one had copied of the commits;
                 beyond the end of what it had copied of the messages (master_switched)
@@ -40,7 +41,7 @@ from offsetguard.model.rocketmq import MEMBERSHIP, RESETS, SILENCE
 from offsetguard.tables.facts import OffsetMoveFacts
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.log_facts import LogLineFacts
-from offsetguard.tables.queue_state import QueueState
+from offsetguard.tables.queue_state import Point, QueueState
 
 LOOPING_MOVES = 3
 """A correction that is kept comes once, and once more when the min offset moves on meanwhile; the third is a loop."""
@@ -83,6 +84,8 @@ class Causes:
     recreated: list[QueueFacts] = field(default_factory=list)  # their end fell
     committed_beyond: list[QueueFacts] = field(default_factory=list)  # now; nobody knows why
     set_beyond: list[QueueFacts] = field(default_factory=list)  # now; their end did not fall
+    within_again: list[QueueFacts] = field(default_factory=list)  # were set beyond their end, and lie within it now
+    sent_back: list[OffsetMoveFacts] = field(default_factory=list)  # asked for what these were set to
     reset_lines: list[LogLineFacts] = field(default_factory=list)
     read_again: list[OffsetMoveFacts] = field(default_factory=list)  # from where a new master had the commits
     cut_requests: list[OffsetMoveFacts] = field(default_factory=list)  # beyond the end of a new master
@@ -92,7 +95,39 @@ class Causes:
     def moves(self) -> list[OffsetMoveFacts]:
         """All moves."""
         of_groups = [*self.not_persisted, *self.overtaken, *self.moved_back, *self.beyond_end]
-        return [*of_groups, *self.read_again, *self.cut_requests]
+        return [*of_groups, *self.sent_back, *self.read_again, *self.cut_requests]
+
+
+@dataclass(frozen=True, slots=True)
+class Spell:
+    """The last time that looks saw a queue's committed offset beyond its end, which did not fall meanwhile."""
+
+    before: Point | None  # the newest look of those before; None = the first one shows it already
+    first: Point
+    last: Point
+    after: Point | None  # the oldest look of those after; None = it lies there still
+
+
+def spell_beyond(window: QueueState) -> Spell | None:
+    """Return when and how far a committed offset lay beyond the end, as far as the window has kept; None = not seen."""
+    kept = [look for look in (window.seen, *window.points) if look is not None]
+    looks = [look for look in reversed(kept) if window.recreated_at is None or look.at >= window.recreated_at]
+    places = [place for place, look in enumerate(looks) if _lies_beyond(look)]
+    if not places:
+        return None
+    first = last = places[-1]
+    while first - 1 in places:
+        first -= 1
+    return Spell(
+        looks[first - 1] if first else None,
+        looks[first],
+        looks[last],
+        looks[last + 1] if last + 1 < len(looks) else None,
+    )
+
+
+def _lies_beyond(look: Point) -> bool:
+    return look.committed_offset is not None and look.committed_offset > look.max_offset
 
 
 def causes(facts: IntervalFacts, config: Config) -> Mapping[tuple[str, str], Causes]:
@@ -168,6 +203,11 @@ def _sort_queues(
             # an earlier sample of the same queue was in order: the offset was set, the end did not fall
             was_set = one.reset_lines or (window.within_end_at is not None and broker_name not in switches)
             (one.set_beyond if was_set else one.committed_beyond).append(queue)
+        else:
+            spell = spell_beyond(window)
+            was_set = spell is not None and spell.before is not None and broker_name not in switches
+            if was_set and spell is not None and spell.after is not None and spell.after.at >= since:
+                one.within_again.append(queue)
 
 
 def _sort_moves(
@@ -181,7 +221,7 @@ def _sort_moves(
     recreated = {(queue.broker_name, queue.queue_id) for queue in fallen}
     recreated_brokers = {broker_name for broker_name, _ in recreated}
     ordered = {move.broker_name for move in moves if move.origin == "reset"}
-    for move in moves:
+    for move in _without_settings(one, moves, online_client_count):
         back = move.requested_offset > move.corrected_offset
         place = (move.broker_name, move.queue_id)
         if move.origin != "reset" and move.broker_name in ordered and _was_reset(move, one.reset_lines):
@@ -200,6 +240,35 @@ def _sort_moves(
             one.beyond_end.append(move)
         else:
             one.overtaken.append(move)
+
+
+def _without_settings(
+    one: Causes, moves: Sequence[OffsetMoveFacts], online_client_count: int | None
+) -> Sequence[OffsetMoveFacts]:
+    """Take out what offsets that were set beyond the end brought about, and keep who was sent back; return the rest."""
+    queues = (*one.set_beyond, *one.within_again)
+    rest = []
+    for move in moves:
+        if loops(move, online_client_count) or not any(_is_of_setting(move, queue) for queue in queues):
+            rest.append(move)
+        elif move.origin != "snapshot":
+            one.sent_back.append(move)
+    return rest
+
+
+def _is_of_setting(move: OffsetMoveFacts, queue: QueueFacts) -> bool:
+    """Whether a client asked for what the queue was set to, or a commit jumped there: no retention overtook it."""
+    place, spell = queue.message_queue, spell_beyond(queue.window)
+    if move.origin == "reset" or spell is None or move.broker_name != place.broker_name:
+        return False
+    if move.queue_id not in {None, place.queue_id}:
+        return False
+    if move.origin != "snapshot":
+        back = move.requested_offset > move.corrected_offset
+        return back and move.requested_offset in {spell.first.committed_offset, spell.last.committed_offset}
+    ends_at = queue.window.seen_at if spell.after is None else spell.after.at
+    begins_at = spell.first.at if spell.before is None else spell.before.at
+    return ends_at is not None and begins_at < move.last_moved_at <= ends_at + REGAINED_WITHIN
 
 
 def _was_reset(move: OffsetMoveFacts, lines: Sequence[LogLineFacts]) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from offsetguard.catalogue import Sentence
 from offsetguard.facts.interval import QueueFacts
 from offsetguard.judge.evidence.lookups import queue_name
-from offsetguard.judge.evidence.move_causes import LEAST_PERIOD
+from offsetguard.judge.evidence.move_causes import LEAST_PERIOD, Spell, spell_beyond
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import Figure, QueueEvidence
 from offsetguard.tables.facts import OffsetMoveFacts
@@ -84,6 +84,13 @@ def worst_first(move: OffsetMoveFacts) -> tuple[int, str, int, int]:
 def lost_of(moves: Iterable[OffsetMoveFacts]) -> int:
     """Return the messages that moves forward skipped; in one queue overlapping moves count once."""
     return sum(_lost(some) * max(map(_queues_asking, some)) for some in _by_queue(moves).values())
+
+
+def asked_beyond(moves: Collection[OffsetMoveFacts]) -> int | None:
+    """Return how far requests lay beyond the end, over all queues; None: how many of them asked is not known."""
+    if any(one.queue_id is None and one.move_count != _queues_asking(one) for one in moves):
+        return None
+    return sum(max(0, one.requested_offset - one.corrected_offset) * _queues_asking(one) for one in moves)
 
 
 def repeated_and_skipped(moves: Sequence[OffsetMoveFacts]) -> dict[str, Figure]:
@@ -187,6 +194,64 @@ def fallen_end(queues: Sequence[QueueFacts], *, fell: bool = True) -> dict[str, 
         "last_moved_at": max(moments, default=None),
         "clients": None,
     }
+
+
+def within_again_figures(queues: Sequence[QueueFacts], moves: Sequence[OffsetMoveFacts]) -> dict[str, Figure]:
+    """Return what offsets that were set beyond the end have left, now that they lie within it; there is one at least.
+
+    `moves`: what clients were answered who asked for them. `skipped`: at most so many, from the last look before to the
+    first one after.
+    """
+    spells = {queue.message_queue: spell for queue in queues if (spell := spell_beyond(queue.window)) is not None}
+    worst_queue, worst = min(spells.items(), key=lambda one: (-_distance(one[1]), one[0]))
+    over_at = max((spell.after.at for spell in spells.values() if spell.after is not None), default=None)
+    befores = [None if spell.before is None else spell.before.at for spell in spells.values()]
+    skips = [_skipped(spell) for spell in spells.values()]
+    known = [skipped for skipped in skips if skipped is not None]
+    asked_at = max((move.last_moved_at for move in moves), default=None)
+    sent_to = max((move.corrected_offset for move in moves), default=None)
+    over_when = (
+        Sentence("moved_before", before=over_at)
+        if asked_at is None
+        else Sentence("sent_back_to_end", at=asked_at, to=sent_to)
+    )
+    return {
+        "queue_count": len(spells),
+        "worst_queue": queue_name(worst_queue),
+        "consumer_offset": worst.last.committed_offset,
+        "max_offset": worst.last.max_offset,
+        "skipped": sum(known) if len(known) == len(skips) else None,
+        **moved_between(befores, min(spell.first.at for spell in spells.values())),
+        "over_when": over_when,
+        "last_moved_at": asked_at or over_at,
+    }
+
+
+def within_again_evidence(queues: Iterable[QueueFacts]) -> tuple[QueueEvidence, ...]:
+    """Return the queues, furthest first, with what they were set to and the end then."""
+    spells = [(queue.message_queue, spell) for queue in queues if (spell := spell_beyond(queue.window)) is not None]
+    return tuple(
+        QueueEvidence(
+            place,
+            {
+                "consumer_offset": spell.last.committed_offset,
+                "max_offset": spell.last.max_offset,
+                "skipped": _skipped(spell),
+            },
+        )
+        for place, spell in sorted(spells, key=lambda one: (-_distance(one[1]), one[0]))
+    )
+
+
+def _distance(spell: Spell) -> int:
+    return (spell.last.committed_offset or 0) - spell.last.max_offset
+
+
+def _skipped(spell: Spell) -> int | None:
+    """Return how many messages lie between the last commit before and the first one after."""
+    commits = [look.committed_offset for look in (spell.before, spell.after) if look is not None]
+    before, after = commits if len(commits) == 2 else (None, None)
+    return None if before is None or after is None else max(0, after - before)
 
 
 def moved_between(looks_before: Collection[datetime | None], before: datetime | None) -> dict[str, Figure]:

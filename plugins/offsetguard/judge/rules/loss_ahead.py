@@ -43,8 +43,9 @@ from offsetguard.model.offsets import MASTER_ID
 _SUMMARY = "{consumer_group} will lose messages of {topic} in {loss_low_ms:duration} to {loss_high_ms:duration}"
 _SUMMARY_ZH = "{consumer_group} 将在 {loss_low_ms:duration} 至 {loss_high_ms:duration} 后丢失 {topic} 的消息"
 _WHAT = (
-    "Consumer group {consumer_group} ({online_client_count} clients online) will lose messages of topic {topic} on "
-    "{risk_queue_count} of {queue_count} queues, the first in {loss_low_ms:duration} to {loss_high_ms:duration}, "
+    "Consumer group {consumer_group} ({online_client_count} client{online_client_count:plural} online) will lose "
+    "messages of topic {topic} on {risk_queue_count} of {queue_count} queues, the first in {loss_low_ms:duration} to "
+    "{loss_high_ms:duration}, "
 )
 _WHAT_ZH = (
     "消费组 {consumer_group}（{online_client_count} 个客户端在线）将在主题 {topic} 的 {queue_count} 个队列中的 "

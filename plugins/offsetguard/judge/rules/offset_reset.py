@@ -14,7 +14,7 @@ Source: incident "broadcasting", tell apart; AdminBrokerProcessor, Broker2Client
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from offsetguard.config import Config
@@ -32,9 +32,13 @@ from offsetguard.judge.evidence.move_figures import (
     ordered_to,
     repeated_and_skipped,
     reset_figures,
+    within_again_evidence,
+    within_again_figures,
 )
 from offsetguard.judge.evidence.unseen import is_first_look
 from offsetguard.judge.rule import CannotTell, Explains, Figure, Finding, Rule, Scope, Sentence, Severity, Texts
+from offsetguard.model.verdicts import QueueEvidence
+from offsetguard.tables.facts import OffsetMoveFacts
 
 ORDER_TAKES = timedelta(seconds=5)
 """From the moment that an operator's tool takes for now to the line of the last broker that it orders."""
@@ -125,6 +129,23 @@ RULE = Rule(
             "更早的时间点）：",
             commands=(commands.RESET_TO_BEFORE,),
         ),
+        "within_again": Texts(
+            summary="{consumer_group} had been set beyond the end of {topic}",
+            summary_zh="{consumer_group} 的位点曾被设置到 {topic} 的最大位点之后",
+            cause="The committed offset of consumer group {consumer_group} had been set beyond the end on "
+            "{queue_count} queue{queue_count:plural} of topic {topic}, whose end did not fall (worst: queue "
+            "{worst_queue}, committed {consumer_offset:messages}, end {max_offset:messages} when last seen so), and "
+            "lies within it again ({over_when}). Messages skipped meanwhile, at most: {skipped:messages}.",
+            cause_zh="消费组 {consumer_group} 在主题 {topic} 的 {queue_count} 个队列上的消费位点曾被设置到最大位点"
+            "之后，而最大位点并未回退（最严重：队列 {worst_queue}，最后一次如此时消费位点 {consumer_offset:messages}，"
+            "最大位点 {max_offset:messages}），现已回到最大位点之内（{over_when}）。"
+            "其间跳过的消息至多：{skipped:messages}。",
+            do_next="Ask who set the offsets {moved_when}. If what was skipped is to be consumed, set the group to a "
+            "moment before that, or to an earlier one where it was behind:",
+            do_next_zh="请确认是谁在 {moved_when}设置了位点。如果被跳过的消息需要消费，请把消费组重置到此前的时间点"
+            "（当时有堆积则取更早的时间点）：",
+            commands=(commands.RESET_TO_BEFORE,),
+        ),
         "set_back_again": Texts(
             summary="{consumer_group} asks for the same offsets of {topic} again and again",
             summary_zh="{consumer_group} 反复请求 {topic} 的同一位点",
@@ -168,11 +189,15 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             yield RULE.finding(
                 facts,
                 about=(consumer_group, topic),
-                severity=Severity.CRITICAL if any(map(beyond, one.set_beyond)) else RULE.severity,
+                severity=Severity.CRITICAL
+                if variant == "within_again" or any(map(beyond, one.set_beyond))
+                else RULE.severity,
                 variant=variant,
-                state={"set_beyond": "ANOMALY", "forward": "OK", "to_the_end": "OK"}.get(variant, "REWOUND"),
+                state={"set_beyond": "ANOMALY", "within_again": "OK", "forward": "OK", "to_the_end": "OK"}.get(
+                    variant, "REWOUND"
+                ),
                 figures=figures,
-                queues=beyond_evidence(one.set_beyond) or move_evidence(moves),
+                queues=_evidence(one, variant, moves),
                 broker_names=frozenset(move.broker_name for move in moves),
                 last_event_at=None if variant in {"set_beyond", "set_back_again"} else moment(figures["last_moved_at"]),
             )
@@ -191,7 +216,15 @@ def _variant(one: Causes) -> str | None:
         return _direction(one)
     if one.set_beyond:
         return "set_beyond"
+    if one.within_again:
+        return "within_again"
     return "moved_back" if one.moved_back else None
+
+
+def _evidence(one: Causes, variant: str, moves: Sequence[OffsetMoveFacts]) -> tuple[QueueEvidence, ...]:
+    if variant == "within_again":
+        return within_again_evidence(one.within_again)
+    return beyond_evidence(one.set_beyond) or move_evidence(moves)
 
 
 def _direction(one: Causes) -> str:
@@ -211,4 +244,6 @@ def _figures(one: Causes, variant: str) -> dict[str, Figure]:
     both = repeated_and_skipped(one.moved_back)
     if variant == "set_beyond":
         return {**fallen_end(one.set_beyond, fell=False), **both}
+    if variant == "within_again":
+        return {**both, **within_again_figures(one.within_again, one.sent_back)}
     return {**moved, **both, **(reset_figures(one.reset_lines) if one.reset_lines else {})}

@@ -20,6 +20,7 @@ from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge import commands
 from offsetguard.judge.evidence.move_causes import Causes, causes
 from offsetguard.judge.evidence.move_figures import (
+    asked_beyond,
     beyond,
     beyond_evidence,
     fallen_end,
@@ -78,6 +79,21 @@ RULE = Rule(
             do_next_zh=_SET_ZH,
             commands=(commands.RESET_TO_BEFORE,),
         ),
+        "sent_to_end": Texts(
+            summary="{consumer_group} asked for offsets beyond the end of {topic}",
+            summary_zh="{consumer_group} 请求过超出 {topic} 最大位点的位点",
+            cause="Consumer group {consumer_group} asked for offsets beyond the end of topic {topic} and was sent to "
+            "the end (worst: queue {worst_queue}, offset {consumer_offset:messages}, end {max_offset:messages}; last "
+            "at {last_moved_at:moment}): the queue was recreated, its broker lost its tail, the client talks to the "
+            "wrong cluster, or somebody set the offset; what was written until then may have been skipped.",
+            cause_zh="消费组 {consumer_group} 请求过超出主题 {topic} 最大位点的位点，并被纠正到最大位点（最严重：队列 "
+            "{worst_queue}，位点 {consumer_offset:messages}，最大位点 {max_offset:messages}；最近一次在 "
+            "{last_moved_at:moment}）：队列被重建过、Broker 丢失了尾部数据、客户端连错了集群，或有人修改了位点；"
+            "此前写入的消息可能已被跳过。",
+            do_next=_SET,
+            do_next_zh=_SET_ZH,
+            commands=(commands.RESET_TO_BEFORE,),
+        ),
     },
     title="queues end below what was consumed",
     title_zh="队列的最大位点小于消费位点",
@@ -104,7 +120,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             facts,
             about=(consumer_group, topic),
             severity=Severity.CRITICAL if any(map(was_beyond, queues)) else RULE.severity,
-            variant="default" if one.recreated else "beyond_end",
+            variant="default" if one.recreated else "beyond_end" if one.committed_beyond else "sent_to_end",
             state="ANOMALY",
             figures=figures,
             queues=beyond_evidence(queues) or move_evidence(one.beyond_end),
@@ -129,5 +145,5 @@ def _figures(one: Causes) -> dict[str, Figure]:
         **moved_between([None], moment(asked["first_moved_at"])),  # since when they had read on beyond the end
         "consumer_offset": asked["requested_offset"],
         "max_offset": asked["corrected_offset"],
-        "beyond": sum(move.requested_offset - move.corrected_offset for move in one.beyond_end),
+        "beyond": asked_beyond(one.beyond_end),
     }
