@@ -20,7 +20,7 @@ from offsetguard.decide.audience import Audience, Routed
 from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.decide.outlooks import Outlooks
 from offsetguard.judge.registry import rule_title
-from offsetguard.model.incident import Incident
+from offsetguard.model.incident import Incident, worst_first
 from offsetguard.model.notification import GroupKey, Mute, MuteReason, NotifiedIncident
 from offsetguard.model.silence import Acknowledgement
 from offsetguard.model.verdicts import Severity
@@ -77,13 +77,15 @@ def message_view(
     page_url = config.delivery.page_url
     locale = Locale.of(context.language, context.time_zone)
     one_of = _IncidentWriter(context, config, catalogue(locale))
-    groups = {one.subject.consumer_group for one in (firing or [one for one, _ in resolved])} - {None}
+    listed = firing or [one for one, _ in resolved]
+    worst = min(listed, key=worst_first, default=None)  # None: housekeeping removed what ended
+    groups = {one.subject.consumer_group for one in listed} - {None}
     return MessageView(
         team=key.team,
         cluster=key.cluster,
-        rule_id=key.rule_id,
-        severity=_worst([*firing] or [incident for incident, _ in resolved]).value,
-        title=rule_title(key.rule_id, locale.language),
+        rule_id=key.rule_id if worst is None else worst.shown_by,
+        severity=(Severity.INFO if worst is None else worst.evidence.severity).value,
+        title=_title(listed, key, locale),
         reason=reason,
         interval_start=interval_start,
         thread_key=thread_key,
@@ -133,6 +135,7 @@ class _IncidentWriter:
             severity=evidence.severity.value,
             news=context.news.get(incident.incident_id),
             state=incident.state,
+            title=rule_title(incident.shown_by, self.words.locale.language),
             summary=said.summary,
             cause=said.cause,
             do_next=said.do_next,
@@ -169,8 +172,11 @@ class _IncidentWriter:
         )
 
 
-def _worst(incidents: Sequence[Incident]) -> Severity:
-    return max((one.evidence.severity for one in incidents), key=lambda severity: severity.rank, default=Severity.INFO)
+def _title(incidents: Sequence[Incident], key: GroupKey, locale: Locale) -> str:
+    """Return what is wrong, by the rules in whose words they stand now: they were grouped by those that opened them."""
+    rules = [one.shown_by for one in sorted(incidents, key=worst_first)] or [key.rule_id]
+    title = rule_title(rules[0], locale.language)
+    return title if len(set(rules)) == 1 else catalogue(locale).say("title_of_several", title=title)
 
 
 INCIDENTS_PER_CAUSE = 5

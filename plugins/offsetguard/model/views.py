@@ -117,6 +117,7 @@ class IncidentView(Record):
     severity: str
     news: News | None = None  # None: its reader knows of it, or all of the message is new
     state: str
+    title: str = ""  # a few words: what is wrong
     summary: str
     cause: str
     do_next: str
@@ -170,7 +171,7 @@ class Addressed(Record):
 class Cause(Record):
     """What is said of one rule's incidents, by itself or within a digest."""
 
-    rule_id: str
+    rule_id: str  # in whose words the worst of it stands
     title: str  # a few words: what is wrong
     severity: str
     reason: NotificationReason

@@ -10,15 +10,22 @@ import pytest
 from sqlalchemy import Engine
 
 from offsetguard.catalogue import Sentence
+from offsetguard.catalogue.text import Language
 from offsetguard.decide.incidents.history import IncidentWords
+from offsetguard.decide.message_views import MessageContext, digest, message_view
+from offsetguard.deliver.messages.slack import render_slack
 from offsetguard.facts.interval import TrafficHour
-from offsetguard.judge.registry import RULES
+from offsetguard.judge.registry import RULES, rule_title
 from offsetguard.model.changes import Kind, NamedChange
+from offsetguard.model.incident import Incident
+from offsetguard.model.notification import GroupKey
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
+from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import NotificationReason
 from offsetguard.store import changes, outbox
 from offsetguard.store.database import writing
 from offsetguard.tables.broker_facts import BrokerFacts
+from offsetguard_peers.cases.messages import mail_of
 from offsetguard_peers.databases import newest_incidents
 from offsetguard_peers.judging.records import MINUTE, START, a_queue, an_incident, config, facts, group, judge, told
 
@@ -38,6 +45,56 @@ def test_trouble_opens_an_incident_and_tells_every_receiver_of_the_team(engine: 
         ("lag", "20,000"),
         ("oldest unconsumed", "10 min"),
     ]
+
+
+def a_stage(rule_id: str, group: str) -> Incident:
+    """Return an incident of an offline group that stands in the words of a rule by now."""
+    opened = an_incident("consumer_offline", incident_id=group, consumer_group=group)
+    return replace(opened, evidence=replace(opened.evidence, rule_id=rule_id))
+
+
+OFFLINE, LOST, MOVED = (
+    a_stage("consumer_offline", "billing"),
+    a_stage("messages_lost", "stock"),
+    a_stage("messages_lost", "mailer"),
+)
+GRAVE = replace(LOST, evidence=replace(LOST.evidence, severity=Severity.CRITICAL))
+
+
+@pytest.mark.parametrize(
+    ("firing", "resolved", "language", "title", "rule_id"),
+    [
+        ([OFFLINE], [], "en", "consumers are offline", "consumer_offline"),
+        ([LOST, MOVED], [], "en", "messages were lost", "messages_lost"),
+        ([LOST, MOVED], [], "zh", "消息丢失", "messages_lost"),
+        ([GRAVE, OFFLINE], [], "en", "messages were lost, and other troubles", "messages_lost"),
+        ([GRAVE, OFFLINE], [], "zh", "消息丢失，以及其他问题", "messages_lost"),
+        ([OFFLINE], [LOST], "en", "consumers are offline", "consumer_offline"),
+        ([], [LOST, MOVED], "en", "messages were lost", "messages_lost"),
+        ([], [], "en", "consumers are offline", "consumer_offline"),  # housekeeping removed what ended
+    ],
+)
+def test_a_title_is_true_of_what_is_listed_whatever_opened_it(
+    firing: list[Incident], resolved: list[Incident], language: str, title: str, rule_id: str
+) -> None:
+    view = message_view(
+        GroupKey("operations", "demo", "consumer_offline"),
+        firing=firing,
+        resolved=[(one, None) for one in resolved],
+        reason=NotificationReason.REPEAT,
+        interval_start=START,
+        thread_key="thread",
+        config=config(),
+        context=MessageContext(language=language),
+    )
+    assert (view.title, view.rule_id) == (title, rule_id)
+    assert mail_of(view).message["Subject"].endswith(f" · {title}")
+    assert digest([view], thread_key="thread").sections[0].title == title
+    if len(firing) > 1:
+        assert title in render_slack(view, idempotency_key="key").text
+    own = {"stock": LOST, "mailer": LOST, "billing": OFFLINE}
+    for one in (*view.firing, *view.resolved):
+        assert one.title == rule_title(own[one.consumer_group or ""].shown_by, Language(language))
 
 
 def test_what_changed_in_the_hour_before_stands_in_the_message_and_in_the_incident(engine: Engine) -> None:

@@ -143,7 +143,8 @@ class _Rendering:
 
     def _about(self, incident: IncidentView) -> Iterator[Row]:
         words = self.catalogue
-        yield words.say("mail_type"), self.view.title
+        if incident.title:
+            yield words.say("mail_type"), incident.title
         if incident.consumer_group:
             yield words.say("mail_consumer_group"), incident.consumer_group
         if incident.topic:

@@ -53,12 +53,12 @@ def digest_texts(view: DigestView, words: Catalogue) -> MailTexts:
     )
 
 
-def _shown_with_cause(view: DigestView) -> Counter[str]:
-    """Return by rule how many incidents are shown with their causes: the worst of all, of equals one of each first."""
+def _shown_with_cause(view: DigestView) -> Counter[int]:
+    """Return by a section's place how many show their causes: the worst of all, of equals one of each first."""
     ranks = {severity.value: severity.rank for severity in Severity}
-    placed = [(place, one, section) for section in view.sections for place, one in enumerate(section.firing)]
+    placed = [(place, one, n) for n, section in enumerate(view.sections) for place, one in enumerate(section.firing)]
     worst = sorted(placed, key=lambda listed: (-ranks.get(listed[1].severity, 0), listed[0]))
-    return Counter(section.rule_id for _, _, section in worst[:WITH_CAUSE])
+    return Counter(section for _, _, section in worst[:WITH_CAUSE])
 
 
 def _what(view: DigestView, words: Catalogue) -> str:

@@ -29,6 +29,7 @@ INCIDENT = IncidentView(
     topic="order-events",
     severity="critical",
     state="STOPPED",
+    title="messages pile up",
     summary="order-group is offline and 5,120 messages behind on order-events",
     cause="Consumer group order-group is 5,120 messages behind on order-events and no client of it is online.",
     do_next="Start the consumers of order-group.",

@@ -78,6 +78,18 @@ def test_text_and_html_of_a_digest_say_the_same() -> None:
     assert "cid:" not in html
 
 
+def test_causes_of_one_rule_share_no_room() -> None:
+    """Incidents of two messages may stand in the words of one rule by now."""
+    two = [
+        message(incident(severity=severity, cause=f"why {severity} {n}", summary=f"{severity} {n}"), severity=severity)
+        for n, severity in enumerate(["critical", "warning"])
+    ]
+    more = message(*(incident(cause=f"why {n}", severity="critical") for n in range(4)), rule_id="dead_letters")
+    said = mail_of(digest([*two, more], thread_key="thread")).text
+    assert "why critical 0" in said
+    assert "why warning 1" not in said, "five causes are shown, the worst"
+
+
 def test_the_subject_of_a_digest_says_how_many_and_how_bad() -> None:
     subject = mail_of(DIGEST).message["Subject"]
     assert subject == "[CRITICAL] orders-cluster · 3 causes in one mail: 313 findings, 1 resolved"
