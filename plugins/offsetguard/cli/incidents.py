@@ -41,7 +41,7 @@ class _Known:
 
 def _document(known: _Known) -> dict[str, Any]:
     incident, given = known.incident, known.acknowledgement
-    subject, evidence = incident.subject, incident.evidence
+    subject, evidence, words = incident.subject, incident.evidence, IncidentWords(incident)
     document: dict[str, Any] = {
         "id": incident.incident_id,
         "cluster": subject.cluster,
@@ -50,8 +50,8 @@ def _document(known: _Known) -> dict[str, Any]:
         "rule": incident.shown_by,
         "severity": evidence.severity,
         "state": incident.state,
-        "summary": evidence.summary,
-        "cause": evidence.cause,
+        "summary": words.summary,
+        "cause": words.cause,
         "do_next": evidence.do_next,
         "commands": list(evidence.commands),
         "audited": evidence.audited,
@@ -93,13 +93,13 @@ def _document(known: _Known) -> dict[str, Any]:
 def _texts(known: _Known, now: datetime) -> Iterator[str]:
     """Yield what is wrong; since when, who looks after it and what mutes it; and what is known of one alone."""
     incident, given = known.incident, known.acknowledgement
-    subject, evidence = incident.subject, incident.evidence
-    head = f"{incident.incident_id}  {evidence.severity.upper()}  {evidence.summary}"
+    subject, evidence, words = incident.subject, incident.evidence, IncidentWords(incident)
+    head = f"{incident.incident_id}  {evidence.severity.upper()}  {words.summary}"
     yield f"{head}  [{incident.shown_by}, {subject.cluster}]"
     yield f"    {', '.join(_facts(known, now))}"
     if known.history is None:
         return
-    yield f"  {evidence.cause}"
+    yield f"  {words.cause}"
     yield f"  Do next: {evidence.do_next}"
     yield from (f"    {command}" for command in pasteable(evidence.commands))
     if not evidence.audited:
@@ -108,7 +108,6 @@ def _texts(known: _Known, now: datetime) -> Iterator[str]:
         yield f"  {given.author}: {given.comment}"
     for silence in known.muting:
         yield f"  silence {silence.id} by {silence.author}: {silence.comment}"
-    words = IncidentWords(incident)
     yield from (f"    {figure.label}: {figure.value}" for figure in words.figures())
     yield from map(queue_text, evidence.queues)
     if incident.changes:
@@ -219,7 +218,7 @@ def acknowledge(*, incident_ids: tuple[str, ...], comment: str, author: str, as_
         chosen = [find_incident(session, one) for one in incident_ids]
         given = [silences.acknowledge(session, one, author=author, comment=comment, now=now) for one in chosen]
     texts = (
-        f"{one.incident_id}  {harmless(incident.evidence.summary, _TEXT_LIMIT)}: acknowledged by {one.author}"
+        f"{one.incident_id}  {harmless(IncidentWords(incident).summary, _TEXT_LIMIT)}: acknowledged by {one.author}"
         for incident, one in zip(chosen, given, strict=True)
     )
     documents = ({"incident_id": one.incident_id, "author": one.author, "at": one.at} for one in given)

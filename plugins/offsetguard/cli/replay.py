@@ -25,6 +25,7 @@ from offsetguard.cli.parameters import Read, check_is_known, format_option, refu
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config.file import load_config
 from offsetguard.config.workspace import Workspace
+from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.decide.incidents.lifecycle import subject_of
 from offsetguard.decide.judge import JudgeReport, judge_interval
 from offsetguard.decide.planning import PlannedMessage
@@ -180,8 +181,7 @@ def _texts(report: JudgeReport) -> Iterator[str]:
     at = format_moment(report.interval.end)
     for what, incidents in (("opened", report.opened), ("resolved", report.resolved)):
         for incident in incidents:
-            evidence = incident.evidence
-            line = f"{at}  {what:<8}  {evidence.severity.upper()}  {evidence.summary}"
+            line = f"{at}  {what:<8}  {incident.evidence.severity.upper()}  {IncidentWords(incident).summary}"
             yield f"{line}  [{incident.shown_by}, {incident.subject.cluster}]"
     for message in report.messages:
         view = message.view
@@ -204,7 +204,7 @@ def _subject(incident: Incident) -> dict[str, Any]:
         "topic": subject.topic,
         "rule": incident.shown_by,
         "severity": incident.evidence.severity,
-        "summary": incident.evidence.summary,
+        "summary": IncidentWords(incident).summary,
         "opened_at": incident.opened_at,
         "resolution": incident.resolution,
     }

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from sqlalchemy.orm import Session
 
 from offsetguard.catalogue import Sentence
+from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.model.errors import UnknownName
 from offsetguard.model.incident import Incident
@@ -36,7 +37,7 @@ def find_incident(session: Session, wanted: str) -> Incident:
     if exact or len(found) == 1:
         return (exact or found)[0]
     if found:
-        shown = [f"{one.incident_id} ({harmless(one.evidence.summary, 60)})" for one in found[:_NEAR]]
+        shown = [f"{one.incident_id} ({harmless(IncidentWords(one).summary, 60)})" for one in found[:_NEAR]]
         more = ", ..." if len(found) > _NEAR else ""
         raise UnknownName(f"several incidents begin with {wanted!r}: {', '.join(shown)}{more}; write more of the id")
     raise unknown(

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from offsetguard.catalogue import Sentence
+from offsetguard.catalogue import Sentence, catalogue
 from offsetguard.catalogue.text import ENGLISH_UTC, Locale
 from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.decide.incidents.lifecycle import opened_by
@@ -153,6 +153,20 @@ def test_what_is_not_seen_any_more_says_why_in_the_readers_language() -> None:
     incident = replace(first("accumulation", "growing"), unknown_since=NOW, unknown_because=because)
     cause = IncidentWords(incident, CHINESE).cause
     assert cause.startswith("目前无法观测（broker-a 没有返回位点）。此前：消费组 billing")
+
+
+@pytest.mark.parametrize("locale", [ENGLISH_UTC, CHINESE], ids=["en", "zh"])
+def test_what_is_not_seen_any_more_is_headed_by_when_it_was_seen_last(locale: Locale) -> None:
+    """Else it stands in subjects and lists as if it were so now."""
+    before = first("accumulation", "growing")
+    incident = replace(before, newest_read_at=NOW, unknown_since=NOW, unknown_because="broker-a gave no offsets")
+    words = IncidentWords(incident, locale)
+    last_seen = catalogue(locale).say("last_seen", at=NOW, summary=IncidentWords(before, locale).summary)
+    assert words.summary == last_seen
+    assert catalogue(locale).moment(NOW) in last_seen
+    view = view_of(incident, locale)
+    for said in (mail_of(view).text.split("\n")[0], slack_of(view).split("\n")[0], view.firing[0].summary):
+        assert last_seen in said
 
 
 def test_an_incident_that_another_release_kept_stays_english() -> None:

@@ -100,6 +100,17 @@ def test_open_incidents_are_listed_worst_first_and_pending_ones_are_nobodys_conc
     assert run("incidents", "list", "--cluster", "another").exit_code == 2  # see test_command_line.py
 
 
+def test_what_cannot_be_seen_any_more_is_listed_as_it_was_seen_last() -> None:
+    last_seen = "last seen 2026-11-21 10:44:00 UTC: "
+    (_, listed), (shown,) = lines("incidents", "list"), lines("incidents", "show", HARMLESS.incident_id)
+    assert listed["summary"].startswith(last_seen)
+    assert listed["cause"].startswith("Not seen any more, because broker-a gave no offsets")
+    assert (shown["summary"], shown["cause"]) == (listed["summary"], listed["cause"])
+    assert f"WARNING  {last_seen}" in text("incidents", "list")
+    assert "Not seen any more, because" in text("incidents", "show", HARMLESS.incident_id)
+    assert last_seen in text("incidents", "acknowledge", HARMLESS.incident_id)
+
+
 def test_incidents_that_are_over_say_how_they_ended() -> None:
     shown = text("incidents", "list", "--resolved")
     assert shown.startswith(f"{OVER.incident_id}  CRITICAL  billing is offline")

@@ -104,8 +104,11 @@ class IncidentWords:
 
     @property
     def summary(self) -> str:
-        """A few words."""
-        return self._said("summary", self._evidence.summary)
+        """A few words; of what is not seen any more, that and when it was seen last."""
+        summary, incident = self._said("summary", self._evidence.summary), self._incident
+        if incident.unknown_since is None:
+            return summary
+        return self._catalogue.say("last_seen", at=incident.newest_seen_at, summary=summary)
 
     @property
     def cause(self) -> str:
