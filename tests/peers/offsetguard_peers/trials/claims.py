@@ -1,7 +1,7 @@
 """What is said, compared with what is so: a checker that reads sentences as people do, and knows what was staged.
 
     checker = Checker(truth)
-    checker.read("mail 3", mail.text, Round(began, ended), subject=...)
+    checker.read("mail 3", mail.text, Round(began, ended))  # or the subject and the text below it
     checker.false       # sentences that were not so: none should be there
 
 Every line of a mail, a Slack message or a page is compared with the texts of the rules: each template is a pattern, so
@@ -380,6 +380,11 @@ def _stands(truth: Truth, group: str, said: Said) -> str | None:
     return _silence(truth, group, 2 * ROUND // timedelta(milliseconds=1), said)
 
 
+def _to_come(moment: datetime, of: Round) -> str | None:
+    """Nobody can have seen what was still to come when it was told."""
+    return f"told by {of.ended:%H:%M:%S}, before that moment" if moment > of.ended + CLOCKS else None
+
+
 STATES: Sequence[tuple[re.Pattern[str], Callable[[Truth, str, Said], str | None]]] = (
     (
         re.compile(
@@ -393,12 +398,26 @@ STATES: Sequence[tuple[re.Pattern[str], Callable[[Truth, str, Said], str | None]
     (re.compile(r"No loss is in sight"), _no_loss),
     (re.compile(r"Nothing is open about this group"), _exists),
 )
+_TITLED = re.compile(
+    r"^(?:\[\w+\] [^·]+ · |(?:\d+\. )?[A-Z]+: )[^·]+ · (?P<title>[^·]+)$"
+)  # of a subject, or of several
+_LISTED = re.compile(
+    rf"^(?:\d+\. |- )?(?:CRITICAL|WARNING|INFO): |^- (?!(?:{'|'.join(RULES)}): )"
+)  # no "also explains"
 _HEADLINE = re.compile(r"^(?:\d+\. |- )?(CRITICAL|WARNING|INFO): (.*)$")
 _SINCE = re.compile(rf"^\W*(?P<word>Since|First seen)\W+(?P<before>before )?(?P<moment>{_MOMENT})")
+_LAST_SEEN = re.compile(_pattern(entries("sentences.yml")["last_seen"][Language.EN]))
 _IT_WAS = catalogue().say("mail_it_was", cause="")
 _BEFORE_THAT = "Not seen any more, because "  # `not_seen_any_more`
+_OVER = f"[{catalogue().say('resolved').upper()}]"
 _RESOLVED = {catalogue().say("mail_resolved"), catalogue().say("page_over")}
 _BLOCK = re.compile(r"</?(?:p|div|tr|li|ul|h\d|table|thead|tbody|td|th|pre|br|header|button)\b[^>]*>", re.IGNORECASE)
+
+
+def _is_titled(title: str, claims: Sequence[Claim]) -> bool:
+    """Whether a title is that of what is listed; what is no rule's title ("... other troubles") claims nothing."""
+    of_title = {rule.id for rule in RULES.values() if rule.title == title}
+    return not of_title or any(claim.rule_id in of_title for claim in claims)
 
 
 def lines_of_html(text: str) -> str:
@@ -436,11 +455,15 @@ class Checker:
         """
         about, claim = group, None
         self._heads.clear()
+        title = ""
         for raw in text.splitlines():
             line = raw.strip().strip("*")
             past = past or line.rstrip(":") in _RESOLVED
             was = line.startswith(_IT_WAS)
-            said = Said(where, line, of, past=past or was or _BEFORE_THAT in line)
+            told_as_over = was or _BEFORE_THAT in line or line.startswith(_OVER)
+            said = Said(where, line, self._round_of(where, line, of), past=past or told_as_over)
+            if (titled := _TITLED.match(line)) is not None:
+                title = titled["title"]
             claims = claims_of(line.removeprefix(_IT_WAS), self.truth.groups) if line else ()
             for claim in claims:
                 self.read_count += 1
@@ -448,6 +471,8 @@ class Checker:
                 self._check_figures(said, claim)
                 if was:
                     self._check_ended(said, claim, mail=mail)
+            if claims and not said.past and _LISTED.match(line) and not _is_titled(title, claims):
+                self._keep(said, f"stands under the title {title!r}")
             for words, check in STATES:
                 for name in self._named(line) or [about] if words.search(line) else ():
                     self._keep(said, check(self.truth, name, said) if name is not None else None)
@@ -456,6 +481,15 @@ class Checker:
             if claim is not None and (since := _SINCE.match(line)) is not None:
                 exactly = since["word"] == "Since" and not since["before"]
                 self._check_since(said, claim, _value(since["moment"]), exactly=exactly)
+
+    def _round_of(self, where: str, line: str, of: Round) -> Round:
+        """Return the round whose words a line gives: of what is not seen any more the one that saw it last."""
+        seen = _LAST_SEEN.search(line)
+        moment = None if seen is None else _value(seen["at"])
+        if not isinstance(moment, datetime):
+            return of
+        self._keep(Said(where, line, of), _to_come(moment, of))
+        return Round(moment - CLOCKS, moment, moment)
 
     def see_open(self, of: Round, worst: Mapping[str, Severity]) -> None:
         """Compare the worst severity of what is open about each group with that of the round before."""
@@ -532,6 +566,7 @@ class Checker:
     def _check_since(self, said: Said, claim: Claim, moment: object, *, exactly: bool = False) -> None:
         if not isinstance(moment, datetime) or claim.group is None:
             return
+        self._keep(said, _to_come(moment, said.round))
         spans = []
         for one in self.truth.of(claim.group, claim.rule_id):
             until = (one.ended or said.round.ended) + TAILS[one.kind]

@@ -218,14 +218,14 @@ class ClaimsWorld:
         mails = receivers.smtp.mails
         for number, mail in enumerate(mails[self._seen :], start=self._seen + 1):
             self._tell(f"{of.began:%H:%M:%S} mail {number}: {mail.text.splitlines()[0]}")
-            self._checker.read(f"mail {number}", mail.text, of, mail=True)
+            self._checker.read(f"mail {number}", f"{mail.message['Subject']}\n{mail.text}", of, mail=True)
             self._checker.read(f"mail {number} (HTML)", lines_of_html(mail.html), of)
             (self._folder / f"mail-{number:03}.txt").write_text(f"{mail.message['Subject']}\n\n{mail.text}")
         self._seen = len(mails)
         for message in receivers.slack.messages:
             if (message.ts, message.edited_ts) not in self._posted:
                 self._posted.add((message.ts, message.edited_ts))
-                text = "\n".join(strings_in(message.blocks))
+                text = "\n".join([message.text, *strings_in(message.blocks)])
                 self._checker.read(f"Slack {message.ts}", text, of, past="[RESOLVED]" in message.text)
         self._checker.read("fleet", lines_of_html(bytes(show_fleet(_REQUEST, Wanted()).body).decode()), of)
         for group in sorted({*self._truth.groups, NOBODY}):
