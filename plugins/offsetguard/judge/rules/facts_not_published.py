@@ -41,10 +41,10 @@ RULE = Rule(
             "布。消费组仍按采集器已落地的数据判定，但未校验不变式，也不与往周的常规流量比较；历史、报告和 Data Docs "
             "暂停更新。",
             do_next="Read the last lines of the task publish_interval in Airflow, or run offsetguard cycles, which "
-            "says what failed. Once Spark works again, the next publication confirms or closes what was told "
+            "says what failed. Once Spark keeps up again, published facts confirm or close what was told "
             "meanwhile.",
             do_next_zh="请查看 Airflow 中任务 publish_interval 的最后几行日志，或运行 offsetguard cycles 查看失败原因。"
-            "Spark 恢复后，下一次发布会确认或关闭期间的告警。",
+            "待 Spark 重新及时发布后，期间的告警会得到确认或关闭。",
         ),
         "never": Texts(
             summary="no facts were published yet, {unpublished_ms:duration} after the first round",
