@@ -12,19 +12,9 @@ import yaml
 from offsetguard.judge.registry import RULES
 from offsetguard.model.verdicts import Severity
 from offsetguard_peers.cases.running import for_each
-from offsetguard_peers.trials.claims import (
-    ENDS_WITH,
-    RULES_OF,
-    Checker,
-    Kind,
-    Look,
-    Round,
-    Trouble,
-    Truth,
-    lines_of_html,
-    strings_in,
-    trouble_of,
-)
+from offsetguard_peers.trials.claims.checker import Checker
+from offsetguard_peers.trials.claims.reading import lines_of_html, strings_in
+from offsetguard_peers.trials.claims.truth import ENDS_WITH, RULES_OF, Kind, Look, Round, Trouble, Truth, trouble_of
 
 CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("claims.yml").read_text(encoding="utf-8"))
 TEN = datetime(2026, 11, 27, 10, tzinfo=UTC)

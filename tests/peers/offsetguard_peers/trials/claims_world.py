@@ -9,7 +9,7 @@ gets worse. A broker is restarted or stays away, the collector rests. Beside the
 
 A minute is that of the pipeline, without Spark: collect and land, make the facts of what has landed, publish them,
 judge, plan, deliver to a real SMTP server and to the simulation of Slack, render pages. Mails, messages and pages are
-read by `claims.Checker`. What it knows is noted where it is staged, and what brokers say of themselves every 5 s.
+read by `claims.checker.Checker`. What it knows is noted where it is staged, and what brokers say every 5 s.
 """
 
 from __future__ import annotations
@@ -65,18 +65,9 @@ from offsetguard_peers.rocketmq.admin import Admin, CommandFailed, mqadmin
 from offsetguard_peers.rocketmq.clients import ConsumerSpec, ProducerRefused, producer_of, running_consumers
 from offsetguard_peers.rocketmq.cluster import RocketMQCluster
 from offsetguard_peers.trials.blind_causes import HANG, THREADS, Cause, Subject
-from offsetguard_peers.trials.claims import (
-    RULES_OF,
-    Checker,
-    Kind,
-    Look,
-    Round,
-    Trouble,
-    Truth,
-    lines_of_html,
-    strings_in,
-    trouble_of,
-)
+from offsetguard_peers.trials.claims.checker import Checker
+from offsetguard_peers.trials.claims.reading import lines_of_html, strings_in
+from offsetguard_peers.trials.claims.truth import RULES_OF, Kind, Look, Round, Trouble, Truth, trouble_of
 
 CLUSTER, OWNER, CHANNEL = "main", "owner@example.com", "#alerts"
 NAMES = ("billing", "ledger", "stock", "mailer", "exports", "images")

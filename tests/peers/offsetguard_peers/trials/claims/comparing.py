@@ -1,0 +1,156 @@
+"""Figures and words of state, each compared with what is so: None, or why it is not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from offsetguard_peers.trials.claims.truth import CLOCKS, GAP, NEVER, ROUND, SLACK, TAILS, Kind, Round, Truth
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A sentence: where it stands, of which round, and whether it tells how it was."""
+
+    where: str
+    line: str
+    round: Round
+    past: bool = False
+
+    @property
+    def since(self) -> datetime:
+        """From when on it may have been so."""
+        return NEVER if self.past else self.round.since
+
+
+Check = Callable[[Truth, str, int, Said], str | None]
+
+
+def _counted(name: str) -> Check:
+    """Compare a number of messages with what the broker said within a round."""
+
+    def check(truth: Truth, group: str, value: int, said: Said) -> str | None:
+        looks = truth.looks_within(group, said.since, said.round.ended)
+        seen = [count for one in looks if (count := one.figure(name)) is not None]
+        slack = 0 if name == "lost" else SLACK
+        gaps = [after.at - before.at for before, after in pairwise(looks)]
+        is_unknown = len(seen) < len(looks) or max(gaps, default=GAP) >= GAP  # a broker was away, or a group is new
+        if is_unknown or min(seen) - slack <= value <= max(seen) + slack:
+            return None
+        return f"{name} was between {min(seen):,} and {max(seen):,}"
+
+    return check
+
+
+def _clients(truth: Truth, group: str, value: int, said: Said) -> str | None:
+    counts = truth.clients_within(group, said.since, said.round.ended)
+    return None if value in counts else f"clients online: {sorted(counts)}"
+
+
+def _silence(truth: Truth, group: str, value: int, said: Said) -> str | None:
+    """Compare with the longest silence at any moment that the sentence may tell of."""
+    moments = [one.at for one in truth.looks_within(group, said.since, said.round.ended)]
+    last = {at: truth.advanced(group, at) for at in (*moments[::4], *moments[-1:])}
+    longest = max((at - (one or NEVER) for at, one in last.items()), default=ROUND * 1e6)
+    is_so = timedelta(milliseconds=value) <= longest + ROUND + CLOCKS
+    return None if is_so or said.past else f"it committed at {max(filter(None, last.values())):%H:%M:%S}"
+
+
+def _age(truth: Truth, group: str, value: int, said: Said) -> str | None:
+    moments = [one.at for one in truth.looks_within(group, said.since, said.round.ended)]
+    written = {at: one for at in (*moments[::4], *moments[-1:]) if (one := truth.oldest(group, at)) is not None}
+    if said.past or NEVER in written.values() or not written:
+        return None
+    ages = [at - one for at, one in written.items()]
+    is_so = min(ages) - ROUND <= timedelta(milliseconds=value) <= max(ages) + ROUND + CLOCKS * 2
+    return None if is_so else f"the oldest that waits was written at {min(written.values()):%H:%M:%S}"
+
+
+def _set(name: str) -> Check:
+    """Compare how many are skipped or repeated with what a reset did."""
+
+    def check(truth: Truth, group: str, value: int, said: Said) -> str | None:
+        resets = [one for one in truth.of(group) if one.kind is Kind.RESET and one.began <= said.round.ended]
+        bounds = [
+            one.figures.get(name, (0, 0)) for one in resets if one.lasts(said.since, said.round.ended, ROUND * 60)
+        ]
+        bounds = bounds or [(0, SLACK)]
+        if any(low <= value <= high for low, high in bounds):
+            return None
+        return f"{name} was {' or '.join(f'{low:,} to {high:,}' for low, high in bounds)}"
+
+    return check
+
+
+def _overtaken(truth: Truth, group: str, value: int, said: Said) -> str | None:
+    """Compare with the most that it had lost before it went on behind the gap."""
+    looks = truth.looks_within(group, said.round.began - TAILS[Kind.RESET], said.round.ended)
+    most = max((one.figure("lost") or 0 for one in looks), default=0)
+    return None if value <= most + SLACK else f"lost was {most:,} at most"
+
+
+FIGURES: Mapping[str | tuple[str, str], Check] = {  # by name, or by rule and name
+    ("offset_moved_by_retention", "lost"): _overtaken,
+    **{name: _counted(name) for name in ("effective_lag", "lost", "beyond")},
+    **{name: _set(name) for name in ("repeated", "skipped")},
+    "online_client_count": _clients,
+    "silence": _silence,
+    "silence_ms": _silence,
+    "lag_ms": _age,
+}
+
+
+def _no_client(truth: Truth, group: str, said: Said) -> str | None:
+    counts = truth.clients_within(group, said.since, said.round.ended)
+    return None if 0 in counts else f"clients online all the time: {sorted(counts)}"
+
+
+def _staged(kind: Kind) -> Callable[[Truth, str, Said], str | None]:
+    def check(truth: Truth, group: str, said: Said) -> str | None:
+        mine = [one for one in truth.of(group) if one.kind is kind]
+        is_so = any(one.lasts(said.since, said.round.ended, TAILS[kind]) for one in mine)
+        return None if is_so else f"it was never {kind}"
+
+    return check
+
+
+def _no_loss(truth: Truth, group: str, said: Said) -> str | None:
+    looks = truth.looks_within(group, said.since, said.round.ended)
+    lost = [one.figure("lost") or 0 for one in looks]
+    return f"it lost {min(lost):,}" if lost and min(lost) > 0 else None
+
+
+def _exists(truth: Truth, group: str, said: Said) -> str | None:
+    return None if truth.clients.get(group) else "no such group ever was"
+
+
+def _goes_on(truth: Truth, group: str, said: Said) -> str | None:
+    hangs = [one for one in truth.of(group) if one.kind is Kind.HANG and one.ended is None]
+    return next((f"it hangs since {one.began:%H:%M:%S}" for one in hangs if one.began < said.since), None)
+
+
+def _stands(truth: Truth, group: str, said: Said) -> str | None:
+    return _silence(truth, group, 2 * ROUND // timedelta(milliseconds=1), said)
+
+
+def to_come(moment: datetime, of: Round) -> str | None:
+    """Nobody can have seen what was still to come when it was told."""
+    return f"told by {of.ended:%H:%M:%S}, before that moment" if moment > of.ended + CLOCKS else None
+
+
+STATES: Sequence[tuple[re.Pattern[str], Callable[[Truth, str, Said], str | None]]] = (
+    (
+        re.compile(
+            r"\bis offline\b|\b[Nn]o client .*\bis online\b|has no client online|\bis away\b|consumers are offline"
+        ),
+        _no_client,
+    ),
+    (re.compile(r"is gone: the brokers keep no offsets"), _staged(Kind.GONE)),
+    (re.compile(r"\bnot stopped\b"), _goes_on),
+    (re.compile(r"\bstands still on\b"), _stands),
+    (re.compile(r"No loss is in sight"), _no_loss),
+    (re.compile(r"Nothing is open about this group"), _exists),
+)

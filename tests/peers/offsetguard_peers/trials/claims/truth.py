@@ -1,0 +1,165 @@
+"""What was staged in a world, and what its brokers said meanwhile: what sentences about it are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+from offsetguard.judge.registry import RULES
+
+ROUND = timedelta(seconds=60)  # between two rounds: what is said may be as old, or its age as much beside
+CLOCKS = timedelta(seconds=5)  # between two looks at the broker, and as late are commits
+GAP = timedelta(seconds=20)  # without a look at the broker: what was so meanwhile is not known
+SLACK = 100  # messages that come and go in that time
+NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Kind(StrEnum):
+    """What is staged."""
+
+    OFFLINE = "offline"  # no client of the group runs
+    LOST = "lost"  # messages that it has not consumed are deleted
+    GONE = "gone"  # it is deleted, with its offsets
+    RESET = "reset"  # somebody set its offsets back or forward
+    BEYOND = "beyond"  # its offsets lie beyond the end
+    HANG = "hang"  # its listeners never come back
+    SLOW = "slow"  # they consume less than is written
+    BROKER = "broker"  # a broker is away, or comes back
+    COLLECTOR = "collector"  # nobody collects
+    RETENTION = "retention"  # a broker deletes what is old
+
+
+SLOW_RULES = {"slow_consumption", "accumulation", "flow_control", "queue_parallelism_cap", "reads_moved_to_slave"}
+BEHIND_RULES = {*SLOW_RULES, "loss_ahead", "consumer_offline"}
+RULES_OF = {
+    Kind.OFFLINE: {"consumer_offline", "loss_ahead", "accumulation", "messages_lost"},
+    Kind.LOST: {"messages_lost", "offset_moved_by_retention", "consumer_offline", "loss_ahead"},
+    Kind.GONE: {"consumer_offline", "never_committed"},
+    Kind.RESET: {"offset_reset", *BEHIND_RULES},
+    Kind.BEYOND: {"offset_reset", "queue_recreated", "offsets_violate_invariant", "consumer_offline"},
+    Kind.HANG: {"handlers_hanging", "client_stands_still", "poison_message", *BEHIND_RULES},
+    Kind.SLOW: BEHIND_RULES,
+    Kind.BROKER: {
+        *("broker_unreachable", "collection_incomplete", "slave_behind", "master_switched"),
+        *("transactions_not_ended", "membership_disagrees", "store_slow"),
+    },
+    Kind.COLLECTOR: {"facts_not_published", "collection_incomplete"},
+    Kind.RETENTION: {"messages_lost", "offset_moved_by_retention", "loss_ahead", "disk_filling"},
+}
+"""What may be said above INFO while something lasts, and for as long as TAILS after it."""
+
+
+def trouble_of(rule_id: str) -> str:
+    """Return what rules share that show stages of one trouble."""
+    return RULES[rule_id].trouble if rule_id in RULES else rule_id
+
+
+ENDS_WITH = {  # told as over only once the trouble is
+    Kind.OFFLINE: {"consumer_offline", "messages_lost"},
+    Kind.LOST: {"messages_lost"},
+    Kind.HANG: {"handlers_hanging", "client_stands_still"},
+}
+TAILS = dict.fromkeys(Kind, timedelta(minutes=5)) | dict.fromkeys((Kind.RESET, Kind.BEYOND), timedelta(minutes=40))
+ONE_TROUBLE = {Kind.LOST: Kind.OFFLINE, Kind.BEYOND: Kind.RESET, Kind.SLOW: Kind.HANG, Kind.GONE: Kind.OFFLINE}
+AT_ONCE = {Kind.OFFLINE, Kind.LOST, Kind.GONE, Kind.RESET, Kind.BEYOND}  # since when they are is no matter of rates
+OF_ALL = {Kind.BROKER, Kind.COLLECTOR, Kind.RETENTION}  # whatever stands or falls meanwhile may do so because of them
+
+
+@dataclass(slots=True)
+class Trouble:
+    """Something that was staged; `figures`: between what bounds they are true."""
+
+    kind: Kind
+    group: str | None
+    began: datetime
+    ended: datetime | None = None
+    figures: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    def lasts(self, since: datetime, until: datetime, after: timedelta = timedelta()) -> bool:
+        """Whether it was there at any moment of a span, or had ended no longer than `after` before it."""
+        return self.began <= until and (self.ended is None or self.ended + after >= since)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the broker itself said of a group's queues: (min, max, committed offset or None) of each."""
+
+    at: datetime
+    queues: tuple[tuple[int, int, int | None], ...]
+
+    def figure(self, name: str) -> int | None:
+        """Return `effective_lag`, `lost` or `beyond`, in messages; None: not every queue has an offset."""
+        total = 0
+        for low, high, committed in self.queues:
+            if committed is None:
+                return None
+            waiting, lost = high - max(low, committed), low - committed
+            total += max(0, {"effective_lag": waiting, "lost": lost, "beyond": committed - high}[name])
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A round of the pipeline: when it began, and when what it said had arrived; ages count to `until`."""
+
+    began: datetime
+    ended: datetime
+    until: datetime
+    before: datetime | None = None  # when the round before began
+
+    @property
+    def since(self) -> datetime:
+        """From when on something may have been so: what a round does not find again still stands there in its words."""
+        return min(self.began - ROUND, (self.before or self.began) - CLOCKS)
+
+
+@dataclass(slots=True)
+class Truth:
+    """What was staged, and what was seen of it, by consumer group."""
+
+    groups: frozenset[str]
+    troubles: list[Trouble] = field(default_factory=list)
+    looks: dict[str, list[Look]] = field(default_factory=dict)  # in order of time
+    clients: dict[str, list[tuple[datetime, int]]] = field(default_factory=dict)  # from then on so many are online
+
+    def of(self, group: str | None, rule_id: str | None = None) -> list[Trouble]:
+        """Return the troubles of a group, and those of all; `rule_id`: which it tells of."""
+        mine = [one for one in self.troubles if one.group in (group, None)]
+        trouble = None if rule_id is None else trouble_of(rule_id)
+        return [one for one in mine if trouble is None or trouble in set(map(trouble_of, RULES_OF[one.kind]))]
+
+    def clients_within(self, group: str, since: datetime, until: datetime) -> set[int]:
+        """Return how many clients were online in a span, all that is true of a moment of it."""
+        steps = self.clients.get(group, [])
+        before = [count for at, count in steps if at <= since][-1:] or [0]
+        return {*before, *(count for at, count in steps if since < at <= until)}
+
+    def looks_within(self, group: str, since: datetime, until: datetime) -> list[Look]:
+        """Return what the broker said within a span."""
+        return [one for one in self.looks.get(group, ()) if since <= one.at <= until]
+
+    def advanced(self, group: str, until: datetime) -> datetime | None:
+        """Return when the group was last seen to have committed anything; None: not while we looked."""
+        looks = [one for one in self.looks.get(group, ()) if one.at <= until]
+        for before, after in zip(reversed(looks[:-1]), reversed(looks), strict=False):
+            if any(
+                one[2] is not None and one[2] > (was[2] or 0)
+                for was, one in zip(before.queues, after.queues, strict=True)
+            ):
+                return after.at
+        return None
+
+    def oldest(self, group: str, at: datetime) -> datetime | None:
+        """Return by when the oldest message that waits had been written; None: nothing waits, or before all looks."""
+        looks = [one for one in self.looks.get(group, ()) if one.at <= at]
+        if not looks:
+            return None
+        written = []
+        for place, (low, high, committed) in enumerate(looks[-1].queues):
+            next_one = max(low, committed or 0)
+            if high > next_one:
+                there = [one.at for one in looks if one.queues[place][1] > next_one]
+                written.append(NEVER if there[0] == looks[0].at else there[0])
+        return min(written, default=None)
