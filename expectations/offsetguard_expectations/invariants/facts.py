@@ -84,10 +84,11 @@ TOPICS_POSSIBLE = _figures_possible(
     TOPIC_FACTS,
     "topics",
     holds_when=(
-        f"queue_count >= 0 AND consumer_group_count >= 0 AND queue_count + consumer_group_count > 0 AND {_NOT_NEGATIVE}"
+        f"COALESCE(queue_count, 0) >= 0 AND consumer_group_count >= 0"
+        f" AND COALESCE(queue_count, 0) + consumer_group_count > 0 AND {_NOT_NEGATIVE}"
     ),
     example=(
-        "topic || ': ' || queue_count || ' queues, ' || consumer_group_count || ' groups, messages '"
+        "topic || ': ' || COALESCE(queue_count, 0) || ' queues, ' || consumer_group_count || ' groups, messages '"
         f" || {shown('message_count')} || ', lost ' || {shown('lost')} || ', lag ' || {shown('lag_ms')} || ' ms'"
     ),
     meaning=(

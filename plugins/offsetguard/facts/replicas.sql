@@ -54,7 +54,7 @@ SELECT
   broker_id,
   COALESCE(listed.listed, FALSE) AS listed,
   CASE
-    WHEN broker_id = 0
+    WHEN broker_id = 0 AND listed.listed
       THEN
         CAST(COUNT(CASE WHEN broker_id <> 0 THEN 1 END) OVER (
           PARTITION BY cluster, broker_name

@@ -100,14 +100,17 @@ BROKER_FACTS = Table(
 class ClusterFacts(QueueCounts, Lags):
     """The whole cluster: sums over its brokers, and what its groups have in all."""
 
-    broker_count: Annotated[Int32, "broker names, each with its master and slaves"]
-    replica_count: Annotated[Int32, "replicas that the name server lists"]
-    answered_replica_count: Annotated[Int32, "of these, those that answered"]
-    topic_count: Annotated[Int32, "topics with queues; RocketMQ's own excepted"]
-    consumer_group_count: Annotated[Int32, "consumer groups that a master knows"]
+    broker_count: Annotated[Int32 | None, "broker names, each with its master and slaves"] = None
+    replica_count: Annotated[Int32 | None, "replicas that the name server lists; NULL = state files, nobody lists"] = (
+        None
+    )
+    answered_replica_count: Annotated[Int32 | None, "of these, those that answered; NULL likewise"] = None
+    topic_count: Annotated[
+        Int32 | None, "topics with queues; RocketMQ's own excepted; NULL = a master did not answer"
+    ] = None
+    consumer_group_count: Annotated[Int32 | None, "consumer groups that a master knows; NULL likewise"] = None
     online_group_count: Annotated[
-        Int32 | None,
-        "of these, groups with a client online; NULL = could not be seen",
+        Int32 | None, "of these, groups with a client online; NULL = of one of them it could not be seen, or likewise"
     ] = None
     _queue_counts: ClassVar = columns_of(QueueCounts)
     _lags: ClassVar = columns_of(Lags)

@@ -72,7 +72,7 @@ class TopicFacts(Lags, UsualTraffic):
 
     topic: Topic
     topic_kind: Annotated[str | None, "normal, retry, dead_letter or system"] = None
-    queue_count: Annotated[Int32, "queues of the topic"]
+    queue_count: Annotated[Int32 | None, "queues of the topic; NULL = no master says that it has any"] = None
     consumer_group_count: Annotated[Int32, "groups with a row for the topic"]
     message_count: Annotated[int | None, "sum of max_offset - min_offset: messages kept"] = None
     _lags: ClassVar = columns_of(Lags)
@@ -93,7 +93,8 @@ class TopicFacts(Lags, UsualTraffic):
     write_queue_count: Annotated[Int32 | None, "queues that producers write, over all brokers"] = None
     read_write_differ: Annotated[bool | None, "a broker reads another number of queues than it writes"] = None
     unreadable_queue_count: Annotated[
-        Int32 | None, "queues that exist beyond the read queues: nobody consumes them"
+        Int32 | None,
+        "queues that exist beyond the read queues: nobody consumes them; NULL = a broker's settings were not seen",
     ] = None
     unreadable_message_count: Annotated[int | None, "messages kept in them"] = None
     unwritten_queue_count: Annotated[Int32 | None, "queues that consumers read and producers do not write"] = None

@@ -3,8 +3,9 @@ WITH brokers AS (
   SELECT
     cluster,
     COUNT(DISTINCT broker_name) AS broker_count,
-    COUNT(CASE WHEN listed THEN 1 END) AS replica_count,
-    COUNT(CASE WHEN answered THEN 1 END) AS answered_replica_count,
+    NULLIF(COUNT(CASE WHEN listed THEN 1 END), 0) AS replica_count,
+    CASE WHEN MAX(listed) THEN COUNT(CASE WHEN answered THEN 1 END) END AS answered_replica_count,
+    COUNT(DISTINCT CASE WHEN listed THEN broker_name END) = COUNT(DISTINCT CASE WHEN listed AND broker_id = 0 AND answered THEN broker_name END) AS masters_answered,
     SUM(consumed_queue_count) AS consumed_queue_count,
     SUM(unknown_queue_count) AS unknown_queue_count,
     SUM(suspect_queue_count) AS suspect_queue_count,
@@ -39,9 +40,8 @@ WITH brokers AS (
   SELECT
     cluster,
     COUNT(*) AS consumer_group_count,
-    SUM(
-      CASE WHEN online_client_count > 0 THEN 1 WHEN online_client_count <= 0 THEN 0 END
-    ) AS online_group_count,
+    COUNT(CASE WHEN online_client_count > 0 THEN 1 END) AS online_group_count,
+    COUNT(CASE WHEN online_client_count IS NULL THEN 1 END) AS unseen_group_count,
     SUM(TRY_CAST(retry_growth AS DECIMAL(28, 0))) AS retry_growth,
     SUM(TRY_CAST(dead_letter_growth AS DECIMAL(28, 0))) AS dead_letter_growth
   FROM group_snapshots
@@ -76,12 +76,18 @@ WITH brokers AS (
 SELECT
   cluster,
   intervals.interval_start,
-  TRY_CAST(COALESCE(broker_count, 0) AS INT) AS broker_count,
-  TRY_CAST(COALESCE(replica_count, 0) AS INT) AS replica_count,
-  TRY_CAST(COALESCE(answered_replica_count, 0) AS INT) AS answered_replica_count,
-  TRY_CAST(COALESCE(topic_count, 0) AS INT) AS topic_count,
-  TRY_CAST(COALESCE(consumer_group_count, 0) AS INT) AS consumer_group_count,
-  TRY_CAST(online_group_count AS INT) AS online_group_count,
+  TRY_CAST(broker_count AS INT) AS broker_count,
+  TRY_CAST(replica_count AS INT) AS replica_count,
+  TRY_CAST(answered_replica_count AS INT) AS answered_replica_count,
+  CASE WHEN masters_answered THEN TRY_CAST(COALESCE(topic_count, 0) AS INT) END AS topic_count,
+  CASE
+    WHEN masters_answered
+    THEN TRY_CAST(COALESCE(consumer_group_count, 0) AS INT)
+  END AS consumer_group_count,
+  CASE
+    WHEN masters_answered AND COALESCE(unseen_group_count, 0) = 0
+    THEN TRY_CAST(COALESCE(online_group_count, 0) AS INT)
+  END AS online_group_count,
   TRY_CAST(consumed_queue_count AS INT) AS consumed_queue_count,
   TRY_CAST(unknown_queue_count AS INT) AS unknown_queue_count,
   TRY_CAST(suspect_queue_count AS INT) AS suspect_queue_count,

@@ -3,12 +3,9 @@ WITH queues AS (
   SELECT
     kept.*,
     TRY_CAST(kept.max_offset AS DECIMAL(28, 0)) - TRY_CAST(kept.min_offset AS DECIMAL(28, 0)) AS messages,
-    COALESCE(kept.queue_id >= settings.read_queue_nums, FALSE) AS unreadable,
-    COALESCE(
-      kept.queue_id >= settings.write_queue_nums
-      AND kept.queue_id < settings.read_queue_nums,
-      FALSE
-    ) AS unwritten
+    kept.queue_id >= settings.read_queue_nums AS unreadable,
+    kept.queue_id >= settings.write_queue_nums
+    AND kept.queue_id < settings.read_queue_nums AS unwritten
   FROM topic_queue_snapshots AS kept
   LEFT JOIN topic_settings AS settings
     ON settings.cluster = kept.cluster
@@ -25,10 +22,13 @@ SELECT
   SUM(TRY_CAST(max_offset AS DECIMAL(28, 0))) AS max_offset_total,
   MIN(read_at) AS counted_at,
   MAX(last_update_at) AS last_update_at,
-  COUNT(CASE WHEN unreadable THEN 1 END) AS unreadable_queue_count,
+  CASE
+    WHEN MAX(unreadable) OR COUNT(unreadable) = COUNT(*)
+    THEN COUNT(CASE WHEN unreadable THEN 1 END)
+  END AS unreadable_queue_count,
   SUM(CASE WHEN unreadable THEN messages END) AS unreadable_message_count,
   SUM(CASE WHEN unwritten THEN messages END) AS unwritten_message_count,
-  COUNT(CASE WHEN unwritten AND max_offset IS NULL THEN 1 END) AS unseen_unwritten_count,
+  COUNT(CASE WHEN max_offset IS NULL AND unwritten OR unwritten IS NULL THEN 1 END) AS unseen_unwritten_count,
   MAX(CASE WHEN unwritten THEN max_offset > 0 END) AS unwritten_queues_used
 FROM queues
 GROUP BY

@@ -8,7 +8,10 @@ WITH kept_of_topics AS (
     CASE WHEN SUM(seen_queue_count) = SUM(queue_count) THEN SUM(max_offset_total) END AS max_offset_total,
     MIN(counted_at) AS counted_at,
     MAX(last_update_at) AS last_update_at,
-    TRY_CAST(SUM(unreadable_queue_count) AS INT) AS unreadable_queue_count,
+    CASE
+      WHEN MAX(unreadable_queue_count) > 0 OR COUNT(unreadable_queue_count) = COUNT(*)
+      THEN TRY_CAST(SUM(unreadable_queue_count) AS INT)
+    END AS unreadable_queue_count,
     SUM(unreadable_message_count) AS unreadable_message_count,
     SUM(unwritten_message_count) AS unwritten_message_count,
     CASE
@@ -131,7 +134,7 @@ SELECT
   intervals.interval_start,
   topic,
   settings.topic_kind,
-  COALESCE(compared.queue_count, 0) AS queue_count,
+  compared.queue_count,
   COALESCE(compared.consumer_group_count, 0) AS consumer_group_count,
   compared.sums[2] AS message_count,
   compared.sums[5] AS lag,
@@ -160,10 +163,7 @@ SELECT
   settings.read_queue_count,
   settings.write_queue_count,
   settings.read_write_differ,
-  CASE
-    WHEN NOT settings.broker_count IS NULL
-    THEN compared.unreadable_queue_count
-  END AS unreadable_queue_count,
+  compared.unreadable_queue_count,
   compared.sums[3] AS unreadable_message_count,
   settings.unwritten_queue_count,
   compared.sums[4] AS unwritten_message_count,
