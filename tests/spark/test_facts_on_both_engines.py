@@ -58,7 +58,7 @@ class BothEngines:
             if value != other[column]
         ]
         assert not differences, f"{name}, seed {SEED}: {len(differences)} differ, first {differences[0]}"
-        assert len(found) > INTERVALS / 10, f"{name}, seed {SEED}: hardly anything was compared"
+        assert len(found) > INTERVALS / 4, f"{name}, seed {SEED}: hardly anything was compared"
         return on_spark
 
 

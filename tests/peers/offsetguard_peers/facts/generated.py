@@ -350,12 +350,13 @@ def _of_groups(random: Random, broker_id: int) -> Iterator[tuple[str, str]]:
 def _earlier_topics(random: Random) -> Iterator[Row]:
     for topic in TOPICS:
         for minutes in (*random.sample(range(13), 2), *random.sample(range(55, 62), 4)):
+            start = INTERVAL.start - timedelta(minutes=minutes)
             yield {
-                "interval_start": INTERVAL.start - timedelta(minutes=minutes),
+                "interval_start": start,
                 "topic": topic,
                 "queue_count": random.randrange(1, 4),
                 "max_offset_total": maybe(random, random.choice([0, 0, 1, _amount(random)])),
-                "counted_at": _moment(random),
+                "counted_at": _moment(random, Interval(start)),
             }
 
 
@@ -363,12 +364,13 @@ def _earlier_groups(random: Random) -> Iterator[Row]:
     for group in GROUPS:
         for topic in random.sample(TOPICS, 3):
             for minutes in random.sample(range(55, 62), 4):
+                start = INTERVAL.start - timedelta(minutes=minutes)
                 yield {
-                    "interval_start": INTERVAL.start - timedelta(minutes=minutes),
+                    "interval_start": start,
                     "consumer_group": group,
                     "topic": topic,
                     "consumer_offset_total": maybe(random, random.choice([0, 0, 1, _amount(random)])),
-                    "counted_at": _moment(random),
+                    "counted_at": _moment(random, Interval(start)),
                 }
 
 
@@ -399,8 +401,9 @@ def _baselines(random: Random) -> Iterator[Row]:
             }
 
 
-def _moment(random: Random) -> datetime | None:
-    return maybe(random, INTERVAL.end - timedelta(microseconds=random.randrange(90_000_000)))
+def _moment(random: Random, interval: Interval = INTERVAL) -> datetime | None:
+    """Return when something was, in that interval or half a minute before it."""
+    return maybe(random, interval.end - timedelta(microseconds=random.randrange(90_000_000)))
 
 
 def _amount(random: Random) -> int:
