@@ -23,7 +23,7 @@ from offsetguard_spark.publish import Publisher
 from offsetguard_spark.publish_waiting import publish_waiting
 from offsetguard_spark.recompute import Recomputer, RecomputeReport
 
-PUBLISHED, LATE = 8, 4  # rounds: of the older ones only what was said is read again
+PUBLISHED, LATE = 4, 3  # rounds: of the oldest three only what was said is read again
 # what is compared with another round: the pipeline's with its last interval, the judge's with one a minute older
 OF_TIME_BETWEEN = frozenset({"produce_tps", "consume_tps", "pull_tps"})
 

@@ -125,7 +125,8 @@ def history(asked: AskedHistory) -> Mapping[str, Any]:
 
     Lag in messages (effective_lag), age of the oldest message that waits (lag_ms), rates in and out: each in equal
     steps of step_ms, the first from first_step_at on, with the least, the most and the last figure of each step (null:
-    nothing is known of it); incidents and changes (`marks`) of the span, and what is forecast (`outlooks`).
+    nothing is known of it; those numbered in at_least: a queue was not read, so that it may be more); incidents and
+    changes (`marks`) of the span, and what is forecast (`outlooks`).
     """
     view = _views().group(asked, catalogue())
     one = {"__all__": {"incident_id", "rule_id", "severity", "summary", "opened_at", "resolved_at"}}
@@ -240,6 +241,7 @@ def _brief_course(course: Course, together: int) -> dict[str, Any]:
             _rounded(max((one.greatest for one in run if one.greatest is not None), default=None)) for run in known
         ],
         "last": [_rounded(run[-1].last) if run else None for run in known],
+        "at_least": [number for number, run in enumerate(known) if any(one.at_least for one in run)],
     }
 
 

@@ -78,6 +78,7 @@ class CoursePoint(Record):
     least: float | None = None
     greatest: float | None = None
     last: float | None = None
+    at_least: bool = False  # not everything was read: the figures may be greater
 
 
 class Course(Record):
@@ -91,12 +92,22 @@ class Course(Record):
     newest: float | None = None  # of its last step
     gap_count: int = 0  # how often nothing was known for a while
     unknown_ms: int = 0  # how long that was together
+    at_least_ms: int = 0  # of the steps in which the figures may be greater
 
 
-def course_of(rows: pa.Table, figure: str, since: datetime, until: datetime, together: np.ufunc = np.add) -> Course:
+def course_of(
+    rows: pa.Table,
+    figure: str,
+    since: datetime,
+    until: datetime,
+    together: np.ufunc = np.add,
+    *,
+    partly_us: np.ndarray[Any, Any] | None = None,
+) -> Course:
     """Return a figure's course in [since, until); `rows`: `interval_start` and the figure.
 
-    `together`: what several rows of an interval say together.
+    `together`: what several rows of an interval say together. `partly_us`: starts of intervals in which not everything
+    was read.
     """
     step = max(INTERVAL_LENGTH, (until - since) / POINTS)
     count = -(-(until - since) // step)
@@ -112,10 +123,13 @@ def course_of(rows: pa.Table, figure: str, since: datetime, until: datetime, tog
         lasts = figures[np.append(firsts[1:], len(figures)) - 1]
         columns = places[firsts], np.minimum.reduceat(figures, firsts), np.maximum.reduceat(figures, firsts), lasts
         found = {place: three for place, *three in zip(*(one.tolist() for one in columns), strict=True)}
+    partly = set() if partly_us is None else {*((partly_us - microseconds(since)) // (step // _US)).tolist()}
     points = []
     for place in range(count):
         least, greatest, last = found.get(place, (None, None, None))
-        points.append(CoursePoint(at=since + place * step, least=least, greatest=greatest, last=last))
+        is_least = last is not None and place in partly
+        point = CoursePoint(at=since + place * step, least=least, greatest=greatest, last=last, at_least=is_least)
+        points.append(point)
     gaps = [len(list(run)) for known, run in groupby(points, key=lambda one: one.last is not None) if not known]
     return Course(
         figure=figure,
@@ -126,6 +140,7 @@ def course_of(rows: pa.Table, figure: str, since: datetime, until: datetime, tog
         newest=points[-1].last,
         gap_count=len(gaps),
         unknown_ms=sum(gaps) * step // _MS,
+        at_least_ms=sum(one.at_least for one in points) * step // _MS,
     )
 
 
@@ -158,6 +173,7 @@ class Plot(Record):
     lines: tuple[str, ...]  # `points` of polylines: the last figures
     bands: tuple[str, ...]  # `points` of polygons: least to greatest
     gaps: tuple[Band, ...]  # nothing is known
+    at_least: tuple[Band, ...] = ()  # not everything is
 
 
 def plot_of(course: Course, top: float = 0) -> Plot:
@@ -178,6 +194,7 @@ def plot_of(course: Course, top: float = 0) -> Plot:
             for run in seen
         ),
         gaps=tuple(Band(x=run[0][0] * step, width=len(run) * step) for known, run in runs if not known),
+        at_least=tuple(Band(x=n * step, width=step) for n, one in enumerate(course.points) if one.at_least),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import ConfigDict
 
 from offsetguard.catalogue import Catalogue
@@ -33,6 +34,7 @@ from offsetguard.views.outlook import (
 )
 
 COURSES = ("effective_lag", "lag_ms", "produce_tps", "consume_tps")
+READ = ("interval_start", "topic", "unknown_queue_count", "broker_count")  # what was read, beside them
 QUEUES = 20  # the worst
 INCIDENTS = 50  # the newest
 MARKS = 100  # likewise
@@ -164,7 +166,7 @@ class GroupRows(Record):
     model_config = ConfigDict(arbitrary_types_allowed=True, frozen=True)
 
     facts_of: datetime | None
-    history: pa.Table  # `interval_start`, `unknown_queue_count` and COURSES of group_facts, a row for each topic
+    history: pa.Table  # READ and COURSES of group_facts, a row for each topic and interval
     topics: Sequence[dict[str, Any]]
     queues: Sequence[dict[str, Any]]
     clients: Sequence[dict[str, Any]]
@@ -184,14 +186,28 @@ def what_concerns(asked: AskedGroup, rows: GroupRows) -> About:
 def group_courses(history: pa.Table, since: datetime, until: datetime) -> tuple[Course, ...]:
     """Return the courses of a group over all its topics: messages and rates are sums, ages maxima.
 
-    An interval in which a queue of any topic was not read is a gap: the rest of them would look like less.
+    Where a queue of any topic was not read, they are of the others: `at_least`.
     """
-    starts, unread = numbers_of(history["interval_start"].cast(pa.int64())), numbers_of(history["unknown_queue_count"])
-    whole = np.flatnonzero(~np.isin(starts, starts[unread > 0])).astype(np.int64)
-    # `pa.array` and `is_in` would import pandas
-    history = history.take(pa.Array.from_buffers(pa.int64(), len(whole), [None, pa.py_buffer(whole)]))
+    partly = _partly_read(history)
     how = {name: np.maximum if name.endswith("_ms") else np.add for name in COURSES}
-    return tuple(course_of(history, name, since, until, how[name]) for name in COURSES)
+    return tuple(course_of(history, name, since, until, how[name], partly_us=partly) for name in COURSES)
+
+
+def _partly_read(history: pa.Table) -> np.ndarray[Any, Any]:
+    """Return the starts of intervals in which a queue of any topic was not read, microseconds since 1970.
+
+    The queues of a master that does not answer are in no facts: a topic lies on fewer brokers then than before.
+    """
+    unread = _starts_us(history)[numbers_of(history["unknown_queue_count"]) > 0]
+    counted = history.filter(pc.is_valid(history["broker_count"]))
+    counted = counted.sort_by([("topic", "ascending"), ("interval_start", "ascending")])
+    topics = np.from_dlpack(counted["topic"].combine_chunks().dictionary_encode().indices).astype(np.int64)
+    lies_on = (topics << 32) + numbers_of(counted["broker_count"])
+    return np.concatenate([unread, _starts_us(counted)[lies_on < np.maximum.accumulate(lies_on)]])
+
+
+def _starts_us(history: pa.Table) -> np.ndarray[Any, Any]:
+    return numbers_of(history["interval_start"].cast(pa.int64()))
 
 
 def topic_lines(rows: Sequence[dict[str, Any]]) -> tuple[TopicLine, ...]:

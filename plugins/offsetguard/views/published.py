@@ -30,7 +30,7 @@ from offsetguard.tables import (
 from offsetguard.views.changes import AskedChanges, ReadChanges
 from offsetguard.views.course import AskedSpan
 from offsetguard.views.fleet import GROUP_COLUMNS, GROUP_LINES, ROWS, GroupLine, NewestFacts, page_count
-from offsetguard.views.group import COURSES, AskedGroup, GroupRows, MemberLine, QueueLine, TopicLine
+from offsetguard.views.group import COURSES, READ, AskedGroup, GroupRows, MemberLine, QueueLine, TopicLine
 from offsetguard.views.incident import CLUSTER_COURSES
 from offsetguard.views.queues import BROKERS, LAGS, PAIRS, SEEN, STEPS, AskedQueues, QueueRows, step_of
 from offsetguard.views.topic import COURSES as TOPIC_COURSES
@@ -117,7 +117,7 @@ class PublishedFacts:
     def of_group(self, asked: AskedGroup, now: datetime) -> GroupRows:
         """Return what was published of a group: newest, and within the span that ends now."""
         cluster, group = asked.cluster, asked.consumer_group
-        columns, since = ("interval_start", "topic", "unknown_queue_count", *COURSES), now - asked.span.length
+        columns, since = (*READ, *COURSES), now - asked.span.length
         newest = published_intervals.newest(self._engine, cluster)
         rows = self._rows_of(newest, {"consumer_group": [group]})
         return GroupRows(
@@ -148,14 +148,14 @@ class PublishedFacts:
     def of_subject(self, subject: Subject, since: datetime, until: datetime) -> pa.Table:
         """Return the course of an incident's group, in its topic if it has one; of its topic; else of its cluster.
 
-        `interval_start`, `topic` if it has one, and COURSES, `lost` and `unknown_queue_count` of group_facts, or
-        COURSES of the other tables.
+        READ, COURSES and `lost` of group_facts, or `interval_start`, `topic` if it has one, and COURSES of the other
+        tables.
         """
         named = {"consumer_group": subject.consumer_group, "topic": subject.topic}
         where = {name: [value] for name, value in named.items() if value is not None}
         table = GROUP_FACTS if subject.consumer_group else TOPIC_FACTS if subject.topic else CLUSTER_FACTS
         figures = {
-            GROUP_FACTS: (*COURSES, "lost", "unknown_queue_count"),
+            GROUP_FACTS: (*READ, *COURSES, "lost"),
             TOPIC_FACTS: TOPIC_COURSES,
             CLUSTER_FACTS: CLUSTER_COURSES,
         }

@@ -126,7 +126,7 @@ def _published(folder: Path) -> Warehouse:
         queue = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0, "min_offset": 5, "max_offset": 25}
         rows: dict[Any, list[dict[str, Any]]] = {
             GROUP_FACTS: [
-                {"consumer_group": group, "topic": "orders", "effective_lag": lag, "unknown_queue_count": 0}
+                {"consumer_group": group, "topic": "orders", "effective_lag": lag, "unknown_queue_count": 2}
                 for group in ("billing", HOSTILE)
             ],
             CLUSTER_FACTS: [{"effective_lag": 2 * lag}],
@@ -186,7 +186,7 @@ def test_it_says_who_is_in_trouble_why_and_whether_the_figures_are_fresh(asked: 
     assert (cluster["trust"], cluster["lag"]) == ("fresh", 2_468)
     assert {one["incident_id"] for one in fleet["groups"]} == {"b111", "f1ee7"}
     (topic,) = group["topics"]
-    assert (topic["effective_lag"], topic["unknown_queue_count"], topic["lag_ms"]) == (1_234, 0, None)
+    assert (topic["effective_lag"], topic["unknown_queue_count"], topic["lag_ms"]) == (1_234, 2, None)
     assert [one["incident_id"] for one in group["open"]] == ["b111"]
     assert [one["client_id"] for one in group["members"]] == ["10.0.0.1@1"]
     assert {one["name"] for one in group["limits"]} >= {"max_lag_messages"}
@@ -212,6 +212,7 @@ def test_a_history_has_few_steps_and_no_peak_is_lost(asked: Asked) -> None:
     assert (lag["figure"], lag["greatest"], len(lag["last"])) == ("effective_lag", 1_234, 10)
     assert [one for one in lag["most"] if one is not None] == [900, 1_234]
     assert lag["step_ms"] == 180_000
+    assert lag["at_least"] == [at for at, one in enumerate(lag["last"]) if one is not None], "two queues were not read"
     assert {"marks", "outlooks", "open", "over"} <= asked.answers["history"].document.keys()
     for course in asked.answers["history"].document["courses"]:
         assert len(course["least"]) == len(course["last"]) == STEPS

@@ -6,15 +6,25 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from offsetguard.facts.changes import record_changes
 from offsetguard.model.intervals import Interval
 from offsetguard.model.verdicts import Severity
 from offsetguard.store.changes import around
 from offsetguard.store.database import reading
 from offsetguard.tables import BROKER_FACTS, CLIENT_SNAPSHOTS, GROUP_FACTS, QUEUE_FACTS, Table
-from offsetguard.views.course import Band, Span
+from offsetguard.views.course import Band, Span, plot_of
 from offsetguard.views.fleet import Trust
-from offsetguard.views.group import QUEUES, AskedGroup, IncidentLine, group_view, limit_lines, what_concerns
+from offsetguard.views.group import (
+    QUEUES,
+    AskedGroup,
+    IncidentLine,
+    group_courses,
+    group_view,
+    limit_lines,
+    what_concerns,
+)
 from offsetguard.views.published import PublishedFacts
 from offsetguard_peers.collecting import manifest_of
 from offsetguard_peers.configs import one_team
@@ -91,7 +101,7 @@ def test_a_groups_page_has_its_course_its_topics_its_worst_queues_and_each_membe
     assert (view.trust, view.facts_of) == (Trust.FRESH, NOW)
 
 
-def test_where_a_topic_was_not_read_the_groups_course_has_a_gap_and_does_not_fall(tmp_path: Path) -> None:
+def test_where_a_topic_was_not_read_the_groups_course_is_at_least_what_waits_in_the_others(tmp_path: Path) -> None:
     """In minute 1 the broker of `orders` is away, with 500 messages."""
     warehouse = Warehouse.in_folder(tmp_path, GROUP_FACTS, QUEUE_FACTS, CLIENT_SNAPSHOTS)
     for number in range(3):
@@ -105,7 +115,24 @@ def test_where_a_topic_was_not_read_the_groups_course_has_a_gap_and_does_not_fal
         warehouse.publish("main", interval, {GROUP_FACTS: facts}, manifest_json=manifest_of(interval).to_json())
     rows = PublishedFacts(warehouse.workspace, warehouse.engine).of_group(ASKED, minute(3))
     lag = group_view(ASKED, rows, (), (), minute(3), team=None, limits=()).courses[0]
-    assert [one.last for one in lag.points if minute(0) <= one.at < minute(3)] == [501, None, 501]
+    shown = [(one.last, one.at_least) for one in lag.points if minute(0) <= one.at < minute(3)]
+    assert shown == [(501, False), (1, True), (501, False)]
+    assert (lag.at_least_ms, lag.gap_count) == (lag.step_ms, 1), "before minute 0 nothing is known"
+    assert len(plot_of(lag).at_least) == 1
+
+
+def test_where_a_master_did_not_answer_the_queues_on_the_other_one_are_at_least_what_waits() -> None:
+    """In minute 2 a second broker is added, which is silent in minute 3; of the other topic nothing has changed."""
+    lies_on = {"orders": (1, 1, 2, 1, 2), "payments": (1, 1, 1, 1, 1)}
+    rows = [
+        {"interval_start": minute(at), "topic": topic, "unknown_queue_count": 0, "broker_count": count, "lag_ms": 1}
+        | {"effective_lag": 100 * count, "produce_tps": 1.0, "consume_tps": 1.0}
+        for topic, counts in lies_on.items()
+        for at, count in enumerate(counts)
+    ]
+    lag = group_courses(pa.Table.from_pylist(rows), minute(0), minute(5))[0]
+    shown = [(one.last, one.at_least) for one in lag.points]
+    assert shown == [(200, False), (200, False), (300, False), (200, True), (300, False)]
 
 
 def test_what_happened_to_brokers_of_its_members_or_queues_is_among_its_changes(tmp_path: Path) -> None:
