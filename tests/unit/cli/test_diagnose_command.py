@@ -6,7 +6,11 @@ The bundles' ground truth stands in tests/data/bundles/README.md.
 from __future__ import annotations
 
 import json
+import os
+import resource
 import shutil
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -153,6 +157,45 @@ def test_a_broken_bundle_is_named_with_file_and_line(
     result = run("diagnose", bundle)
     assert result.stdout == ""
     assert words in str(result.exception)
+
+
+@pytest.mark.parametrize("trap", ["a device", "a pipe", "a folder elsewhere", "a file elsewhere"])
+def test_what_only_leads_out_of_a_bundle_is_not_followed(tmp_path: Path, trap: str) -> None:
+    bundle = copy_of("4.9.8-orderly-lock", tmp_path)
+    broker, client = bundle / "logs/broker-b-0/broker.log", bundle / "clients/c1/rocketmq_client.log"
+    elsewhere = tmp_path / "elsewhere"
+    shutil.move(broker.parent, elsewhere)
+    if trap == "a folder elsewhere":
+        broker.parent.symlink_to(elsewhere)
+    else:
+        broker.parent.mkdir()
+        client.unlink()
+        for file in (broker, client):
+            if trap == "a pipe":
+                os.mkfifo(file)
+            else:
+                file.symlink_to("/dev/zero" if trap == "a device" else elsewhere / broker.name)
+    _, _, err = diagnose(bundle)
+    assert f"{broker}: is {'no file' if trap == 'a pipe' else 'a link'}" in err
+    assert trap == "a folder elsewhere" or f"{client}: is " in err
+
+
+@pytest.mark.parametrize("file", ["index.jsonl", "meta.json"])
+def test_a_link_in_place_of_the_index_is_refused_by_name(tmp_path: Path, file: str) -> None:
+    bundle = copy_of("5.3.3-healthy", tmp_path)
+    (tmp_path / file).write_text("{}")
+    (bundle / file).unlink(missing_ok=True)
+    (bundle / file).symlink_to(tmp_path / file)
+    assert f"{bundle / file}: is a link" in str(run("diagnose", bundle).exception)
+
+
+def test_a_bundle_is_judged_without_writing_a_file() -> None:
+    def no_file_grows() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+    command = [sys.executable, "-m", "offsetguard.cli.main", "diagnose", str(BUNDLES / "4.9.8-orderly-lock")]
+    done = subprocess.run(command, capture_output=True, text=True, preexec_fn=no_file_grows, check=False)
+    assert "G_ORDER_PAY" in done.stdout, done.stderr
 
 
 def test_bodies_that_are_gone_are_no_trouble_of_the_cluster(tmp_path: Path) -> None:

@@ -20,12 +20,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeGuard
+from typing import Annotated, Any, BinaryIO, Literal, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -139,17 +141,9 @@ def _failure(header: object, error: Mapping[str, Any] | None) -> tuple[str, str]
 def read_meta(folder: Path) -> Meta:
     """Read meta.json; a bundle that others wrote has none, then defaults apply. Raises BundleError naming the file."""
     file = folder / META
-    refuse_no_file(file)
-    try:
-        with file.open("rb") as opened:
-            text = opened.read(MAX_META_BYTES + 1)
-    except FileNotFoundError:
+    if not os.path.lexists(file):
         return Meta()
-    except OSError as error:
-        raise BundleError(f"{file}: cannot be read: {error.strerror}") from error
-    if len(text) > MAX_META_BYTES:
-        raise BundleError(f"{file}: larger than {MAX_META_BYTES} bytes")
-    document = _json_object(text, str(file))
+    document = _json_object(_read_file(folder, META, MAX_META_BYTES), str(file))
     if _is_integer(document.get("format")) and document["format"] > FORMAT:
         raise BundleError(f"{file}: format {document['format']} is newer than this OffsetGuard reads; update it")
     try:
@@ -160,32 +154,42 @@ def read_meta(folder: Path) -> Meta:
         raise BundleError(f"{file}: field {field}: {first['msg']}") from error
 
 
-def refuse_no_file(file: Path) -> None:
-    """Raise BundleError for a pipe or a folder in a file's place: reading would wait without end."""
+@contextmanager
+def opened_file(folder: Path, name: str) -> Iterator[BinaryIO]:
+    """Open a file of a bundle, by its name below the folder, e.g. `bodies/1`; who reads it says how much at most.
+
+    A bundle comes from others: a link in it may lead to any file of this machine, a pipe keeps a reader waiting without
+    end, a device gives bytes without end. Raises BundleError for each of them, and for what cannot be read.
+    """
+    file = folder / name
     try:
-        if file.exists() and not file.is_file():
-            raise BundleError(f"{file}: is no file")
+        if os.path.realpath(file) != f"{os.path.realpath(folder)}/{name}":
+            raise BundleError(f"{file}: is a link, or lies behind one; put the file itself in its place")
+        if not file.is_file():
+            missing = f"missing; {folder} is not a support bundle, or not whole"
+            raise BundleError(f"{file}: {'is no file' if file.exists() else missing}")
+        with file.open("rb") as opened:
+            yield opened
     except OSError as error:
-        raise BundleError(f"{file}: cannot be read: {error.strerror}") from error
+        raise BundleError(f"{file}: cannot be read: {error.strerror or error}") from error
+
+
+def _read_file(folder: Path, name: str, most_bytes: int) -> bytes:
+    with opened_file(folder, name) as opened:
+        content = opened.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise BundleError(f"{folder / name}: larger than {most_bytes} bytes")
+    return content
 
 
 def read_body(folder: Path, exchange: Exchange) -> bytes:
     """Return the response body of an exchange, b"" where there was none; raises BundleError naming the file."""
     if exchange.file is None:
         return b""
-    file = folder / BODIES / exchange.file
     try:
-        if file.is_symlink() or not file.is_file():  # neither a link, a pipe nor nothing is a body
-            raise BundleError(f"{file}: is no file; line {exchange.line} of {INDEX} names it")
-        with file.open("rb") as opened:
-            body = opened.read(MAX_BODY_BYTES + 1)
-    except OSError as error:
-        raise BundleError(
-            f"{file}: cannot be read: {error.strerror}; line {exchange.line} of {INDEX} names it"
-        ) from error
-    if len(body) > MAX_BODY_BYTES:
-        raise BundleError(f"{file}: larger than {MAX_BODY_BYTES} bytes, the limit of RocketMQ's frames")
-    return body
+        return _read_file(folder, f"{BODIES}/{exchange.file}", MAX_BODY_BYTES)
+    except BundleError as error:
+        raise BundleError(f"{error}; line {exchange.line} of {INDEX} names it") from error
 
 
 def broker_of(label: str) -> tuple[str, int] | None:

@@ -1,7 +1,7 @@
 """The logs of a bundle: whose they are, in which time zone, and how they grow as they did.
 
 Each replayed round finds the lines that were written up to its minute; the normal tailing then runs on them as on live
-files. Lines without a time stamp belong to the record before them.
+files, which end there. Nothing is copied. Lines without a time stamp belong to the record before them.
 Brokers write GMT+8 wherever they run, and so do 5.x clients; 4.x clients write their host's zone, which nothing in the
 log names. A zone that meta.json does not declare follows from the recorded exchanges: the log must overlap them.
 """
@@ -9,33 +9,45 @@ log names. A zone that meta.json does not declare follows from the recorded exch
 from __future__ import annotations
 
 import glob
+import os
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, tzinfo
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
 from offsetguard.config import LogSource
 from offsetguard.model.errors import BundleError
 from offsetguard.model.intervals import zone_of
-from offsetguard.sources.bundle.layout import BROKERS_LOG_TIME_ZONE, CLIENTS, LOGS, NAME_SERVER, broker_of, safe_name
+from offsetguard.sources.bundle.layout import (
+    BROKERS_LOG_TIME_ZONE,
+    CLIENTS,
+    LOGS,
+    NAME_SERVER,
+    broker_of,
+    opened_file,
+    safe_name,
+)
 from offsetguard.sources.bundle.reader import Bundle
+from offsetguard.sources.logs.log_files import RecordedLogs
 
 _STAMP = re.compile(rb"^(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)", re.MULTILINE)
 _STAMP_FORMAT = "%Y-%m-%d %H:%M:%S"
 _HEAD_BYTES, _TAIL_BYTES = 64 * 1024, 64 * 1024
 _PIECE_BYTES = 1024 * 1024  # of a line that is longer
 _TOLERANCE_S = 1_800  # a log may begin before the recording, or end early
+MAX_LOG_BYTES = 1024 * 1024 * 1024  # of all logs of a bundle: to go through so many takes half a minute
 _ZONES = ("+08:00", "+00:00", *(f"{sign}{hours:02}:00" for hours in range(1, 13) for sign in "+-"))
 
 
-def log_sources(bundle: Bundle) -> tuple[LogSource, ...]:
-    """Return one source for every folder of logs."""
+def log_sources(bundle: Bundle) -> tuple[RecordedLogs, ...]:
+    """Return one source for every folder of logs, each file with its size; what is no file of a bundle is noted."""
     return (*_broker_sources(bundle), *_client_sources(bundle))
 
 
-def _broker_sources(bundle: Bundle) -> Iterator[LogSource]:
+def _broker_sources(bundle: Bundle) -> Iterator[RecordedLogs]:
     names = {safe_name(label): label for label in bundle.labels.values()}
     for folder in _folders(bundle.folder / LOGS):
         if folder.name == NAME_SERVER:
@@ -44,15 +56,34 @@ def _broker_sources(bundle: Bundle) -> Iterator[LogSource]:
         if broker is None:
             bundle.notes.append(f"{folder}: is not named <broker name>-<broker id>; its logs are left out")
             continue
-        yield log_source(folder.name, folder, "*.log", bundle.meta.log_time_zone, broker)
+        yield _recorded(bundle, folder, "*.log", bundle.meta.log_time_zone, broker)
 
 
-def _client_sources(bundle: Bundle) -> Iterator[LogSource]:
+def _client_sources(bundle: Bundle) -> Iterator[RecordedLogs]:
     for folder in _folders(bundle.folder / CLIENTS):
-        file = folder / "rocketmq_client.log"
-        if file.is_file():
+        source = _recorded(bundle, folder, "rocketmq_client.log", BROKERS_LOG_TIME_ZONE, None)
+        for file in source.ends:
             zone = bundle.meta.client_log_time_zone or time_zone_of(bundle, file)
-            yield log_source(folder.name, folder, file.name, zone, None)
+            yield source.model_copy(update={"time_zone": zone})
+
+
+def _recorded(
+    bundle: Bundle, folder: Path, pattern: str, time_zone: str, broker: tuple[str, int] | None
+) -> RecordedLogs:
+    """Return the logs of a folder with their whole lengths."""
+    ends: dict[str, int] = {}
+    for file in sorted(folder.glob(pattern)):
+        try:
+            with _opened(bundle, str(file)) as opened:
+                ends[str(file)] = opened.seek(0, os.SEEK_END)
+        except BundleError as error:
+            bundle.notes.append(f"{error}; it is left out")
+    source = log_source(folder.name, folder, pattern, time_zone, broker)
+    return RecordedLogs.model_construct(**dict(source) | {"files": [*map(glob.escape, ends)], "ends": ends})
+
+
+def _opened(bundle: Bundle, file: str) -> AbstractContextManager[BinaryIO]:
+    return opened_file(bundle.folder, str(Path(file).relative_to(bundle.folder)))
 
 
 def log_source(name: str, folder: Path, files: str, time_zone: str, broker: tuple[str, int] | None) -> LogSource:
@@ -66,9 +97,9 @@ def log_source(name: str, folder: Path, files: str, time_zone: str, broker: tupl
     )
 
 
-def time_zone_of(bundle: Bundle, file: Path) -> str:
+def time_zone_of(bundle: Bundle, file: str) -> str:
     """Return the zone in which the stamps of a log overlap the recorded exchanges; brokers' zone if none does."""
-    ends = _first_and_last_stamp(file)
+    ends = _first_and_last_stamp(bundle, file)
     if ends is None or not bundle.exchanges:
         return BROKERS_LOG_TIME_ZONE
     begun_s, ended_s = bundle.exchanges[0].t_ms / 1000, bundle.exchanges[-1].t_ms / 1000
@@ -79,11 +110,11 @@ def time_zone_of(bundle: Bundle, file: Path) -> str:
     return BROKERS_LOG_TIME_ZONE
 
 
-def _first_and_last_stamp(file: Path) -> tuple[float, float] | None:
+def _first_and_last_stamp(bundle: Bundle, file: str) -> tuple[float, float] | None:
     """Return seconds since 1970 as if the stamps were UTC; None when the log carries none."""
-    with file.open("rb") as opened:
+    with _opened(bundle, file) as opened:
         head = opened.read(_HEAD_BYTES)
-        opened.seek(max(0, file.stat().st_size - _TAIL_BYTES))
+        opened.seek(max(0, opened.seek(0, os.SEEK_END) - _TAIL_BYTES))
         tail = opened.read(_TAIL_BYTES)
     moments = [moment_of(stamp, UTC) for stamp in (*_STAMP.findall(head)[:1], *_STAMP.findall(tail)[-1:])]
     known = [moment.timestamp() for moment in moments if moment is not None]
@@ -91,68 +122,61 @@ def _first_and_last_stamp(file: Path) -> tuple[float, float] | None:
 
 
 def _folders(parent: Path) -> list[Path]:
-    return sorted(path for path in parent.iterdir() if path.is_dir()) if parent.is_dir() else []
-
-
-@dataclass(slots=True)
-class _Growing:
-    source: BinaryIO
-    target: Path
-    zone: tzinfo
-    waiting: bytes = b""  # the first line of a later round
+    try:
+        return sorted(path for path in parent.iterdir() if path.is_dir()) if parent.is_dir() else []
+    except OSError as error:
+        raise BundleError(f"{parent}: cannot be read: {error.strerror or error}") from error
 
 
 class LogReplay:
-    """The logs of a bundle, copied to a folder of their own up to a moment that moves on."""
+    """The logs of a bundle, up to a moment that moves on."""
 
-    def __init__(self, sources: Sequence[LogSource], folder: Path) -> None:
-        """Open the logs; raises BundleError naming the one that cannot be read."""
-        self._growing: list[_Growing] = []
-        self.sources: tuple[LogSource, ...] = ()
-        for number, source in enumerate(sources):
-            place = folder / str(number)
-            place.mkdir()
-            for file in sorted(path for pattern in source.files for path in glob.glob(pattern)):  # noqa: PTH207 as tailing
-                self._growing.append(_Growing(_opened(Path(file)), place / Path(file).name, zone_of(source.time_zone)))
-            grown = source.model_copy(update={"files": [f"{glob.escape(str(place))}/*.log"]})
-            self.sources = (*self.sources, grown)
+    def __init__(self, bundle: Bundle) -> None:
+        """Find the logs; what of them is left out is noted in the bundle."""
+        self._bundle = bundle
+        self._sources = log_sources(bundle)
+        self._ends = {file: 0 for source in self._sources for file in source.ends}
+        if (size := sum(sum(source.ends.values()) for source in self._sources)) > MAX_LOG_BYTES:
+            bundle.notes.append(
+                f"{bundle.folder}: holds {size:,} bytes of logs, of which {MAX_LOG_BYTES:,} are read; cut the logs to"
+                " the time of the recording"
+            )
 
-    def advance(self, until: datetime | None) -> None:
-        """Add the lines that were written before `until`; None = all that are left."""
-        for growing in self._growing:
-            with growing.target.open("ab") as target:
-                for line in iter(lambda: _next_line(growing), b""):  # noqa: B023 used up before the next one
-                    at = moment_of(line, growing.zone)
-                    if until is not None and at is not None and at >= until:
-                        growing.waiting = line
-                        break
-                    target.write(line)
+    def until(self, moment: datetime | None) -> tuple[RecordedLogs, ...]:
+        """Return the logs with the lines that were written before a moment, no earlier than the last one; None = all.
 
-    def close(self) -> None:
-        """Close the logs."""
-        for growing in self._growing:
-            growing.source.close()
+        Raises BundleError naming the log that cannot be read any more.
+        """
+        for source in self._sources:
+            zone = zone_of(source.time_zone)
+            for file in source.ends:
+                self._advance(file, zone, moment)
+        return tuple(
+            source.model_copy(update={"ends": {file: self._ends[file] for file in source.ends}})
+            for source in self._sources
+        )
 
-
-def _opened(file: Path) -> BinaryIO:
-    try:
-        return file.open("rb")
-    except OSError as error:
-        raise BundleError(f"{file}: cannot be read: {error.strerror or error}") from error
-
-
-def _next_line(growing: _Growing) -> bytes:
-    line, growing.waiting = growing.waiting, b""
-    return line or growing.source.readline(_PIECE_BYTES)
+    def _advance(self, file: str, zone: tzinfo, moment: datetime | None) -> None:
+        left = MAX_LOG_BYTES - sum(self._ends.values())
+        with _opened(self._bundle, file) as opened:
+            opened.seek(self._ends[file])
+            while line := opened.readline(min(_PIECE_BYTES, left)):
+                at = moment_of(line, zone)
+                if moment is not None and at is not None and at >= moment:
+                    return
+                self._ends[file] += len(line)
+                left -= len(line)
 
 
 def moment_of(line: bytes, zone: tzinfo) -> datetime | None:
     """Return when a line was written, UTC; None for a line without a time stamp."""
     match = _STAMP.match(line)
-    if match is None:
-        return None
+    return None if match is None else _moment_of_stamp(match[1].decode(), zone)
+
+
+@lru_cache(maxsize=64)  # busy brokers write hundreds of lines in a second
+def _moment_of_stamp(stamp: str, zone: tzinfo) -> datetime | None:
     try:
-        text = match[1].decode().replace("T", " ")
-        return datetime.strptime(text, _STAMP_FORMAT).replace(tzinfo=zone).astimezone(UTC)
+        return datetime.strptime(stamp.replace("T", " "), _STAMP_FORMAT).replace(tzinfo=zone).astimezone(UTC)
     except (ValueError, OverflowError):
         return None

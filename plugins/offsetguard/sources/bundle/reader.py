@@ -17,10 +17,10 @@ from offsetguard.sources.bundle.layout import (
     NAME_SERVER,
     Exchange,
     Meta,
+    opened_file,
     read_body,
     read_index_line,
     read_meta,
-    refuse_no_file,
 )
 from offsetguard.sources.rocketmq.broker_settings import broker_config
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
@@ -174,22 +174,16 @@ def _is_read_together(bundle: Bundle, start: Exchange) -> bool:
 
 def _read_index(bundle: Bundle) -> Iterator[Exchange]:
     file = bundle.folder / INDEX
-    refuse_no_file(file)
-    try:
-        with file.open("rb") as opened:
-            line = 0
-            while text := opened.readline(MAX_LINE_BYTES + 1):
-                line += 1
-                if len(text) > MAX_LINE_BYTES:
-                    raise BundleError(f"{file}:{line}: longer than {MAX_LINE_BYTES} bytes")
-                if not text.endswith(b"\n"):
-                    bundle.notes.append(f"{file}:{line}: the last line was cut off and is left out")
-                elif text.strip():
-                    yield read_index_line(text, line, str(file))
-    except FileNotFoundError:
-        raise BundleError(f"{file}: missing; {bundle.folder} is not a support bundle") from None
-    except OSError as error:
-        raise BundleError(f"{file}: cannot be read: {error.strerror}") from error
+    with opened_file(bundle.folder, INDEX) as opened:
+        line = 0
+        while text := opened.readline(MAX_LINE_BYTES + 1):
+            line += 1
+            if len(text) > MAX_LINE_BYTES:
+                raise BundleError(f"{file}:{line}: longer than {MAX_LINE_BYTES} bytes")
+            if not text.endswith(b"\n"):
+                bundle.notes.append(f"{file}:{line}: the last line was cut off and is left out")
+            elif text.strip():
+                yield read_index_line(text, line, str(file))
 
 
 def _read_labels(bundle: Bundle) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,7 +10,7 @@ from pathlib import Path
 from offsetguard.config import LogSource
 from offsetguard.model.errors import BundleError
 from offsetguard.model.intervals import Interval
-from offsetguard.sources.bundle.log_replay import LogReplay, log_sources
+from offsetguard.sources.bundle.log_replay import LogReplay
 from offsetguard.sources.bundle.reader import Bundle, Moment, moments, open_bundle
 from offsetguard.sources.bundle.replay import BundleTransport
 from offsetguard.sources.rocketmq.transport import Transport
@@ -38,7 +37,7 @@ class RecordedRound:
     interval: Interval
     started_at: datetime
     transport: Transport
-    log_sources: tuple[LogSource, ...]  # files with the lines up to this round, there until the next one is taken
+    log_sources: tuple[LogSource, ...]  # with the lines up to this round
     details: str = "all"  # whose pull offsets, rates and running info can be there: of all groups, or of suspects
     damages: tuple[Damage, ...] = ()
     origin: str = "broker"  # of the offsets, see `queue_snapshots.origin`
@@ -69,20 +68,17 @@ def all_rounds_of_bundle(bundle: Bundle) -> Iterator[RecordedRound]:
 
 def _rounds(bundle: Bundle, chosen: Sequence[Moment], ends: Sequence[datetime | None]) -> Iterator[RecordedRound]:
     """Yield rounds; `ends`: up to when each of them knows the logs, None = to their end."""
-    with tempfile.TemporaryDirectory(prefix="offsetguard-logs-") as temporary:
-        logs = LogReplay(log_sources(bundle), Path(temporary))
-        for moment, end in zip(chosen, ends, strict=True):
-            logs.advance(end)
-            yield RecordedRound(
-                cluster=bundle.meta.cluster or bundle.folder.resolve().name,
-                interval=Interval.containing(moment.at),
-                started_at=moment.at,
-                transport=BundleTransport(bundle, moment),
-                log_sources=logs.sources,
-                details=bundle.meta.details,
-                damages=tuple(Damage(str(bundle.folder), note) for note in bundle.notes),
-            )
-        logs.close()
+    logs = LogReplay(bundle)
+    for moment, end in zip(chosen, ends, strict=True):
+        yield RecordedRound(
+            cluster=bundle.meta.cluster or bundle.folder.resolve().name,
+            interval=Interval.containing(moment.at),
+            started_at=moment.at,
+            transport=BundleTransport(bundle, moment),
+            log_sources=logs.until(end),
+            details=bundle.meta.details,
+            damages=tuple(Damage(str(bundle.folder), note) for note in bundle.notes),
+        )
 
 
 def chosen_moments(bundle: Bundle, at: datetime | None) -> Sequence[Moment]:

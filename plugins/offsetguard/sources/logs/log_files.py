@@ -22,7 +22,7 @@ import os
 import re
 import stat
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,6 +31,12 @@ from pydantic import NonNegativeInt
 from offsetguard.config import LogSource
 from offsetguard.sources.logs.log_stream import LogStream
 from offsetguard.sources.logs.records import STARTS_RECORD
+
+
+class RecordedLogs(LogSource):
+    """Logs as they were at a moment of a recording: no file has more bytes than it had then."""
+
+    ends: dict[str, int]  # by path; all that `files` match
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +77,7 @@ class LogFile:
     size: int  # on the disk
     compressed: bool
     head: bytes  # the first HEAD_BYTES of the uncompressed text
+    end: int | None = None  # what is behind this byte counts as not written yet
 
     @property
     def family(self) -> Family:
@@ -150,15 +157,15 @@ def siblings(family: Family) -> dict[str, int]:
     return found
 
 
-def log_file_at(path: str) -> LogFile:
+def log_file_at(path: str, end: int | None = None) -> LogFile:
     """Open a file and read what it begins with; raises OSError."""
-    with LogStream(path) as stream:
+    with LogStream(path, end=end) as stream:
         return log_file_of(stream)
 
 
 def log_file_of(stream: LogStream) -> LogFile:
     """Read what a stream that was just opened begins with; raises OSError."""
-    return LogFile(stream.path, stream.inode, stream.size, stream.compressed, stream.head(HEAD_BYTES))
+    return LogFile(stream.path, stream.inode, stream.size, stream.compressed, stream.head(HEAD_BYTES), stream.end)
 
 
 _ATTEMPTS = 5  # to list a folder in which nothing is renamed meanwhile
@@ -172,13 +179,14 @@ class Placement:
     missing: list[LogCursor] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)  # path -> why
     matched: set[str] = field(default_factory=set)  # the paths that the globs match
+    ends: Mapping[str, int] = field(default_factory=dict)  # by path, where files count as ended
 
     def opened(self, paths: Iterable[str]) -> list[LogFile]:
         """Open files; those that cannot be opened are noted."""
         files = []
         for path in paths:
             try:
-                files.append(log_file_at(path))
+                files.append(log_file_at(path, self.ends.get(path)))
             except FileNotFoundError:
                 continue  # renamed between two steps: it is found under its new name, now or in the next round
             except OSError as error:
@@ -188,7 +196,7 @@ class Placement:
 
 def place(source: LogSource, cursors: Sequence[LogCursor]) -> Placement:
     """Find the file of every cursor of a source, and the files that have none yet."""
-    placement = Placement()
+    placement = Placement(ends=source.ends if isinstance(source, RecordedLogs) else {})
     paths = matching_paths(source.files)
     placement.matched.update(paths)
     files: dict[Family, list[LogFile]] = defaultdict(list)

@@ -28,23 +28,24 @@ _BEGINNING_BYTES = 4096  # of the compressed bytes: two logs never share them
 class LogStream:
     """An open log file; `read` gives uncompressed bytes. Raises OSError for whatever cannot be read."""
 
-    def __init__(self, path: str, file: BinaryIO | None = None) -> None:
+    def __init__(self, path: str, file: BinaryIO | None = None, *, end: int | None = None) -> None:
         """Open it; nothing else is done by name afterwards, so that a rotation between two steps does no harm.
 
-        `file`: read this instead, e.g. the standard input, which can be read once only.
+        `file`: read this instead, e.g. the standard input, which can be read once only. `end`: take it for a file of so
+        many bytes at most.
         """
-        self.path = path
+        self.path, self.end = path, end
         self.inode = self.size = 0  # on the disk; not known of a given file
         if file is None:
             self._file: BinaryIO | FileIO = Path(path).open("rb", buffering=0)  # noqa: SIM115 closed by __exit__
             status = os.fstat(self._file.fileno())
-            self.inode, self.size = status.st_ino, status.st_size
+            self.inode, self.size = status.st_ino, self._within(status.st_size)
         else:
             self._file = file
         self.position = 0  # of the uncompressed text
         self.at_end = False  # everything was read that is there
         self._pushed_back = b""
-        while len(self._pushed_back) < len(_GZIP_MAGIC) and (byte := self._file.read(1)):
+        while len(self._pushed_back) < self._within(len(_GZIP_MAGIC)) and (byte := self._file.read(1)):
             self._pushed_back += byte
         self.compressed = self._pushed_back == _GZIP_MAGIC
         self._beginning = (
@@ -104,7 +105,7 @@ class LogStream:
 
     def head(self, length: int) -> bytes:
         """Return its first bytes; of an uncompressed file in one call, or a truncation could mix two files in them."""
-        return self.read_fully(length) if self.compressed else os.pread(self._file.fileno(), length, 0)
+        return self.read_fully(length) if self.compressed else os.pread(self._file.fileno(), self._within(length), 0)
 
     def begins_with(self, head: bytes) -> bool:
         """Whether the file still begins so: it may have been truncated and filled again since it was opened."""
@@ -117,7 +118,12 @@ class LogStream:
             return piece
         if isinstance(self._file, BufferedIOBase):
             return self._file.read1(length)  # what a pipe has, without waiting for more
+        if self.end is not None:
+            length = min(length, max(0, self.end - self._file.tell()))
         return self._file.read(length) or b""
+
+    def _within(self, length: int) -> int:
+        return length if self.end is None else min(length, self.end)
 
     def _inflate(self, length: int) -> bytes:
         try:

@@ -77,7 +77,7 @@ class FilePart:
         if self.cursor.finished and self.file.compressed:  # nothing can follow; inflating it again would cost seconds
             self.cursor = replace(self.cursor, path=self.file.path, note=None)
             return
-        with LogStream(self.file.path) as stream:
+        with LogStream(self.file.path, end=self.file.end) as stream:
             now = log_file_of(stream)
             if now.inode != self.file.inode or not now.head.startswith(self.file.head):
                 return  # replaced since it was placed: the next round finds both

@@ -59,7 +59,7 @@ def _read_queue(folder: Path, queue_id: int, commit_log_min: int) -> QueueEnd | 
     if not files:
         return None
     for file in files:
-        if int(file.name) % UNIT_BYTES or file.stat().st_size % UNIT_BYTES:
+        if not file.is_file() or int(file.name) % UNIT_BYTES or file.stat().st_size % UNIT_BYTES:
             raise ValueError(f"{file}: is no file of a consume queue: its position or size is no multiple of 20")
     max_offset = _max_offset(files)
     written = max(file.stat().st_mtime for file in files)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,13 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.config import LogSource
 from offsetguard.model.errors import BundleError, NotRecorded, RequestTimedOut, RocketMQError, UndecodableResponse
 from offsetguard.sources.bundle.layout import Exchange, Meta, index_line
-from offsetguard.sources.bundle.log_replay import LogReplay, log_sources
+from offsetguard.sources.bundle.log_replay import MAX_LOG_BYTES, LogReplay, log_sources
 from offsetguard.sources.bundle.reader import Bundle, key_of, moments, open_bundle
 from offsetguard.sources.bundle.replay import PERIOD_MS, BundleTransport
 from offsetguard.sources.bundle.rounds import rounds_of_bundle
+from offsetguard.sources.logs.log_files import LogCursor
+from offsetguard.sources.logs.tailing import read_logs
 from offsetguard.sources.rocketmq.refusals import ConsumerNotOnline
 from offsetguard.sources.rocketmq.requests import (
     GetAllConsumerOffset,
@@ -239,23 +241,41 @@ LOG = (
 )
 
 
-@pytest.fixture
-def replay(tmp_path: Path) -> LogReplay:
-    folder = tmp_path / "with [brackets] and spaces"
-    folder.mkdir()
-    (folder / "broker.log").write_bytes(LOG)
-    (tmp_path / "grown").mkdir()
-    pattern = str(folder).replace("[", "[[]") + "/*.log"
-    source = LogSource.model_construct(name="broker-a-0", files=[pattern], broker_name="broker-a", time_zone="+08:00")
-    return LogReplay([source], tmp_path / "grown")
+def bundle_with_log(folder: Path, log: bytes) -> Bundle:
+    (folder / "logs" / "broker-a-0").mkdir(parents=True)
+    (folder / "logs" / "broker-a-0" / "broker [1].log").write_bytes(log)
+    return Bundle(folder, Meta())
 
 
-def test_each_round_finds_the_lines_up_to_its_minute(replay: LogReplay, tmp_path: Path) -> None:
-    lines = LOG.split(b"\n")
-    file = tmp_path / "grown" / "0" / "broker.log"
+def test_each_round_finds_the_lines_up_to_its_minute(tmp_path: Path) -> None:
+    replay, lines = LogReplay(bundle_with_log(tmp_path, LOG)), LOG.splitlines(keepends=True)
     for minute, count in ((53, 1), (54, 2), (55, 5)):
-        replay.advance(datetime(2026, 11, 21, 7, minute, tzinfo=UTC))
-        assert file.read_bytes().splitlines() == lines[:count]
-    replay.advance(None)
-    assert file.read_bytes() == LOG
-    assert replay.sources[0].files == [f"{file.parent}/*.log"]
+        (source,) = replay.until(datetime(2026, 11, 21, 7, minute, tzinfo=UTC))
+        assert list(source.ends.values()) == [len(b"".join(lines[:count]))]
+    (source,) = replay.until(None)
+    assert list(source.ends.values()) == [len(LOG)]
+
+
+@for_each("compressed", [False, True])
+def test_a_round_reads_no_further_than_its_logs_had_grown(compressed, tmp_path):
+    lines = [b"2026-11-21 15:5%d:00 INFO line %d\n" % (minute, minute) for minute in range(4)]
+    log = gzip.compress(b"".join(lines)) if compressed else b"".join(lines)
+    whole = LogReplay(bundle_with_log(tmp_path / str(compressed), log)).until(None)
+    cursors: tuple[LogCursor, ...] = ()
+    positions = []
+    for end in (0, 1, len(log) - 1, len(log)):
+        sources = [one.model_copy(update={"ends": dict.fromkeys(one.ends, end)}) for one in whole]
+        cursors = read_logs(sources, cursors).cursors
+        positions.append(max((one.seen_bytes for one in cursors), default=0))
+    assert positions == sorted(positions)
+    assert positions[:2] == [0, 0]
+    assert positions[-1] == len(b"".join(lines))
+
+
+def test_logs_beyond_all_measure_are_left_out_and_that_is_said(tmp_path: Path) -> None:
+    bundle = bundle_with_log(tmp_path, LOG)
+    with (tmp_path / "logs" / "broker-a-0" / "of zeros.log").open("wb") as file:
+        file.truncate(4 * MAX_LOG_BYTES)  # takes no room on the disk
+    (source,) = LogReplay(bundle).until(None)
+    assert sum(source.ends.values()) == MAX_LOG_BYTES
+    assert "cut the logs to the time of the recording" in bundle.notes[0]
