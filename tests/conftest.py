@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from offsetguard_peers.cases.running import load_profile
-from offsetguard_peers.needs import refuse_or_skip, say_needs
+from offsetguard_peers.needs import put_longest_first, refuse_or_skip, say_needs
 from offsetguard_peers.processes import ReservedPort, SessionGuard
 from offsetguard_peers.rocketmq.cluster import RocketMQCluster
 from offsetguard_peers.slack.server import SlackServer
@@ -31,11 +31,13 @@ def pytest_unconfigure() -> None:
     gc.unfreeze()
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # before pytest-xdist reads the groups, and after tests were shuffled
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     """Mark each test with what it needs, and with the worker that gets it."""
     for item in items:
         say_needs(item)
+    yield
+    put_longest_first(items)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -18,7 +18,8 @@ from offsetguard_peers.pictures.chromium import NoBrowser, chromium_path
 from offsetguard_peers.rocketmq.jvm import java
 
 _CLUSTERS = frozenset({"rocketmq_4", "rocketmq_5"})
-# What is started once: tests that share it run in one worker, all others file by file. The first that fits counts.
+# What is started once: tests that share it run in one worker, all others file by file. The first that fits counts, and
+# has the most to do.
 _GROUPS: tuple[tuple[str, Callable[[str, frozenset[str]], bool]], ...] = (
     ("spark", lambda path, _: path.startswith("tests/spark/")),
     ("clusters", lambda path, fixtures: bool(fixtures & _CLUSTERS) or path.endswith("live/test_end_to_end.py")),
@@ -39,6 +40,17 @@ def say_needs(item: pytest.Item) -> None:
     path = item.path.relative_to(item.config.rootpath).as_posix()
     group = next((name for name, fits in _GROUPS if fits(path, fixtures)), path)
     item.add_marker(pytest.mark.xdist_group(group))
+
+
+def put_longest_first(items: list[pytest.Item]) -> None:
+    """Sort tests so that the long groups begin at once, each on its worker, and files fill what is left of the time."""
+    groups = [name for name, _ in _GROUPS]
+
+    def place(item: pytest.Item) -> int:
+        marker = item.get_closest_marker("xdist_group")
+        return groups.index(marker.args[0]) if marker and marker.args[0] in groups else len(groups)
+
+    items.sort(key=place)
 
 
 def _asked_by_parameter(item: pytest.Item) -> frozenset[str]:
