@@ -16,7 +16,7 @@ from offsetguard.catalogue import Sentence
 from offsetguard.collect.system_names import RETRY_PREFIX
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge.evidence.lookups import master_boots, queues_by_group
+from offsetguard.judge.evidence.lookups import master_boots, queues_by_group, sum_at_least
 from offsetguard.judge.windows.pace import paces
 from offsetguard.judge.windows.rules import POP
 from offsetguard.model.offsets import MessageQueue
@@ -218,7 +218,7 @@ def unheld_queues(facts: IntervalFacts, config: Config) -> Iterator[UnheldQueues
                 "held_queue_count": group.held_queue_count,
                 "holder_client_id": None,
                 "first_refused_at": None,
-                "effective_lag": sum(queue.offsets.effective_lag or 0 for queue, _ in waiting.values()),
+                "effective_lag": sum_at_least(queue.offsets.effective_lag for queue, _ in waiting.values()),
                 "lock_max_live_time_ms": life_ms,
                 "doubled_client_ids": ", ".join(group.doubled_client_ids or ()) or None,
             },

@@ -10,7 +10,7 @@ from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, OnlineGroupFacts, QueueFacts
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.model.verdicts import CannotTell, QueueEvidence
+from offsetguard.model.verdicts import CannotTell, Figure, QueueEvidence
 from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.group_facts import GroupFacts
 
@@ -53,6 +53,15 @@ def last_stored(queue: QueueFacts) -> datetime | str:
     if queue.offsets.consumer_offset is None:
         return Sentence("never_committed")
     return Sentence("message_before_deleted")
+
+
+def sum_at_least(counts: Iterable[Figure]) -> Figure:
+    """Return the sum of counts of messages; "at least" that of the known ones where some are not; None: none is."""
+    all_counts = list(counts)
+    known = [count for count in all_counts if isinstance(count, int)]
+    if len(known) == len(all_counts):
+        return sum(known)
+    return Sentence("at_least_messages", count=sum(known)) if known else None
 
 
 def lag_evidence(queues: Iterable[QueueFacts]) -> tuple[QueueEvidence, ...]:

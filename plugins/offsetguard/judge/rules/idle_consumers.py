@@ -19,6 +19,7 @@ from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge import commands
 from offsetguard.judge.evidence.capacity import GroupCapacity, capacities, is_short_of_queues, twice_the_queues
 from offsetguard.judge.evidence.judged_groups import waits_unknown
+from offsetguard.judge.evidence.lookups import sum_at_least
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit
 
@@ -89,7 +90,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "online_client_count": one.online_client_count,
                 "queue_count": one.queue_count,
                 "idle_client_count": idle,
-                "effective_lag": sum(group.effective_lag or 0 for group in lagging) if lagging else None,
+                "effective_lag": sum_at_least(group.effective_lag for group in one.topics) if lagging else None,
                 "lagging_topic": None if worst is None else worst.topic,
                 "wanted_queue_nums": None if worst is None else twice_the_queues(facts, worst.topic),
             },

@@ -19,6 +19,7 @@ from dataclasses import replace
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge import commands
+from offsetguard.judge.evidence.judged_groups import longest_ms
 from offsetguard.judge.evidence.lock_holders import (
     Holder,
     brokers_of,
@@ -31,7 +32,7 @@ from offsetguard.judge.evidence.lock_holders import (
     unknown_holders,
     waits_for_messages,
 )
-from offsetguard.judge.evidence.lookups import queues_by_group
+from offsetguard.judge.evidence.lookups import queues_by_group, sum_at_least
 from offsetguard.judge.rule import CannotTell, Explains, Figure, Finding, QueueEvidence, Rule, Scope, Severity, Texts
 from offsetguard.judge.windows.rules import POP
 from offsetguard.model.rocketmq import REBALANCE_INTERVAL_MS
@@ -188,23 +189,30 @@ def _of_wait(wait: LockWaitFacts, facts: IntervalFacts) -> dict[str, Figure]:
 
 
 def _not_locked(group: GroupFacts, suspects: Sequence[QueueFacts]) -> tuple[QueueEvidence, ...]:
-    """Return the queues that a client of an orderly group holds without their locks, and that wait for long."""
+    """Return the queues that a client of an orderly group holds without their locks, and that wait for long.
+
+    Of messages whose age is not known the silence of their queue counts.
+    """
     if not group.orderly or group.consumption == POP:
         return ()
+    stood_ms = {
+        queue.message_queue: longest_ms([queue], "silence_ms") if queue.lag_ms is None else queue.lag_ms
+        for queue in suspects
+    }
+    long = [queue for queue in suspects if (stood_ms[queue.message_queue] or 0) >= LONG_MS]
     return tuple(
         QueueEvidence(
             queue.message_queue,
             {
-                "stood_still_ms": queue.lag_ms,
+                "stood_still_ms": stood_ms[queue.message_queue],
                 "holder_client_id": queue.holder_client_id,
                 "effective_lag": queue.offsets.effective_lag,
             },
         )
-        for queue in sorted(suspects, key=lambda one: (-(one.lag_ms or 0), one.message_queue))
+        for queue in sorted(long, key=lambda one: (-(stood_ms[one.message_queue] or 0), one.message_queue))
         if queue.holder_client_id is not None
         and queue.locked is False
         and (queue.offsets.effective_lag or 0) > 0
-        and (queue.lag_ms or 0) >= LONG_MS
         and not queue.consume_tps
     )
 
@@ -227,7 +235,7 @@ def _finding(
             **figures,
             "queue_count": len(queues),
             "on_brokers": brokers_of(queues),
-            "effective_lag": sum(lag for one in queues if isinstance(lag := one.figures["effective_lag"], int)),
+            "effective_lag": sum_at_least(one.figures["effective_lag"] for one in queues),
             "doubled_client_ids": ", ".join(doubled or ()) or None,
         },
         queues=queues,

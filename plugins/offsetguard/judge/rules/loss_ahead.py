@@ -15,7 +15,7 @@ Source: DefaultMessageStore.CleanCommitLogService, MappedFileQueue.deleteExpired
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
@@ -143,16 +143,20 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "online_client_count": judged.group.online_client_count,
                 "worst_queue": queue_name(worst.message_queue),
                 "brokers": ", ".join(sorted(brokers)),
-                "longer_hours": _longer_hours(facts, brokers),
+                "longer_hours": _longer_hours(facts),
             },
             queues=tuple(_evidence(queue, forecast) for forecast, queue in risks),
         )
 
 
-def _longer_hours(facts: IntervalFacts, broker_names: Collection[str]) -> int | None:
-    """Return twice the retention of the brokers that keep messages longest; None = not known."""
-    kept = [one.file_reserved_time_hours for one in facts.brokers if one.broker_name in broker_names]
-    return 2 * max(hours for hours in kept if hours is not None) if any(kept) else None
+def _longer_hours(facts: IntervalFacts) -> int | None:
+    """Return twice the retention of the master that keeps messages longest; None = not known of all masters.
+
+    The command sets all masters of a cluster: one that keeps its messages longer would delete them.
+    """
+    kept = [one.file_reserved_time_hours for one in facts.brokers if one.broker_id == MASTER_ID]
+    known = [hours for hours in kept if hours is not None]
+    return 2 * max(known) if known and len(known) == len(kept) else None
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:

@@ -17,7 +17,7 @@ from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge import commands
 from offsetguard.judge.evidence.blocked_queues import SANE_RETRIES, UNLIMITED, BlockedQueue, blocked_queues
-from offsetguard.judge.evidence.lookups import queue_name, queues_by_group
+from offsetguard.judge.evidence.lookups import queue_name, queues_by_group, sum_at_least
 from offsetguard.judge.rule import (
     CannotTell,
     Explains,
@@ -135,7 +135,7 @@ def _finding(facts: IntervalFacts, group: GroupFacts, blocked: Sequence[BlockedQ
             "blocked_offset": worst.offsets.consumer_offset,
             "blocked_ms": blocked_ms,
             "other_queue_count": group.queue_count - len(blocked),
-            "effective_lag": sum(one.queue.offsets.effective_lag or 0 for one in blocked),
+            "effective_lag": sum_at_least(one.queue.offsets.effective_lag for one in blocked),
             "retries": retries_of(group.max_reconsume_times),
             "sane_retries": SANE_RETRIES,
             "consume_failed_tps": group.consume_failed_tps,

@@ -24,7 +24,7 @@ from offsetguard.judge.evidence.capacity import (
     is_short_of_queues,
     twice_the_queues,
 )
-from offsetguard.judge.evidence.lookups import queues_by_group
+from offsetguard.judge.evidence.lookups import queues_by_group, sum_at_least
 from offsetguard.judge.rule import CannotTell, Explains, Finding, QueueEvidence, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.tables.group_facts import GroupFacts
 
@@ -91,7 +91,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         for group in behind:
             yield _finding(facts, one, group, suspects.get((group.consumer_group, group.topic), ()))
         lasting = any(is_behind_everywhere(facts, config, group) for group in one.topics)
-        if not behind and lasting and _waiting_count(one) >= policy.lag_floor:
+        known = sum(group.effective_lag for group in one.topics if group.effective_lag is not None)
+        if not behind and lasting and known >= policy.lag_floor:
             yield _finding(facts, one, None, ())
 
 
@@ -100,10 +101,6 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     for one in capacities(facts):
         if one.orderly and one.thread_count is None and any(is_short_of_queues(facts, config, g) for g in one.topics):
             yield RULE.cannot_tell(Sentence("threads_untold"), consumer_group=one.consumer_group)
-
-
-def _waiting_count(capacity: GroupCapacity) -> int:
-    return sum(group.effective_lag or 0 for group in capacity.topics)
 
 
 def _finding(
@@ -125,7 +122,7 @@ def _finding(
             "thread_count": threads,
             "queue_count": capacity.queue_count,
             "idle_thread_count": threads - capacity.queue_count,
-            "effective_lag": _waiting_count(capacity) if group is None else group.effective_lag,
+            "effective_lag": sum_at_least(one.effective_lag for one in ([group] if group else capacity.topics)),
             "consume_tps": None if group is None else group.consume_tps,
             "produce_tps": None if group is None else group.produce_tps,
             "wanted_queue_nums": None if group is None else twice_the_queues(facts, group.topic),

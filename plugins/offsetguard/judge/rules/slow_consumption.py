@@ -133,9 +133,11 @@ def _in_process(group: GroupFacts) -> int | None:
 
 
 def _is_little(group: GroupFacts, policy: EffectivePolicy) -> bool:
-    """Whether what waits is not worth a word."""
-    waiting = group.effective_lag or 0
-    return waiting <= 0 or (waiting < policy.lag_floor and (group.lag_ms or 0) <= policy.lag_floor_ms)
+    """Whether what waits is not worth a word; unknown is neither few nor young, nor is it much."""
+    if group.effective_lag is None or group.effective_lag <= 0:
+        return True
+    is_young = group.lag_ms is not None and group.lag_ms <= policy.lag_floor_ms
+    return group.effective_lag < policy.lag_floor and is_young
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:

@@ -72,7 +72,7 @@ WINDOW_RULES: Mapping[str, WindowRule] = {
     "quiet_topic": WindowRule(
         State.OK, _WAITING + " in this quiet topic; the oldest is at most {lag_ms_at_most:duration} old"
     ),
-    "below_floor": WindowRule(State.OK, _WAITING + ": few, and as far as is known young"),
+    "below_floor": WindowRule(State.OK, _WAITING + ": few, and young"),
     "stopped": WindowRule(State.STOPPED, _STANDS_STILL + ", and no client is online"),
     "offline": WindowRule(State.STOPPED, _WAITING + "; no client is online, and one sample shows no movement"),
     "stalled": WindowRule(State.STALLED, _STANDS_STILL + " while clients are online"),
@@ -163,7 +163,7 @@ def _what_stands_still(figures: WindowFigures) -> str | None:
     context, count = figures.context, figures.state.sample_count
     offline = context.online_client_count == 0
     if count == 1 and not figures.rounds_were_missed:
-        return _at_one_look(figures, offline=offline)
+        return "offline" if offline else "one_sample"
     if offline and (figures.is_silent or (figures.never_moved and count > 1)):
         return "stopped"
     if figures.is_silent and (count >= LEAST_SAMPLES or figures.stood_still):
@@ -173,13 +173,6 @@ def _what_stands_still(figures: WindowFigures) -> str | None:
     if figures.rounds_were_missed:
         return "rounds_missed"
     return "within_rhythm" if figures.rests else None
-
-
-def _at_one_look(figures: WindowFigures, *, offline: bool) -> str:
-    policy = figures.policy
-    if (figures.waiting or 0) < policy.lag_floor and (figures.lag_ms_at_most or 0) <= policy.lag_floor_ms:
-        return "below_floor"
-    return "offline" if offline else "one_sample"
 
 
 def _how_the_lag_moves(figures: WindowFigures) -> str:
