@@ -179,7 +179,6 @@ class _FigureFormatter(string.Formatter):
             "moment": lambda moment: format_moment(moment, locale),
             "clock": lambda moment: moment.astimezone(locale.zone).strftime("%H:%M"),
             "bytes": format_bytes,
-            "plural": lambda count: "" if count == 1 else "s",
             # a word of a command that the reader may paste: RocketMQ allows | and % in names
             "shell": lambda word: shlex.quote(str(word)),
             "each": lambda word: shlex.quote(str(word)),
@@ -187,6 +186,8 @@ class _FigureFormatter(string.Formatter):
         }
 
     def format_field(self, value: Any, format_spec: str) -> str:
+        if format_spec == "plural":  # of an unknown count as well, and of one in words
+            return "" if value == 1 else "s"
         if value is None:
             return self._locale.words.unknown
         if isinstance(value, Readable):

@@ -37,6 +37,8 @@ FILES = sorted(path.name for path in (PACKAGE / "catalogue").glob("*.yml"))
 SAID = [name for name in FILES if name != FIGURES]
 KEYS = {key: texts for name in SAID for key, texts in entries(name).items()}
 OTHERS = [language for language in Language if language is not Language.EN]
+COUNTED = "broker|change|client|event|file|finding|group|incident|member|message|minute|queue|request|thread|time|topic"
+FIXED_PLURAL = re.compile(rf"\{{\w+(:messages)?\}} ((half|other|more|pull|send|consumer) )?({COUNTED})s\b")
 CHINESE = re.compile("[\u4e00-\u9fff]")
 # what has words in English only: names, and "by alice"
 WITHOUT_CHINESE = {"mail_data_docs", "slack_data_docs", "brokers", "on_brokers", "retry_max_times"}
@@ -85,6 +87,14 @@ def test_every_rule_has_all_its_words_in_every_language(rule: Rule) -> None:
         for variant, texts in rule.texts.items():
             for field in ("summary", "cause", "do_next"):
                 assert says_the_same(getattr(texts, field), texts.said(field, language)), (variant, field)
+
+
+def test_no_english_count_is_followed_by_a_plural_that_is_fixed() -> None:
+    """A noun that a count stands before takes its ending from it: `client{count:plural}`."""
+    said = [texts[Language.EN] for texts in KEYS.values()]
+    for rule in RULES.values():
+        said += [text for one in rule.texts.values() for text in (one.summary, one.cause, one.do_next)]
+    assert [found.group(0) for text in said for found in FIXED_PLURAL.finditer(text)] == []
 
 
 def test_every_language_has_words_for_figures() -> None:

@@ -39,7 +39,8 @@ _BEHIND_ZH = (
     "消费组 {consumer_group} 在主题 {topic} 上堆积 {effective_lag:messages} 条消息，{online_client_count} 个客户端在线"
 )
 _ALLOWED = (
-    " (age of the oldest: {lag_ms:duration}; allowed: {max_lag_messages:messages} messages, {max_lag_ms:duration})."
+    " (age of the oldest: {lag_ms:duration}; allowed: {max_lag_messages:messages} "
+    "message{max_lag_messages:plural}, {max_lag_ms:duration})."
 )
 _ALLOWED_ZH = "（最早消息已等待 {lag_ms:duration}；允许：{max_lag_messages:messages} 条，{max_lag_ms:duration}）。"
 _SPEED_UP = "Add clients (or queues, for an orderly group) or speed up the listener. " + commands.STACKS_GO
@@ -81,7 +82,9 @@ RULE = Rule(
         "stalled": Texts(
             summary="{consumer_group} stands still on {topic}: " + _MESSAGES + " wait",
             summary_zh="{consumer_group} 在 {topic} 上停滞：{effective_lag:messages} 条消息等待消费",
-            cause=_BEHIND + _ONLINE + ", and {stalled_queue_count} of its {queue_count} queues stand still: nothing "
+            cause=_BEHIND
+            + _ONLINE
+            + ", and {stalled_queue_count} of its {queue_count} queue{queue_count:plural} stand still: nothing "
             "was committed there for {silence}" + _ALLOWED,
             cause_zh=_BEHIND_ZH
             + "，{queue_count} 个队列中有 {stalled_queue_count} 个停滞：{silence} 内没有提交过位点"

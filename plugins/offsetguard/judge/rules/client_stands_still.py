@@ -38,11 +38,14 @@ from offsetguard.judge.evidence.lookups import lag_evidence, master_boots
 from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Sentence, Severity, State, Texts
 from offsetguard.judge.windows.rules import POP
 
-_SUMMARY = "{client_id} of {consumer_group} stands still on {topic}: {effective_lag:messages} messages wait"
+_SUMMARY = (
+    "{client_id} of {consumer_group} stands still on {topic}: {effective_lag:messages} "
+    "message{effective_lag:plural} wait"
+)
 _SUMMARY_ZH = "{consumer_group} 的客户端 {client_id} 在 {topic} 上停止消费：{effective_lag:messages} 条消息等待"
 _STILL = (
     "{still_queue_count} queue{still_queue_count:plural} of topic {topic} that it holds, nothing was committed for "
-    "{silence}, and {effective_lag:messages} messages wait there; other queues of the group move."
+    "{silence}, and {effective_lag:messages} message{effective_lag:plural} wait there; other queues of the group move."
 )
 _STILL_ZH = (
     "停止消费：它持有的主题 {topic} 的 {still_queue_count} 个队列上，{silence} 内没有提交任何位点，"

@@ -33,7 +33,8 @@ RULE = Rule(
         "default": Texts(
             summary="Clients of {consumer_group} have different versions: {versions}",
             summary_zh="{consumer_group} 的客户端版本不一致：{versions}",
-            cause="The {online_client_count} clients of consumer group {consumer_group} have different versions: "
+            cause="The {online_client_count} client{online_client_count:plural} of consumer group {consumer_group} "
+            "have different versions: "
             "{versions}.",
             cause_zh="消费组 {consumer_group} 的 {online_client_count} 个客户端版本不一致：{versions}。",
             do_next="See whether a deployment of {consumer_group} was left unfinished, or an old instance runs on; "

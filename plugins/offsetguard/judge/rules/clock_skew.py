@@ -66,7 +66,8 @@ RULE = Rule(
         "own_clock": Texts(
             summary="the clock of OffsetGuard's host differs by {skew_ms:duration} from all brokers of {cluster}",
             summary_zh="OffsetGuard 所在主机的时钟与 {cluster} 的所有 Broker 相差 {skew_ms:duration}",
-            cause="All {broker_count} brokers of cluster {cluster} agree with each other and differ by "
+            cause="All {broker_count} broker{broker_count:plural} of cluster {cluster} agree with each other and "
+            "differ by "
             "{skew_ms:duration} from the clock of OffsetGuard's host: most likely that one is wrong, and with it all "
             "ages that are told.",
             cause_zh="集群 {cluster} 的 {broker_count} 个 Broker 时钟彼此一致，与 OffsetGuard 所在主机相差 "

@@ -42,7 +42,7 @@ _SUMMARY = "{consumer_group} is offline and {effective_lag:messages} message{eff
 _SUMMARY_ZH = "{consumer_group} 不在线，{topic} 堆积 {effective_lag:messages} 条消息"
 _WAITING = (
     "{effective_lag:messages} message{effective_lag:plural} of topic {topic} wait (age of the oldest: "
-    "{lag_ms:duration}; allowed: {max_lag_messages:messages} messages, {max_lag_ms:duration})"
+    "{lag_ms:duration}; allowed: {max_lag_messages:messages} message{max_lag_messages:plural}, {max_lag_ms:duration})"
 )
 _WAITING_ZH = (
     "主题 {topic} 有 {effective_lag:messages} 条消息等待消费（最早消息已等待 {lag_ms:duration}；允许："
@@ -93,7 +93,8 @@ RULE = Rule(
             "message{effective_lag:plural} of {topic} wait",
             summary_zh="{consumer_group} 照例暂时不在线；{topic} 有 {effective_lag:messages} 条消息等待",
             cause="No client of consumer group {consumer_group} is online since {away_since:moment}: " + _WAITING + ". "
-            "It has been away {absence_count} times in the last days, for up to {longest_absence_ms:duration}, and "
+            "It has been away {absence_count} time{absence_count:plural} in the last days, for up to "
+            "{longest_absence_ms:duration}, and "
             "came back each time.",
             cause_zh="消费组 {consumer_group} 自 {away_since:moment} 起没有客户端在线：" + _WAITING_ZH + "近几天它离开"
             "过 {absence_count} 次，最长 {longest_absence_ms:duration}，每次都自行恢复。",

@@ -22,7 +22,8 @@ from offsetguard.tables.broker_facts import BrokerFacts
 
 TIMER_LATE_MS = 120_000  # the wheel is read each second
 _LATE = (
-    "{delayed_late_count:messages} of {delayed_message_count:messages} messages with a delay level on {worst_broker} "
+    "{delayed_late_count:messages} of {delayed_message_count:messages} message{delayed_message_count:plural} with a "
+    "delay level on {worst_broker} "
     "of cluster {cluster} were due 2 min ago or longer and are not delivered (brokers that are late: {brokers}; seen "
     "since {delayed_late_since:moment})"
 )
@@ -66,7 +67,8 @@ RULE = Rule(
             summary="timer messages on {worst_broker} are {timer_behind_ms:duration} late",
             summary_zh="{worst_broker} 的定时消息晚了 {timer_behind_ms:duration}",
             cause="The timer wheel of {worst_broker} in cluster {cluster} delivers {timer_behind_ms:duration} late "
-            "(brokers that are late: {brokers}); {timer_message_count:messages} messages are in it, and "
+            "(brokers that are late: {brokers}); {timer_message_count:messages} message{timer_message_count:plural} "
+            "are in it, and "
             "{timer_unread_count:messages} not yet.",
             cause_zh="集群 {cluster} 的 {worst_broker} 的时间轮投递晚了 {timer_behind_ms:duration}（逾期的 Broker："
             "{brokers}）；时间轮中有 {timer_message_count:messages} 条消息，另有 {timer_unread_count:messages} 条尚未进"

@@ -24,7 +24,8 @@ from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity
 from offsetguard.judge.windows.windows import above_limit
 
 _IDLE = (
-    "{consumer_group} has {online_client_count} clients for {queue_count} queue{queue_count:plural}: "
+    "{consumer_group} has {online_client_count} client{online_client_count:plural} for {queue_count} "
+    "queue{queue_count:plural}: "
     "{idle_client_count} client{idle_client_count:plural} hold none"
 )
 _IDLE_ZH = (
@@ -51,7 +52,9 @@ RULE = Rule(
         "behind": Texts(
             summary="{consumer_group} falls behind, and {idle_client_count} of its clients hold no queue",
             summary_zh="{consumer_group} 正在堆积，且有 {idle_client_count} 个客户端未分配到队列",
-            cause=_IDLE + ", while the group is {effective_lag:messages} messages behind: clients that are added get "
+            cause=_IDLE
+            + ", while the group is {effective_lag:messages} message{effective_lag:plural} behind: clients that are "
+            "added get "
             "no queue.",
             cause_zh=_IDLE_ZH + "而消费组已堆积 {effective_lag:messages} 条消息：再增加客户端也分配不到队列。",
             do_next="Add queues (read and write) instead of clients; messages of one key may change their queue:",

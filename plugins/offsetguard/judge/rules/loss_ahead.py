@@ -44,7 +44,8 @@ _SUMMARY = "{consumer_group} will lose messages of {topic} in {loss_low_ms:durat
 _SUMMARY_ZH = "{consumer_group} 将在 {loss_low_ms:duration} 至 {loss_high_ms:duration} 后丢失 {topic} 的消息"
 _WHAT = (
     "Consumer group {consumer_group} ({online_client_count} client{online_client_count:plural} online) will lose "
-    "messages of topic {topic} on {risk_queue_count} of {queue_count} queues, the first in {loss_low_ms:duration} to "
+    "messages of topic {topic} on {risk_queue_count} of {queue_count} queue{queue_count:plural}, the first in "
+    "{loss_low_ms:duration} to "
     "{loss_high_ms:duration}, "
 )
 _WHAT_ZH = (

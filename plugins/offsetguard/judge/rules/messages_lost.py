@@ -39,7 +39,8 @@ from offsetguard.judge.rule import (
 from offsetguard.judge.windows.pace import most_committed
 
 _GONE = (
-    "{lost:messages} message{lost:plural} of topic {topic} on {lost_queue_count} of {queue_count} queues (worst: "
+    "{lost:messages} message{lost:plural} of topic {topic} on {lost_queue_count} of {queue_count} "
+    "queue{queue_count:plural} (worst: "
     "{worst_queue}, committed {consumer_offset:messages}, oldest kept {min_offset:messages})"
 )
 _GONE_ZH = (

@@ -33,12 +33,14 @@ RULE = Rule(
     means="A consumer group with clients online never committed an offset in queues that have messages.",
     texts={
         "default": Texts(
-            summary="{consumer_group} never committed on {never_committed_queue_count} of {queue_count} queues of "
+            summary="{consumer_group} never committed on {never_committed_queue_count} of {queue_count} "
+            "queue{queue_count:plural} of "
             "{topic}",
             summary_zh="{consumer_group} 在 {topic} 的 {queue_count} 个队列中的 {never_committed_queue_count} 个上从未"
             "提交位点",
             cause="Consumer group {consumer_group} has {online_client_count} client{online_client_count:plural} online "
-            "and never committed an offset in {never_committed_queue_count} of {queue_count} queues of topic {topic}, "
+            "and never committed an offset in {never_committed_queue_count} of {queue_count} "
+            "queue{queue_count:plural} of topic {topic}, "
             "which hold " + _KEPT + ": no client holds these queues, or none finishes its first message.",
             cause_zh="消费组 {consumer_group} 有 {online_client_count} 个客户端在线，但在主题 {topic} 的 {queue_count} "
             "个队列中的 {never_committed_queue_count} 个上从未提交位点，这些队列中有 {kept:messages} 条消息：没有客户端"

@@ -150,7 +150,8 @@ RULE = Rule(
             summary="{consumer_group} asks for the same offsets of {topic} again and again",
             summary_zh="{consumer_group} 反复请求 {topic} 的同一位点",
             cause="Consumer group {consumer_group} asked for the same offset {requested_offset:messages} of topic "
-            "{topic} on queue {worst_queue} {move_count} times in {span_ms:duration}, every {period_ms:duration}, and "
+            "{topic} on queue {worst_queue} {move_count} time{move_count:plural} in {span_ms:duration}, every "
+            "{period_ms:duration}, and "
             "was sent to {corrected_offset:messages} each time: something sets its offset back after each correction.",
             cause_zh="消费组 {consumer_group} 在 {span_ms:duration} 内 {move_count} 次请求主题 {topic} 队列 "
             "{worst_queue} 的同一位点 {requested_offset:messages}，每 {period_ms:duration} 一次，每次都被纠正到 "

@@ -25,7 +25,8 @@ from offsetguard.tables.log_facts import LogLineFacts
 
 _LOOPED = (
     "it has asked for the same offset {requested_offset:messages} of topic {topic} on queue {worst_queue} "
-    "{move_count} times in {span_ms:duration}, every {period_ms:duration}, and was sent to {corrected_offset:messages} "
+    "{move_count} time{move_count:plural} in {span_ms:duration}, every {period_ms:duration}, and was sent to "
+    "{corrected_offset:messages} "
     "each time; {worst_lost:messages} message{worst_lost:plural} of this queue are gone for it, and it consumes "
     "nothing from such queues"
 )

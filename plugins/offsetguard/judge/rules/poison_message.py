@@ -54,7 +54,9 @@ RULE = Rule(
             summary="{consumer_group} is blocked on {worst_queue} by one message",
             summary_zh="{consumer_group} 在 {worst_queue} 上被一条消息阻塞",
             cause=_BLOCKED + ": it fails and is tried again in place ({consume_failed_tps:.1f} failures per second, "
-            "retries: {retries}); " + _OTHERS + " of the group advance, and {effective_lag:messages} messages wait "
+            "retries: {retries}); "
+            + _OTHERS
+            + " of the group advance, and {effective_lag:messages} message{effective_lag:plural} wait "
             "behind it.",
             cause_zh=_BLOCKED_ZH + "它消费失败并在原地重试（每秒失败 {consume_failed_tps:.1f} 次，重试次数上限："
             "{retries}）；该消费组的其他 {other_queue_count} 个队列在正常推进，其后有 {effective_lag:messages} 条消息等"
@@ -69,7 +71,7 @@ RULE = Rule(
             summary="{consumer_group} is blocked on {worst_queue} by one message",
             summary_zh="{consumer_group} 在 {worst_queue} 上被一条消息阻塞",
             cause=_BLOCKED + ": the listener does not come back from it, and no failure is counted; " + _OTHERS + " of "
-            "the group advance, and {effective_lag:messages} messages wait behind it.",
+            "the group advance, and {effective_lag:messages} message{effective_lag:plural} wait behind it.",
             cause_zh=_BLOCKED_ZH + "监听器没有返回，也没有失败计数；该消费组的其他 {other_queue_count} 个队列在正常推"
             "进，其后有 {effective_lag:messages} 条消息等待。",
             do_next="See what the listener waits for, and at which message (id, keys); retries: {retries}.",

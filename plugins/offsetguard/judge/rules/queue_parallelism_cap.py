@@ -29,8 +29,9 @@ from offsetguard.judge.rule import CannotTell, Explains, Finding, QueueEvidence,
 from offsetguard.tables.group_facts import GroupFacts
 
 _CAP = (
-    "Orderly group {consumer_group}: {thread_count} threads, {queue_count} queue{queue_count:plural}: "
-    "{idle_thread_count} threads can never work"
+    "Orderly group {consumer_group}: {thread_count} thread{thread_count:plural}, {queue_count} "
+    "queue{queue_count:plural}: "
+    "{idle_thread_count} thread{idle_thread_count:plural} can never work"
 )
 _CAP_ZH = (
     "顺序消费组 {consumer_group}：{thread_count} 个线程，{queue_count} 个队列：{idle_thread_count} 个线程永远无法工作"
@@ -44,9 +45,11 @@ RULE = Rule(
     means="An orderly group has more consume threads than its topics have queues.",
     texts={
         "default": Texts(
-            summary="{consumer_group}: {idle_thread_count} of {thread_count} threads can never work",
+            summary="{consumer_group}: {idle_thread_count} of {thread_count} thread{thread_count:plural} can never "
+            "work",
             summary_zh="{consumer_group}：{thread_count} 个线程中有 {idle_thread_count} 个永远无法工作",
-            cause=_CAP + "; it consumes one message of a queue at a time, and is {effective_lag:messages} messages "
+            cause=_CAP + "; it consumes one message of a queue at a time, and is {effective_lag:messages} "
+            "message{effective_lag:plural} "
             "behind, which does not matter yet.",
             cause_zh=_CAP_ZH + "；一个队列同时只消费一条消息，目前堆积 {effective_lag:messages} 条，暂无影响。",
             do_next="If {consumer_group} must become faster, add queues (read and write), not threads.",
@@ -55,7 +58,9 @@ RULE = Rule(
         "behind": Texts(
             summary="{consumer_group} is limited by the {queue_count} queue{queue_count:plural} of {topic}",
             summary_zh="{consumer_group} 受限于 {topic} 的 {queue_count} 个队列",
-            cause=_CAP + ", and it is {effective_lag:messages} messages behind on topic {topic}: it consumes one "
+            cause=_CAP
+            + ", and it is {effective_lag:messages} message{effective_lag:plural} behind on topic {topic}: it "
+            "consumes one "
             "message of a queue at a time ({consume_tps:.3g} messages/s consumed, {produce_tps:.3g} written).",
             cause_zh=_CAP_ZH + "，而主题 {topic} 已堆积 {effective_lag:messages} 条消息：一个队列同时只消费一条消息（消"
             "费 {consume_tps:.3g} 条/秒，写入 {produce_tps:.3g} 条/秒）。",

@@ -39,10 +39,12 @@ RULE = Rule(
     means="A topic has another number of read queues than of write queues, and is not being shrunk.",
     texts={
         "default": Texts(
-            summary="{unreadable_message_count:messages} messages of {topic} lie in queues that nobody can read",
+            summary="{unreadable_message_count:messages} message{unreadable_message_count:plural} of {topic} lie in "
+            "queues that nobody can read",
             summary_zh="{topic} 有 {unreadable_message_count:messages} 条消息位于无法读取的队列中",
             cause=_NUMBERS + "{unreadable_queue_count} queue{unreadable_queue_count:plural} are written and never "
-            "read, with {unreadable_message_count:messages} messages in them that no group can consume and that count "
+            "read, with {unreadable_message_count:messages} message{unreadable_message_count:plural} in them that no "
+            "group can consume and that count "
             "as no lag.",
             cause_zh=_NUMBERS_ZH + "{unreadable_queue_count} 个队列只写不读，其中有 "
             "{unreadable_message_count:messages} 条消息，任何消费组都无法消费，也不计入堆积。",
@@ -75,7 +77,8 @@ RULE = Rule(
             summary="Clients of {group} get queues of {topic} that never hold a message",
             summary_zh="{group} 的客户端分到了 {topic} 上永远没有消息的队列",
             cause=_NUMBERS + "{unwritten_queue_count} queue{unwritten_queue_count:plural} are read and never written; "
-            "of the {online_client_count} clients of {group}, which is {effective_lag:messages} messages behind, some "
+            "of the {online_client_count} client{online_client_count:plural} of {group}, which is "
+            "{effective_lag:messages} message{effective_lag:plural} behind, some "
             "get such queues and have nothing to do.",
             cause_zh=_NUMBERS_ZH + "{unwritten_queue_count} 个队列只读不写；{group} 已堆积 {effective_lag:messages} 条"
             "消息，而它的 {online_client_count} 个客户端中有的分到了这样的队列，无事可做。",

@@ -37,9 +37,11 @@ RULE = Rule(
     means="An orderly group retries a message that fails for ever, or far more often than it helps.",
     texts={
         "default": Texts(
-            summary="{consumer_group} retries a failing message {max_reconsume_times:messages} times",
+            summary="{consumer_group} retries a failing message {max_reconsume_times:messages} "
+            "time{max_reconsume_times:plural}",
             summary_zh="{consumer_group} 对失败的消息重试 {max_reconsume_times:messages} 次",
-            cause="Orderly group {consumer_group} retries a message that fails {max_reconsume_times:messages} times in "
+            cause="Orderly group {consumer_group} retries a message that fails {max_reconsume_times:messages} "
+            "time{max_reconsume_times:plural} in "
             "place ({sane_retries} are sane), so one bad message would block its queue for "
             "{blocking_ms:duration} at least.",
             cause_zh="顺序消费组 {consumer_group} 对失败的消息在原地重试 {max_reconsume_times:messages} 次（合理值为 "

@@ -49,7 +49,8 @@ RULE = Rule(
         "default": Texts(
             summary="{consumer_group} fails for {failed_share} of its messages",
             summary_zh="{consumer_group} 有{failed_share}的消息消费失败",
-            cause="Consumer group {consumer_group} sent {retry_growth:messages} messages back to be tried again since "
+            cause="Consumer group {consumer_group} sent {retry_growth:messages} message{retry_growth:plural} back to "
+            "be tried again since "
             "the round before ({retry_tps:.1f}/s), while it consumed {consume_tps:.1f}/s: its listener fails for "
             "{failed_share} of them; {retry_message_count:messages} are kept in its retry topics.",
             cause_zh="自上一轮以来，消费组 {consumer_group} 有 {retry_growth:messages} 条消息被打回重试（"
@@ -66,7 +67,8 @@ RULE = Rule(
         "consumption_unknown": Texts(
             summary="{consumer_group} sends {retry_tps:.0f} messages/s back",
             summary_zh="{consumer_group} 每秒有 {retry_tps:.0f} 条消息被打回重试",
-            cause="Consumer group {consumer_group} sent {retry_growth:messages} messages back to be tried again since "
+            cause="Consumer group {consumer_group} sent {retry_growth:messages} message{retry_growth:plural} back to "
+            "be tried again since "
             "the round before ({retry_tps:.1f}/s): its listener fails; how much it consumed in that time is not known, "
             "{retry_message_count:messages} are kept in its retry topics.",
             cause_zh="自上一轮以来，消费组 {consumer_group} 有 {retry_growth:messages} 条消息被打回重试（"

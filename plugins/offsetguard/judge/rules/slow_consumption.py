@@ -43,7 +43,8 @@ RULE = Rule(
     means="Most of a consumer group's lag was handed out and is in process at its clients: it is slow, not stopped.",
     texts={
         "default": Texts(
-            summary="{consumer_group} is slow on {topic}: {in_process:messages} messages are in process",
+            summary="{consumer_group} is slow on {topic}: {in_process:messages} message{in_process:plural} are in "
+            "process",
             summary_zh="{consumer_group} 消费 {topic} 缓慢：{in_process:messages} 条消息处理中",
             cause=_LAG + ": consumption is slow, not stopped.",
             cause_zh=_LAG_ZH + "：是消费缓慢，不是停止。",

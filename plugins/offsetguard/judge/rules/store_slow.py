@@ -37,8 +37,10 @@ RULE = Rule(
             summary_zh="{worst_broker} 的存储缓慢",
             cause="The store is slow on {broker_count} broker{broker_count:plural} of cluster {cluster} ({brokers}); "
             "on {worst_broker} the current write has held the page cache for {page_cache_lock_time_ms:duration}, the "
-            "first of {send_queue_size:messages} send requests has waited {send_queue_head_wait_ms:duration}, and the "
-            "first of {pull_queue_size:messages} pull requests {pull_queue_head_wait_ms:duration}: producers are "
+            "first of {send_queue_size:messages} send request{send_queue_size:plural} has waited "
+            "{send_queue_head_wait_ms:duration}, and the "
+            "first of {pull_queue_size:messages} pull request{pull_queue_size:plural} "
+            "{pull_queue_head_wait_ms:duration}: producers are "
             "refused, and consumers get their messages late.",
             cause_zh="集群 {cluster} 有 {broker_count} 个 Broker 存储缓慢（{brokers}）；{worst_broker} 上当前写入已占"
             "用 PageCache {page_cache_lock_time_ms:duration}，{send_queue_size:messages} 个发送请求的队首已等待 "
@@ -54,7 +56,7 @@ RULE = Rule(
             summary_zh="{worst_broker} 上有一次写入缓慢",
             cause="On {worst_broker} of cluster {cluster} the current write had held the page cache for "
             "{page_cache_lock_time_ms:duration} when it was looked at, and the first of {send_queue_size:messages} "
-            "send requests had waited {send_queue_head_wait_ms:duration}.",
+            "send request{send_queue_size:plural} had waited {send_queue_head_wait_ms:duration}.",
             cause_zh="观测时，集群 {cluster} 的 {worst_broker} 当前写入已占用 PageCache "
             "{page_cache_lock_time_ms:duration}，{send_queue_size:messages} 个发送请求的队首已等待 "
             "{send_queue_head_wait_ms:duration}。",

@@ -27,7 +27,8 @@ from offsetguard.model.offsets import MessageQueue
 from offsetguard.tables.log_facts import SubscriptionFacts
 
 _DIFFER = (
-    "{member_count} clients of consumer group {consumer_group} subscribe to topic {topic} by different expressions: "
+    "{member_count} client{member_count:plural} of consumer group {consumer_group} subscribe to topic {topic} by "
+    "different expressions: "
     "{member_expressions}"
 )
 _DIFFER_ZH = "消费组 {consumer_group} 的 {member_count} 个客户端以不同的表达式订阅主题 {topic}：{member_expressions}；"
@@ -74,9 +75,11 @@ RULE = Rule(
             commands=(commands.RESET_TO_SINCE,),
         ),
         "topics_differ": Texts(
-            summary="{unsubscribed_member_count} of {member_count} clients of {consumer_group} do not read {topic}",
+            summary="{unsubscribed_member_count} of {member_count} client{member_count:plural} of {consumer_group} "
+            "do not read {topic}",
             summary_zh="{consumer_group} 的 {member_count} 个客户端中有 {unsubscribed_member_count} 个没有订阅 {topic}",
-            cause="{unsubscribed_member_count} of {member_count} clients of consumer group {consumer_group} do not "
+            cause="{unsubscribed_member_count} of {member_count} client{member_count:plural} of consumer group "
+            "{consumer_group} do not "
             "subscribe to topic {topic} ({unsubscribed_clients}), others do: the queues that the rebalance gives to "
             "them are not consumed.",
             cause_zh="消费组 {consumer_group} 的 {member_count} 个客户端中有 {unsubscribed_member_count} 个没有订阅主题"
@@ -97,7 +100,8 @@ RULE = Rule(
             summary="the subscription of {consumer_group} to {topic} alternates",
             summary_zh="{consumer_group} 对 {topic} 的订阅关系反复变化",
             cause="Brokers changed the subscription of consumer group {consumer_group} to topic {topic} "
-            "{changed_count} times since {since:moment}, between {changed_expressions}: clients subscribe "
+            "{changed_count} time{changed_count:plural} since {since:moment}, between {changed_expressions}: clients "
+            "subscribe "
             "differently, and get only what matches both. What each client subscribes to could not be seen.",
             cause_zh="自 {since:moment} 起，消费组 {consumer_group} 对主题 {topic} 的订阅关系在 Broker 上变化了 "
             "{changed_count} 次，在 {changed_expressions} 之间切换：客户端的订阅关系不一致，只能收到同时匹配两者的"

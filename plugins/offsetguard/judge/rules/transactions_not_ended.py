@@ -54,7 +54,8 @@ RULE = Rule(
             summary="the check of transactions on {worst_broker} is late for {half_late_count:messages} half "
             "message{half_late_count:plural}",
             summary_zh="{worst_broker} 的事务回查滞后，涉及 {half_late_count:messages} 条半消息",
-            cause="{half_late_count:messages} of {half_message_count:messages} half messages on {worst_broker} of "
+            cause="{half_late_count:messages} of {half_message_count:messages} half "
+            "message{half_message_count:plural} on {worst_broker} of "
             "cluster {cluster} were stored 2 min ago or longer, and the broker's check has not passed them (brokers "
             "with such messages: {brokers}; seen since {since:moment}): transactions whose producer did not end them "
             "are neither asked for nor given up.",
@@ -73,7 +74,7 @@ RULE = Rule(
             cause="{given_up_growth:messages} transaction{given_up_growth:plural} that no producer ended were given up "
             "since the round before in cluster {cluster} ({brokers}), after as many checks as transactionCheckMax "
             "allows (15 if it is not set): their messages lie in TRANS_CHECK_MAX_TIME_TOPIC and are never delivered; "
-            "{half_message_count:messages} half messages wait on {worst_broker}.",
+            "{half_message_count:messages} half message{half_message_count:plural} wait on {worst_broker}.",
             cause_zh="自上一轮以来，集群 {cluster}（{brokers}）有 {given_up_growth:messages} 个生产者未结束的事务被放"
             "弃，回查次数已达到 transactionCheckMax（默认 15）：它们的消息在 TRANS_CHECK_MAX_TIME_TOPIC 中，不会再投"
             "递；{worst_broker} 上还有 {half_message_count:messages} 条半消息在等待。",
