@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
+from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.model.errors import UnknownName
 from offsetguard.model.incident import EventKind, IncidentEvent, Subject
 from offsetguard.model.notification import Channel, GroupKey, MuteReason, NotificationKey, Notified, NotifiedIncident
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.model.verdicts import QueueEvidence, Severity
+from offsetguard.model.verdicts import Explained, QueueEvidence, Severity
 from offsetguard.store import incidents, notifications
 from offsetguard.store.database import open_database, writing
 from offsetguard_peers.command_line import json_lines, run
@@ -109,6 +110,16 @@ def test_what_cannot_be_seen_any_more_is_listed_as_it_was_seen_last() -> None:
     assert f"WARNING  {last_seen}" in text("incidents", "list")
     assert "Not seen any more, because" in text("incidents", "show", HARMLESS.incident_id)
     assert last_seen in text("incidents", "acknowledge", HARMLESS.incident_id)
+
+
+def test_so_is_what_it_explains() -> None:
+    explained = Explained("flow_control", "billing", "orders", "billing has full caches")
+    evidence = replace(HARMLESS.evidence, explains=(explained,))
+    unseen, seen = replace(HARMLESS, evidence=evidence), replace(HARMLESS, evidence=evidence, unknown_since=None)
+    assert list(IncidentWords(unseen).explains()) == [
+        "flow_control: last seen 2026-11-21 10:44:00 UTC: billing has full caches"
+    ]
+    assert list(IncidentWords(seen).explains()) == ["flow_control: billing has full caches"]
 
 
 def test_incidents_that_are_over_say_how_they_ended() -> None:

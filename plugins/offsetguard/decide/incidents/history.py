@@ -105,10 +105,7 @@ class IncidentWords:
     @property
     def summary(self) -> str:
         """A few words; of what is not seen any more, that and when it was seen last."""
-        summary, incident = self._said("summary", self._evidence.summary), self._incident
-        if incident.unknown_since is None:
-            return summary
-        return self._catalogue.say("last_seen", at=incident.newest_seen_at, summary=summary)
+        return self._when_seen(self._said("summary", self._evidence.summary))
 
     @property
     def cause(self) -> str:
@@ -175,12 +172,18 @@ class IncidentWords:
         """Give e.g. `accumulation: billing is 500 messages behind on orders`; the group is named in any case."""
         for one in self._evidence.explains:
             name, summary = one.consumer_group or one.topic, self._summary_of(one)
-            yield f"{one.rule_id}: " + (summary if name is None or name in summary else f"{name} · {summary}")
+            named = summary if name is None or name in summary else f"{name} · {summary}"
+            yield f"{one.rule_id}: {self._when_seen(named)}"
 
     def cannot_tell(self) -> Iterator[str]:
         """Give what could not be told about the same group or brokers, each with its rule."""
         for one in self._evidence.cannot_tell:
             yield f"{one.rule_id}: {self._catalogue.read(one.because)}"
+
+    def _when_seen(self, summary: str) -> str:
+        if self._incident.unknown_since is None:
+            return summary
+        return self._catalogue.say("last_seen", at=self._incident.newest_seen_at, summary=summary)
 
     def _summary_of(self, one: Explained) -> str:
         names = {"cluster": self._incident.subject.cluster, "consumer_group": one.consumer_group, "topic": one.topic}
