@@ -37,7 +37,7 @@ from offsetguard.judge.registry import judge
 from offsetguard.judge.rule import Finding
 from offsetguard.judge.windows.windows import judge_queues
 from offsetguard.model.errors import RocketMQError
-from offsetguard.model.offsets import MessageQueue, QueueOffsets, offsets_of
+from offsetguard.model.offsets import MAX_QUEUES, MessageQueue, QueueOffsets, offsets_of
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.refusals import TopicNotExist
 from offsetguard.sources.rocketmq.requests import (
@@ -57,7 +57,6 @@ from offsetguard.tables.group_facts import GroupFacts
 
 STANDARD_INPUT = "-"
 EXIT_WRONG_INPUT = 1
-_MOST_QUEUES = 100_000
 Line = dict[str, Any]
 
 
@@ -77,7 +76,7 @@ class Asked:
 @click.option("--namesrv", metavar="HOST:PORT[;HOST:PORT]", help="The name servers: they know the topic's queues.")
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="In place of --namesrv: this file.")
 @click.option("--cluster", help="With --config: which cluster of the file (needless when it has only one).")
-@click.option("--queues", type=click.IntRange(1, _MOST_QUEUES), help="Write queues of the topic on each broker.")
+@click.option("--queues", type=click.IntRange(1, MAX_QUEUES), help="Write queues of the topic on each broker.")
 @click.option("--brokers", metavar="NAME,NAME", help="With --queues: the brokers that have the topic, in any order.")
 @click.option("--group", "consumer_group", help="Say how this consumer group stands in the key's queue, and why.")
 @click.option("--samples", type=click.IntRange(1, 100), default=3, show_default=True, help="With --group: looks.")
@@ -125,9 +124,12 @@ def queue_of(
         lookups = asyncio.run(_look_up(plan, consumer_group, topics))
     else:
         names = {one.strip() for one in (brokers or "").split(",")} - {""}
-        lookups = {
-            topic: KeyLookup(queues_of_brokers(topic, ((name, queues or 0) for name in names))) for topic in topics
-        }
+        try:
+            lookups = {
+                topic: KeyLookup(queues_of_brokers(topic, ((name, queues or 0) for name in names))) for topic in topics
+            }
+        except ValueError as error:
+            raise click.UsageError(f"--brokers: {error}") from error
     if key != STANDARD_INPUT and (wrong := lookups[asked[0].topic]).is_unknown:
         raise click.UsageError(f"--topic: {(wrong.error or '').removeprefix('field topic: ')}")
     lines = [_line(one, lookups) for one in asked]
@@ -307,18 +309,28 @@ async def _look_up_topic(client: RocketMQClient, cluster: Cluster, topic: str) -
         return KeyLookup(error=f"field topic: {topic} has no queue that may be written to and whose master is there")
     brokers: dict[str, dict[str, Any]] = {}
     ends: dict[MessageQueue, tuple[int, int]] = {}
-    for one in route.brokers:
-        address = one.master_address
-        brokers[one.broker_name] = {"broker_answered": True, "broker_failure": None}
-        if address is None:
-            continue
-        try:
-            stats = await client.call(cluster.address_map.get(address, address), GetTopicStatsInfo(topic))
-        except RocketMQError as error:
-            brokers[one.broker_name] = {"broker_answered": False, "broker_failure": str(error)}
-            continue
-        ends |= {queue: (end.min_offset, end.max_offset) for queue, end in stats.queues.items()}
+    if len(route.brokers) > (limit := cluster.collection.replicas):
+        return KeyLookup(error=f"field topic: {topic} has {len(route.brokers)} brokers; collection.replicas is {limit}")
+    asked = {one.broker_name: one.master_address for one in route.brokers}
+    outcomes = await asyncio.gather(*(_ends_of(client, cluster, topic, address) for address in asked.values()))
+    for broker_name, outcome in zip(asked, outcomes, strict=True):
+        failure = str(outcome) if isinstance(outcome, RocketMQError) else None
+        brokers[broker_name] = {"broker_answered": failure is None, "broker_failure": failure}
+        if not isinstance(outcome, RocketMQError):
+            ends |= outcome
     return KeyLookup(queues, broker=brokers, ends=ends)
+
+
+async def _ends_of(
+    client: RocketMQClient, cluster: Cluster, topic: str, address: str | None
+) -> dict[MessageQueue, tuple[int, int]] | RocketMQError:
+    if address is None:
+        return {}
+    try:
+        stats = await client.call(cluster.address_map.get(address, address), GetTopicStatsInfo(topic))
+    except RocketMQError as error:
+        return error
+    return {queue: (end.min_offset, end.max_offset) for queue, end in stats.queues.items()}
 
 
 async def _topics_of(client: RocketMQClient, cluster: Cluster) -> set[str]:
@@ -326,7 +338,7 @@ async def _topics_of(client: RocketMQClient, cluster: Cluster) -> set[str]:
     known: set[str] = set()
     with suppress(RocketMQError):
         found = await first_answer(client, cluster.name_servers, GetBrokerClusterInfo(), progress(shown=False))
-        for address in (one.master_address for one in found.brokers):
+        for address in (one.master_address for one in found.brokers[: cluster.collection.replicas]):
             if address is not None:
                 topics = await client.call(cluster.address_map.get(address, address), GetAllTopicConfig())
                 known |= topics.keys()

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from offsetguard.collect.manifest import Gap, Outcome, RequestLedger, outcome_of
-from offsetguard.collect.replica import Replica
+from offsetguard.collect.replica import Replica, unreadable_entries
 from offsetguard.config import Cluster
 from offsetguard.model.errors import RocketMQError
 from offsetguard.sources.rocketmq.refusals import BrokerSystemError
@@ -92,6 +92,8 @@ async def _ask_all(
             gaps[address] = Gap(address=address, what=str(request), outcome=outcome, reason=reason)
             continue
         ledger.count(Outcome.ANSWERED)
+        for gap in unreadable_entries(address, request, info):
+            ledger.add_gap(gap)
         if info.brokers:
             gaps.pop(address, None)
             members = _members(info)

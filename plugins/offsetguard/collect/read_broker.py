@@ -31,7 +31,7 @@ from offsetguard.collect.group_members import GroupMembers, SharedSubscriptions
 from offsetguard.collect.queue_reading import known_pull_offset, topic_readings
 from offsetguard.collect.replica import COSTLY_AT_ONCE, Answer, ReplicaLink
 from offsetguard.collect.system_names import TopicKind, is_lite_topic, is_system_group, topic_kind
-from offsetguard.model.offsets import MessageQueue, QueueOffsets
+from offsetguard.model.offsets import MAX_QUEUES, MAX_QUEUES_OF_ALL, MessageQueue, QueueOffsets
 from offsetguard.sources.rocketmq.broker_settings import TopicConfig
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.sources.rocketmq.offset_table import AllConsumerOffsets
@@ -51,7 +51,6 @@ from offsetguard.sources.rocketmq.requests import (
     Request,
 )
 
-MAX_QUEUES, MAX_QUEUES_OF_ALL = 8_192, 500_000  # of one topic on one broker; of all its topics
 AGES_IN_A_ROUND = 32  # of (group, topic) pairs, per broker
 
 # 4.9.7 in its first second: `NoSuchElementException, java.util.LinkedList.getLast`, before the first statistics sample

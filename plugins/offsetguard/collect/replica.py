@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from offsetguard.collect.manifest import Gap, Outcome, RequestLedger, outcome_of
-from offsetguard.model.errors import BrokerRefused, ConnectionLost, NotRecorded, RocketMQError
+from offsetguard.model.errors import BrokerRefused, ConnectionLost, NotRecorded, RocketMQError, UndecodableBody
 from offsetguard.model.offsets import MASTER_ID
 from offsetguard.sources.rocketmq.refusals import AccessDenied
 from offsetguard.sources.rocketmq.requests import Request
@@ -69,6 +69,14 @@ class Answer(Generic[Body]):
     at: datetime
 
 
+def unreadable_entries(address: str, request: Request[Body], answer: Body) -> Iterator[Gap]:
+    """Yield a gap for each entry of an answer that could not be read."""
+    unreadable: Mapping[str, str] = getattr(answer, "unreadable", {})
+    for name, why in unreadable.items():
+        reason = f"{address}: {request}: {ascii(name)[:200]} is left out: {why}"
+        yield Gap(address=address, what=f"part of {request}", outcome=Outcome.UNDECODABLE, reason=reason)
+
+
 class ReplicaLink:
     """Asks one replica; keeps whether it answered, and why not."""
 
@@ -99,6 +107,7 @@ class ReplicaLink:
         self._ledger = ledger
         self._login_advice = login_advice
         self._strikes = 0
+        self._understood = False  # some answer could be read
         self._login_refused = False
         self._given_up: tuple[Outcome, str] | None = None
         self._unsent_count = 0
@@ -205,6 +214,8 @@ class ReplicaLink:
         self, request: Request[Body], outcome: Body | RocketMQError, now: datetime, answers: Answers
     ) -> Answer[Body] | None:
         if not isinstance(outcome, RocketMQError):
+            for gap in unreadable_entries(self._address, request, outcome):
+                self._ledger.add_gap(self.replica.gap(gap.what, gap.outcome, gap.reason))
             return self._answered(outcome, now)
         if not isinstance(outcome, BrokerRefused):
             self._failed(outcome, str(request))
@@ -217,6 +228,7 @@ class ReplicaLink:
     def _answered(self, body: Body | None, now: datetime) -> Answer[Body]:
         self._ledger.count(Outcome.ANSWERED)
         self._strikes = 0
+        self._understood = True
         self.answered_at = self.answered_at or now
         return Answer(body, now)
 
@@ -237,8 +249,8 @@ class ReplicaLink:
         reason = f"{error}{self._mapped}"
         self._ledger.count(outcome)
         self._missing(what, outcome, reason, is_gap=self._given_up is None)
-        if isinstance(error, NotRecorded):
-            return
+        if isinstance(error, NotRecorded) or (isinstance(error, UndecodableBody) and self._understood):
+            return  # it is quick, and other answers may be right: what a client made of its own is no reason to give up
         hopeless = self.answered_at is None and outcome in (Outcome.TIMED_OUT, Outcome.UNREACHABLE)
         self._strike(outcome, reason, limit=1 if hopeless else STRIKES)
 

@@ -6,7 +6,7 @@ OffsetGuardError
  |    +-- PeerUnreachable        nobody listens at the address
  |    +-- RequestTimedOut        connected, no answer in time
  |    +-- ConnectionLost         closed in mid-frame or before the answer
- |    +-- UndecodableResponse    bytes that are not the protocol
+ |    +-- UndecodableResponse    bytes that are not the protocol, or a body that cannot be read (UndecodableBody)
  |    +-- NotRecorded            asked of a bundle or of state files that do not have it
  |    +-- BrokerRefused          an answer with a code other than 0; one subclass per code in `rocketmq.refusals`
  +-- BundleError                 a support bundle or a state file: names file and line
@@ -53,6 +53,10 @@ class ConnectionLost(RocketMQError):
 
 class UndecodableResponse(RocketMQError):
     """The peer sent bytes that are not RocketMQ's remoting protocol, or a body that is not what was asked for."""
+
+
+class UndecodableBody(UndecodableResponse):
+    """The answer came as it should; what is in it cannot be read."""
 
 
 class NotRecorded(RocketMQError):

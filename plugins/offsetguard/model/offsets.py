@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, TypeVar
 
 MASTER_ID = 0  # broker id of a master; slaves have others
+MAX_QUEUES, MAX_QUEUES_OF_ALL = 8_192, 500_000  # of one topic on one broker; of whatever is read at once
 
 
 class MessageQueue(NamedTuple):  # the key of many mappings: hashed and compared in a quarter of a record's time

@@ -12,7 +12,7 @@ from offsetguard.collect.read_broker import believable
 from offsetguard.sources.rocketmq.broker_settings import TopicConfig
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
-from offsetguard.tables import BROKER_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
+from offsetguard.tables import BROKER_SNAPSHOTS, GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS
 from offsetguard_peers.scripted.broker import ScriptedBroker, Trouble, close, refuse, when
 from offsetguard_peers.scripted.peer import Conversation, answer_bytes
 from offsetguard_peers.scripted.rounds import (
@@ -66,6 +66,39 @@ def test_a_broker_in_trouble_costs_only_itself(trouble: Trouble, outcome: str) -
     assert answered["broker-a"] == (True, None)
     assert answered["broker-b"][0] is False
     assert answered["broker-b"][1], "the reason"
+
+
+def test_an_address_that_cannot_be_one_costs_only_its_broker(play: Play) -> None:
+    rounds = play(healthy_broker())
+    rounds.listed |= {"broker-x": "10.0.0.1\0:80", "broker-y": "[]:1"}
+    manifest = rounds.run()
+    assert manifest.unseen_broker_names == ("broker-x", "broker-y")
+    assert {row["broker_name"] for row in rounds.rows(QUEUE_SNAPSHOTS)} == {"broker-a"}
+
+
+def test_a_topic_with_settings_that_cannot_be_read_costs_only_itself() -> None:
+    broker = healthy_broker()
+    broker.topics["refunds"] = [(0, 5)]
+    broker.perms["refunds"] = None
+    manifest, rows = collect(broker)
+    assert {row["topic"] for row in rows[TOPIC_QUEUE_SNAPSHOTS.name]} == {"orders"}
+    (gap,) = manifest.gaps
+    assert (gap.outcome.value, "'refunds' is left out: body: perm" in gap.reason) == ("undecodable", True)
+
+
+def test_groups_of_which_clients_make_nonsense_are_no_reason_to_give_their_broker_up() -> None:
+    broker = healthy_broker()
+    strange = {f"a-{number}": ["orders"] for number in range(10)}
+    broker.subscriptions = {"billing": ["orders"]} | strange
+    broker.trouble = when(
+        lambda request: request.ext_fields.get("consumerGroup") in strange,
+        lambda conversation, request: conversation.answer(request, body=b'{"connectionSet":[{}]}'),
+    )
+    manifest, rows = collect(broker)
+    assert manifest.unseen_broker_names == ()
+    clients = {row["consumer_group"]: row["online_client_count"] for row in rows[GROUP_SNAPSHOTS.name]}
+    assert clients["billing"] == 1
+    assert {clients[group] for group in strange} == {None}
 
 
 def test_a_broker_whose_bodies_are_nonsense_is_given_up() -> None:

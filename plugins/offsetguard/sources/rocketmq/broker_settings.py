@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from offsetguard.model.offsets import MASTER_ID
 from offsetguard.sources.rocketmq import fastjson
 from offsetguard.sources.rocketmq.json_fields import (
+    Entries,
     as_object,
     bool_field,
     int_field,
@@ -39,22 +39,26 @@ class SubscriptionGroupConfig:
     """Settings of one consumer group on one broker."""
 
     group_name: str
-    consume_enable: bool
-    retry_max_times: int
-    broker_id: int
-    which_broker_when_consume_slowly: int
+    consume_enable: bool | None = None
+    retry_max_times: int | None = None
+    broker_id: int | None = None
+    which_broker_when_consume_slowly: int | None = None
 
 
-def topic_config_table(body: bytes) -> dict[str, TopicConfig]:
+def topic_config_table(body: bytes) -> Entries[str, TopicConfig]:
     """21 GET_ALL_TOPIC_CONFIG: every topic of one broker."""
-    table = object_field(fastjson.decode_object(body), "topicConfigTable")
-    return {topic: _topic_config(topic, as_object(value, topic)) for topic, value in table.items()}
+    return Entries(object_field(fastjson.decode_object(body), "topicConfigTable"), _topic_config, str)
 
 
-def subscription_group_table(body: bytes) -> dict[str, SubscriptionGroupConfig]:
-    """201 GET_ALL_SUBSCRIPTIONGROUP_CONFIG: every consumer group of one broker."""
-    table = object_field(fastjson.decode_object(body), "subscriptionGroupTable")
-    return {name: _group_config(name, as_object(value, name)) for name, value in table.items()}
+def subscription_group_table(body: bytes) -> Entries[str, SubscriptionGroupConfig]:
+    """201 GET_ALL_SUBSCRIPTIONGROUP_CONFIG: every consumer group of one broker.
+
+    One whose settings cannot be read is there all the same, with nothing known of them: its members can be asked for.
+    """
+    found = Entries(object_field(fastjson.decode_object(body), "subscriptionGroupTable"), _group_config, str)
+    for name in found.unreadable:
+        found[name] = SubscriptionGroupConfig(name)
+    return found
 
 
 def topic_list(body: bytes) -> tuple[str, ...]:
@@ -68,7 +72,8 @@ def broker_config(body: bytes) -> dict[str, str]:
     return {key: value for key, _, value in (line.partition("=") for line in lines)}
 
 
-def _topic_config(topic: str, document: Mapping[str, Any]) -> TopicConfig:
+def _topic_config(topic: str, value: object) -> TopicConfig:
+    document = as_object(value, topic)
     return TopicConfig(
         topic=topic,
         read_queue_nums=int_field(document, "readQueueNums"),
@@ -79,7 +84,8 @@ def _topic_config(topic: str, document: Mapping[str, Any]) -> TopicConfig:
     )
 
 
-def _group_config(name: str, document: Mapping[str, Any]) -> SubscriptionGroupConfig:
+def _group_config(name: str, value: object) -> SubscriptionGroupConfig:
+    document = as_object(value, name)
     return SubscriptionGroupConfig(
         group_name=name,
         consume_enable=bool_field(document, "consumeEnable", default=True),

@@ -9,9 +9,9 @@ import functools
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from offsetguard.model.offsets import MessageQueue
 
@@ -19,6 +19,9 @@ from offsetguard.model.offsets import MessageQueue
 class MalformedBytes(ValueError):
     """Bytes that cannot be decoded; the text names the field and what was found there."""
 
+
+Key = TypeVar("Key", bound=Hashable)
+Entry = TypeVar("Entry")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _INT64_START, _INT64_END = -(2**63), 2**63
@@ -96,10 +99,7 @@ def optional_bool_field(document: Mapping[str, Any], name: str) -> bool | None:
 
 def text_field(document: Mapping[str, Any], name: str) -> str:
     """Return a text."""
-    value = document.get(name)
-    if isinstance(value, str):
-        return value
-    raise _wrong(name, "a text", value)
+    return as_text(document.get(name), name)
 
 
 def optional_text_field(document: Mapping[str, Any], name: str) -> str | None:
@@ -162,6 +162,13 @@ def as_object(value: object, name: str) -> dict[str, Any]:
     raise _wrong(name, "an object", value)
 
 
+def as_text(value: object, name: str) -> str:
+    """Return a value that is a text."""
+    if isinstance(value, str):
+        return value
+    raise _wrong(name, "a text", value)
+
+
 def as_int64(value: object, name: str) -> int:
     """Return a value that is a 64-bit number."""
     if type(value) is int and _INT64_START <= value < _INT64_END:
@@ -206,6 +213,23 @@ def texts(document: Mapping[str, Any], name: str) -> list[str]:
     if all(isinstance(value, str) for value in values):
         return values
     raise MalformedBytes(f"body: {name}: expected a list of texts")
+
+
+class Entries(dict[Key, Entry]):
+    """The entries of a map that could be read; `unreadable`: why the others could not, by their names there.
+
+    One that is wrong costs itself, not the answer in which it stands: whoever takes the entries says what is missing.
+    """
+
+    def __init__(self, rows: Mapping[str, Any], read: Callable[[str, Any], Entry], key: Callable[[str], Key]) -> None:
+        """`read`: makes an entry of its name and value; `key`: of its name what it is found by."""
+        super().__init__()
+        self.unreadable: dict[str, str] = {}
+        for name, value in rows.items():
+            try:
+                self[key(name)] = read(name, value)
+            except MalformedBytes as error:
+                self.unreadable[name] = str(error)
 
 
 def by_message_queue(document: Mapping[str, Any], name: str) -> Iterator[tuple[MessageQueue, dict[str, Any]]]:

@@ -10,19 +10,22 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.sources.rocketmq import fastjson
 from offsetguard.sources.rocketmq.json_fields import (
+    Entries,
     MalformedBytes,
     as_int64,
     as_object,
     by_message_queue,
     int_field,
     list_field,
+    message_queue_key,
     message_queue_of,
+    object_field,
     optional_int_field,
     timestamp_field,
     timestamp_ms_field,
@@ -63,6 +66,7 @@ class TopicStats:
     min_offsets: array[int]  # int64
     max_offsets: array[int]  # int64
     last_update_ms: array[int]  # int64; store time of the newest message, 0 or less = unknown
+    unreadable: Mapping[str, str] = field(default_factory=dict)  # queues that are left out, and why
 
     @property
     def queues(self) -> dict[MessageQueue, TopicOffsets]:
@@ -99,14 +103,7 @@ def consume_stats(body: bytes) -> dict[MessageQueue, ConsumeOffsets]:
 
 def topic_stats(body: bytes) -> TopicStats:
     """202 GET_TOPIC_STATS_INFO."""
-    by_queue = {
-        queue: (
-            int_field(value, "minOffset"),
-            int_field(value, "maxOffset"),
-            timestamp_ms_field(value, "lastUpdateTimestamp"),
-        )
-        for queue, value in by_message_queue(fastjson.decode_object(body), "offsetTable")
-    }
+    by_queue = Entries(object_field(fastjson.decode_object(body), "offsetTable"), _ends, message_queue_key)
     queues = sorted(by_queue)
     low, high, updated = zip(*map(by_queue.__getitem__, queues), strict=True) if queues else ((), (), ())
     return TopicStats(
@@ -115,6 +112,16 @@ def topic_stats(body: bytes) -> TopicStats:
         min_offsets=array(INT64, low),
         max_offsets=array(INT64, high),
         last_update_ms=array(INT64, updated),
+        unreadable=by_queue.unreadable,
+    )
+
+
+def _ends(_: str, value: object) -> tuple[int, int, int]:
+    document = as_object(value, "offsetTable")
+    return (
+        int_field(document, "minOffset"),
+        int_field(document, "maxOffset"),
+        timestamp_ms_field(document, "lastUpdateTimestamp"),
     )
 
 

@@ -240,7 +240,9 @@ class Peer:
                     int(port),
                     ssl=self._tls,
                 )
-        except UnicodeError as error:  # what the idna codec says of labels that are empty or too long
+        except ValueError as error:  # of NUL; also what the idna codec says of labels that are empty or too long
+            if isinstance(error, OSError):  # a certificate that does not fit is both
+                raise
             raise socket.gaierror(socket.EAI_NONAME, "not a host name") from error
         self._wires.append(wire)
 

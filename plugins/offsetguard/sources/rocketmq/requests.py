@@ -18,6 +18,7 @@ from offsetguard.model.offsets import MessageQueue
 from offsetguard.sources.rocketmq import broker_figures, broker_settings, consumers, offset_table, offsets, routes
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
+from offsetguard.sources.rocketmq.json_fields import Entries
 from offsetguard.sources.rocketmq.message import PullResult, decode_pull_result
 
 MONITOR_GROUP = "OFFSETGUARD_MONITOR"
@@ -81,7 +82,7 @@ class GetRouteInfoByTopic(Request[routes.TopicRoute]):
 
 
 @dataclass(frozen=True, slots=True)
-class GetAllTopicConfig(Request[dict[str, broker_settings.TopicConfig]]):
+class GetAllTopicConfig(Request[Entries[str, broker_settings.TopicConfig]]):
     """Every topic of a broker. No paging fields are sent: then every version answers with all of them."""
 
     code = RequestCode.GET_ALL_TOPIC_CONFIG
@@ -89,7 +90,7 @@ class GetAllTopicConfig(Request[dict[str, broker_settings.TopicConfig]]):
 
 
 @dataclass(frozen=True, slots=True)
-class GetAllSubscriptionGroupConfig(Request[dict[str, broker_settings.SubscriptionGroupConfig]]):
+class GetAllSubscriptionGroupConfig(Request[Entries[str, broker_settings.SubscriptionGroupConfig]]):
     """Every consumer group of a broker; all at once, as for topics."""
 
     code = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG

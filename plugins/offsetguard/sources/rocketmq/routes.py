@@ -13,16 +13,20 @@ is negative itself, is no trouble (the byte code is the same in 4.9.7 and 5.x).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from offsetguard.model.offsets import MASTER_ID, MessageQueue
+from offsetguard.model.offsets import MASTER_ID, MAX_QUEUES, MAX_QUEUES_OF_ALL, MessageQueue
 from offsetguard.sources.rocketmq import fastjson
 from offsetguard.sources.rocketmq.json_fields import (
+    Entries,
+    MalformedBytes,
     as_object,
+    as_text,
     int_field,
     int_key,
     list_field,
+    number_in,
     object_field,
     optional_text_field,
     text_field,
@@ -54,6 +58,7 @@ class ClusterInfo:
 
     brokers: tuple[BrokerData, ...]
     broker_names_by_cluster: Mapping[str, tuple[str, ...]]
+    unreadable: Mapping[str, str] = field(default_factory=dict)  # entries that are left out, and why
 
     def labels(self) -> dict[str, str]:
         """Return `ip:port` -> `<broker name>-<broker id>` of every replica."""
@@ -87,16 +92,24 @@ class TopicRoute:
 def cluster_info(body: bytes) -> ClusterInfo:
     """106 GET_BROKER_CLUSTER_INFO."""
     document = fastjson.decode_object(body)
-    brokers = tuple(_broker_data(value) for value in object_field(document, "brokerAddrTable").values())
-    clusters = object_field(document, "clusterAddrTable")
-    return ClusterInfo(brokers, {name: tuple(texts(clusters, name)) for name in clusters})
+    unreadable: dict[str, str] = {}
+
+    def broker(name: str, value: object) -> BrokerData:
+        addresses = _addresses(value)
+        unreadable.update({f"{name} {broker_id}": why for broker_id, why in addresses.unreadable.items()})
+        return _broker_data(value, addresses)
+
+    brokers = Entries(object_field(document, "brokerAddrTable"), broker, str)
+    table = object_field(document, "clusterAddrTable")
+    clusters = Entries(table, lambda name, _: tuple(texts(table, name)), str)
+    return ClusterInfo(tuple(brokers.values()), clusters, unreadable | brokers.unreadable | clusters.unreadable)
 
 
 def topic_route(body: bytes) -> TopicRoute:
     """105 GET_ROUTEINFO_BY_TOPIC."""
     document = fastjson.decode_object(body)
     return TopicRoute(
-        tuple(_broker_data(value) for value in list_field(document, "brokerDatas")),
+        tuple(_whole_broker_data(value) for value in list_field(document, "brokerDatas")),
         tuple(_queue_data(as_object(value, "queueDatas")) for value in list_field(document, "queueDatas")),
         order_topic_conf=optional_text_field(document, "orderTopicConf") or None,
         static=bool(document.get("topicQueueMappingByBroker")),
@@ -104,9 +117,9 @@ def topic_route(body: bytes) -> TopicRoute:
 
 
 def queues_to_write(topic: str, route: TopicRoute) -> tuple[MessageQueue, ...]:
-    """Return the queues; raises ValueError for a route whose queues do not follow from it."""
+    """Return the queues; raises ValueError for a route whose queues do not follow from it, or are too many."""
     if route.order_topic_conf is not None:
-        return tuple(_of_order_conf(topic, route.order_topic_conf))
+        return _queues(topic, _of_order_conf(topic, route.order_topic_conf))
     if route.static:
         raise ValueError(f"{topic} is a static topic: its queues are logical ones, which its brokers map")
     with_master = {broker.broker_name for broker in route.brokers if broker.master_address is not None}
@@ -119,9 +132,8 @@ def queues_to_write(topic: str, route: TopicRoute) -> tuple[MessageQueue, ...]:
 
 
 def queues_of_brokers(topic: str, counts: Iterable[tuple[str, int]]) -> tuple[MessageQueue, ...]:
-    """Return the queues of brokers given with their numbers of write queues, in the producer's order."""
-    in_order = sorted(counts, key=lambda one: one[0].encode("utf-16-be", "surrogatepass"))
-    return tuple(MessageQueue(topic, name, queue_id) for name, count in in_order for queue_id in range(count))
+    """Return the queues of brokers with their numbers of write queues, in the producer's order; ValueError as above."""
+    return _queues(topic, sorted(counts, key=lambda one: one[0].encode("utf-16-be", "surrogatepass")))
 
 
 def java_hash_code(text: str) -> int:
@@ -140,14 +152,25 @@ def position_of(hash_code: int, queue_count: int) -> int:
     return abs(hash_code) % queue_count  # the same as without the sign of Java's remainder
 
 
-def _broker_data(value: object) -> BrokerData:
-    document = as_object(value, "brokerDatas")
-    addresses = object_field(document, "brokerAddrs")
-    return BrokerData(
-        broker_name=text_field(document, "brokerName"),
-        cluster=text_field(document, "cluster"),
-        addresses={int_key(broker_id, "brokerAddrs"): text_field(addresses, broker_id) for broker_id in addresses},
+def _addresses(value: object) -> Entries[int, str]:
+    return Entries(
+        object_field(as_object(value, "brokerDatas"), "brokerAddrs"),
+        lambda broker_id, address: as_text(address, f"address of {broker_id}"),
+        lambda broker_id: int_key(broker_id, "brokerAddrs"),
     )
+
+
+def _broker_data(value: object, addresses: Mapping[int, str]) -> BrokerData:
+    document = as_object(value, "brokerDatas")
+    return BrokerData(text_field(document, "brokerName"), text_field(document, "cluster"), addresses)
+
+
+def _whole_broker_data(value: object) -> BrokerData:
+    """Refuse one of which a replica cannot be read: a producer's queues depend on which masters are there."""
+    addresses = _addresses(value)
+    for why in addresses.unreadable.values():
+        raise MalformedBytes(why)
+    return _broker_data(value, addresses)
 
 
 def _queue_data(document: Mapping[str, Any]) -> QueueData:
@@ -159,9 +182,20 @@ def _queue_data(document: Mapping[str, Any]) -> QueueData:
     )
 
 
-def _of_order_conf(topic: str, conf: str) -> Iterator[MessageQueue]:
+def _of_order_conf(topic: str, conf: str) -> Iterator[tuple[str, int]]:
     for part in conf.split(";"):
-        name, colon, count = part.partition(":")
-        if not colon or not count.isdecimal():
-            raise ValueError(f"the order configuration of {topic} is {conf!r}, which is not BROKER:QUEUES;...")
-        yield from (MessageQueue(topic, name, queue_id) for queue_id in range(int(count)))
+        name, colon, text = part.partition(":")
+        count = number_in(text)
+        if not colon or count is None:
+            raise ValueError(f"the order configuration of {topic} is {conf[:200]!r}, which is not BROKER:QUEUES;...")
+        yield name, count
+
+
+def _queues(topic: str, counts: Iterable[tuple[str, int]]) -> tuple[MessageQueue, ...]:
+    in_order = list(counts)
+    largest = max((count for _, count in in_order), default=0)
+    if largest > MAX_QUEUES or (total := sum(max(0, count) for _, count in in_order)) > MAX_QUEUES_OF_ALL:
+        most = f"at most {MAX_QUEUES:,} on a broker and {MAX_QUEUES_OF_ALL:,} in all are taken"
+        of = f"{largest:,} queues on a broker" if largest > MAX_QUEUES else f"{total:,} queues"
+        raise ValueError(f"{topic} would have {of}, which cannot be right ({most}); ask another name server")
+    return tuple(MessageQueue(topic, name, queue_id) for name, count in in_order for queue_id in range(count))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from offsetguard.model.errors import RocketMQError, UndecodableResponse
+from offsetguard.model.errors import RocketMQError, UndecodableBody
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
 from offsetguard.sources.rocketmq.refusals import refusal
@@ -39,13 +39,13 @@ class Transport(Protocol):
 
 
 def answer_of(address: str, request: Request[AnswerT], response: RemotingCommand) -> AnswerT:
-    """Return the record that a response carries; raises BrokerRefused or UndecodableResponse."""
+    """Return the record that a response carries; raises BrokerRefused or UndecodableBody."""
     if response.code not in request.success_codes:
         raise refusal(address, response.code, response.remark)
     try:
         return request.decode(response)
     except MalformedBytes as error:
-        raise UndecodableResponse(address, f"{request}: {error}") from error
+        raise UndecodableBody(address, f"{request}: {error}") from error
 
 
 class ExchangeTransport:

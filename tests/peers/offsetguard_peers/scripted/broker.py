@@ -59,6 +59,7 @@ class ScriptedBroker:
     topics: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  # -> per queue (min, max) offset
     read_queue_nums: dict[str, int] = field(default_factory=dict)  # where they differ from the number of queues
     write_queue_nums: dict[str, int] = field(default_factory=dict)  # likewise
+    perms: dict[str, object] = field(default_factory=dict)  # where it is not 6
     committed: dict[tuple[str, str], dict[int, int]] = field(default_factory=dict)  # (topic, group) -> queue -> offset
     raw_offset_keys: dict[str, dict[int, int]] = field(default_factory=dict)  # other keys of code 43
     pulled: dict[tuple[str, str], dict[int, int]] | None = None  # None: before 5.1
@@ -129,7 +130,7 @@ class ScriptedBroker:
     def _topic_table(self) -> bytes:
         table = {
             topic: {
-                "perm": 6,
+                "perm": self.perms.get(topic, 6),
                 "readQueueNums": self.read_queue_nums.get(topic, len(queues)),
                 "writeQueueNums": self.write_queue_nums.get(topic, len(queues)),
             }

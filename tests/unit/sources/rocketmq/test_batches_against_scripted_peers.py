@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsetguard.model.errors import BrokerRefused, ConnectionLost, RequestTimedOut, UndecodableResponse
+from offsetguard.model.errors import BrokerRefused, ConnectionLost, RequestTimedOut, UndecodableBody
 from offsetguard.sources.rocketmq.client import LARGE_BODY_BYTES, RocketMQClient
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.connection import Frame, encode_frame
@@ -279,9 +279,9 @@ def test_one_body_that_cannot_be_decoded_spoils_no_other() -> None:
     )
     assert [getattr(outcome, "queues", type(outcome)) for outcome in outcomes] == [
         {},
-        UndecodableResponse,
+        UndecodableBody,
         {},
-        UndecodableResponse,
+        UndecodableBody,
     ]
     assert "GET_TOPIC_STATS_INFO(topic=bad)" in str(outcomes[1])
 

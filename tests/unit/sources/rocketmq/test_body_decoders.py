@@ -327,15 +327,14 @@ def of_queue(fields: str) -> str:
         (43, '{"offsetTable":[]}', "offsetTable: expected an object"),
         (43, '{"offsetTable":{"T@G":{0:true}}}', "found True"),
         (43, f'{{"offsetTable":{{"T@G":{{0:{"9" * 4000}}}}}}}', "a number of"),
-        (202, of_queue('{"maxOffset":1}'), "minOffset"),
-        (202, '{"offsetTable":{"T":{}}}', "no MessageQueue"),
+        (202, '{"offsetTable":[]}', "offsetTable: expected an object"),
         (208, of_queue('{"brokerOffset":1.5,"consumerOffset":0}'), "brokerOffset"),
         (
             208,
             of_queue('{"brokerOffset":1,"consumerOffset":0,"lastTimestamp":9000000000000000}'),
             "lastTimestamp: expected a time",
         ),
-        (106, '{"brokerAddrTable":{"b":{"brokerAddrs":{0:5},"brokerName":"b","cluster":"c"}}}', "0"),
+        (105, '{"brokerDatas":[{"brokerAddrs":{0:5},"brokerName":"b","cluster":"c"}]}', "address of 0"),
         (203, '{"connectionSet":[{"clientId":null}]}', "clientId"),
         (203, '{"connectionSet":{}}', "connectionSet: expected a list"),
         (28, "[]", "expected an object"),
@@ -354,6 +353,48 @@ def test_a_body_with_a_wrong_field_is_malformed_and_the_field_is_named(code: int
     with pytest.raises(MalformedBytes) as caught:
         DECODERS[code](text.encode())
     assert names in str(caught.value)
+
+
+RIGHT_TOPIC = '"right":{"readQueueNums":1,"writeQueueNums":1,"perm":6}'
+RIGHT_BROKER = '"right":{"brokerAddrs":{0:"h:1"},"brokerName":"right","cluster":"c"}'
+
+
+@for_each(
+    "code, text, entry, why",
+    [
+        *(
+            (
+                21,
+                f'{{"topicConfigTable":{{"wrong":{{"readQueueNums":1,"writeQueueNums":1{perm}}},{RIGHT_TOPIC}}}}}',
+                *rest,
+            )
+            for perm, *rest in (
+                ("", "wrong", "perm: expected a 64-bit number, found None"),
+                (',"perm":null', "wrong", "perm: expected a 64-bit number, found None"),
+                (',"perm":"6"', "wrong", "perm: expected a 64-bit number, found '6'"),
+                (',"perm":6,"order":"yes"', "wrong", "order: expected true or false"),
+            )
+        ),
+        (21, f'{{"topicConfigTable":{{"wrong":[],{RIGHT_TOPIC}}}}}', "wrong", "wrong: expected an object"),
+        (201, '{"subscriptionGroupTable":{"wrong":{"retryMaxTimes":"x"},"right":{}}}', "wrong", "retryMaxTimes"),
+        (202, of_queue('{"maxOffset":1}').replace("}}}", '}},"T":{}}', 1)[:-9] + "}}", QUEUE, "minOffset"),
+        (106, f'{{"brokerAddrTable":{{"wrong":{{}},{RIGHT_BROKER}}}}}', "wrong", "brokerName: expected a text"),
+        (
+            106,
+            f'{{"brokerAddrTable":{{"b":{{"brokerAddrs":{{0:5,1:"h:2"}},"brokerName":"b","cluster":"c"}},{RIGHT_BROKER}}}}}',
+            "b 0",
+            "address of 0: expected a text, found 5",
+        ),
+        (106, f'{{"brokerAddrTable":{{{RIGHT_BROKER}}},"clusterAddrTable":{{"wrong":[5]}}}}', "wrong", "list of texts"),
+    ],
+)
+def test_an_entry_that_is_wrong_costs_itself_and_is_named(code: int, text: str, entry: str, why: str) -> None:
+    answer = DECODERS[code](text.encode())
+    assert list(answer.unreadable) == [entry]
+    assert why in answer.unreadable[entry]
+    assert code == 202 or "right" in (
+        answer if isinstance(answer, dict) else [one.broker_name for one in answer.brokers]
+    )
 
 
 @pytest.mark.parametrize("text", [None, "", "x", "1.5", "9223372036854775808", "9" * 5000])

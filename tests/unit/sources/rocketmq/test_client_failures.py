@@ -13,6 +13,7 @@ from offsetguard.model.errors import (
     PeerUnreachable,
     RequestTimedOut,
     RocketMQError,
+    UndecodableBody,
     UndecodableResponse,
 )
 from offsetguard.sources.rocketmq.client import RocketMQClient
@@ -35,7 +36,7 @@ NO_LOGIN = "org.apache.rocketmq.acl.common.AclException: No accessKey is configu
         pytest.param(b"\x7f\xff\xff\xff", False, UndecodableResponse, "a length of 2147483647 bytes", id="huge"),
         pytest.param(Frame(0, b"[1,2,3]", b""), False, UndecodableResponse, "expected an object", id="no header"),
         pytest.param(Frame(9, b"{}", b""), False, UndecodableResponse, "serialize type 9", id="another form"),
-        pytest.param({"body": b"<html>"}, False, UndecodableResponse, "no JSON", id="no JSON"),
+        pytest.param({"body": b"<html>"}, False, UndecodableBody, "no JSON", id="no JSON"),
         pytest.param({"code": 17, "remark": "No route"}, False, TopicNotExist, "code 17: No route", id="refuses"),
         pytest.param({"code": 1, "remark": NO_LOGIN}, False, AccessDenied, "access key and secret key", id="no login"),
     ],
@@ -74,6 +75,7 @@ def test_each_failure_has_its_class_and_names_the_address(sent, closes, error_ty
         ("localhost", "write host:port"),
         ("localhost:99999999999", "write host:port"),
         (":9876", "write host:port"),
+        ("10.0.0.1\0:80", "cannot be resolved"),
     ],
 )
 def test_an_address_that_leads_nowhere_is_unreachable(address: str, says: str) -> None:

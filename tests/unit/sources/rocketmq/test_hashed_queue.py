@@ -101,6 +101,10 @@ def test_queues_are_listed_as_a_producer_lists_them(given_route: TopicRoute, exp
     [
         (route(B9, static=True), "static topic"),
         (route(B9, order_topic_conf="broker-9"), "not BROKER:QUEUES"),
+        (route(B9, order_topic_conf="broker-9:" + "9" * 5_000), "not BROKER:QUEUES"),
+        (route(B9, order_topic_conf="broker-9:999999999999"), "999,999,999,999 queues on a broker"),
+        (route(QueueData("b", 8, 2**31 - 1, 6)), "2,147,483,647 queues on a broker"),
+        (route(*(QueueData(f"b{number}", 8, 8_192, 6) for number in range(100))), "819,200 queues, which cannot be"),
     ],
 )
 def test_a_route_whose_queues_do_not_follow_is_named(given_route: TopicRoute, words: str) -> None:
