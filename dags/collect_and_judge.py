@@ -1,14 +1,13 @@
 """**At 3 a.m.:** a failed run loses one minute of history and no warning: the next minute looks again, and what is still wrong then is still told. Look only when several runs in a row are red.
 
 ## What it does
-Once a minute, for each cluster of `config/offsetguard.yml` on its own (one map index per cluster; a cluster that fails does not stop the others):
+Once a minute, for all clusters of `config/offsetguard.yml`: three tasks, however many clusters there are. A cluster that fails does not stop the others; the task turns red at its end, and its last lines say which cluster and why.
 
 | task | what | when it fails |
 |---|---|---|
-| `choose_clusters` | reads the configuration | the log names file, line and field; fix the file, nothing needs a restart |
-| `collect_offsets` | asks name servers and brokers, lands one snapshot | brokers that do not answer are *not* a failure: they become the warning "collection incomplete". Red means that the disk or the connection in Airflow is wrong |
-| `publish_interval` | Spark: types, checks, quarantines and publishes the facts of all that waits, of every cluster, in one session. **Skipped**: another minute's, or another cluster's, task is at work and takes this minute along | readers stay on the last good minute; the log's last lines say what Spark or the audit refused, and of which cluster and minute |
-| `judge_interval` | facts to findings to incidents to messages in the outbox. Waits for the published facts; once a minute has not been published for two, it makes the facts of what has landed by itself, without Spark, and what it tells is marked "not audited" until facts that are published in time confirm or close it | nothing was written (one transaction); the next minute judges afresh |
+| `collect_offsets` | asks the name servers and brokers of all clusters side by side, lands one snapshot of each | brokers that do not answer are *not* a failure: they become the warning "collection incomplete". Red means that the disk, the connection in Airflow or the configuration is wrong: the log names file, line and field; fix the file, nothing needs a restart |
+| `publish_interval` | Spark: types, checks, quarantines and publishes the facts of all that waits, of every cluster, in one session. **Skipped**: another minute's task is at work and takes this minute along | readers stay on the last good minute; the log's last lines say what Spark or the audit refused, and of which cluster and minute |
+| `judge_interval` | each cluster in a transaction of its own, as soon as it is published: facts to findings to incidents to messages in the outbox. Waits for the published facts; once a minute of a cluster has not been published for two, it makes the facts of what has landed by itself, without Spark, and what it tells is marked "not audited" until facts that are published in time confirm or close it | nothing was written of the clusters that it names; the next minute judges afresh |
 
 **When Spark hangs or is away**, one task at a time tries, for five minutes at most, and the others leave their minute to it; people are told all the same, and of the rule `facts_not_published` after three minutes. When Spark is back, one session publishes the newest ten minutes in order, then what was passed over, and takes along what lands meanwhile.
 
@@ -27,8 +26,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import DAG, CronTriggerTimetable, Param, task, task_group
-from airflow.sdk.definitions.context import Context
+from airflow.sdk import DAG, CronTriggerTimetable, Param, TriggerRule
 
 from offsetguard_airflow.defaults import (
     INTERVAL_START,
@@ -80,34 +78,24 @@ with DAG(
         ),
     },
 ) as dag:
-
-    @task(retries=0)  # a wrong file does not get better by itself
-    def choose_clusters(**context: Context) -> list[str]:
-        """Read the configuration now, not when the DAG is parsed."""
-        from offsetguard_airflow.task_inputs import chosen_clusters
-
-        return chosen_clusters(context["params"]["cluster"])
-
-    @task_group
-    def one_cluster(cluster: str) -> None:
-        """One cluster, one interval."""
-        collect = CollectOffsetsOperator(task_id="collect_offsets", cluster=cluster, interval_start=INTERVAL_START)
-        publish = PublishIntervalOperator(
-            task_id="publish_interval",
-            cluster=cluster,
-            interval_start=INTERVAL_START,
-            again=IS_BACKFILL,  # in no pool: what takes turns there could keep a minute from being published for hours
-        )
-        judge = JudgeOperator(
-            task_id="judge_interval",
-            cluster=cluster,
-            interval_start=INTERVAL_START,
-            publish_task_id=publish.task_id,
-            group_pattern="{{ params.group_pattern }}",
-            rehearsal="{{ params.dry_run }}",
-            replay=IS_BACKFILL,
-            notify_late="{{ params.notify_late }}",
-        )
-        collect >> [publish, judge]  # the alarm does not wait for Spark longer than `task_inputs` says
-
-    one_cluster.expand(cluster=choose_clusters())
+    CLUSTER = "{{ params.cluster }}"
+    collect = CollectOffsetsOperator(task_id="collect_offsets", cluster=CLUSTER, interval_start=INTERVAL_START)
+    publish = PublishIntervalOperator(
+        task_id="publish_interval",
+        cluster=CLUSTER,
+        interval_start=INTERVAL_START,
+        again=IS_BACKFILL,  # in no pool: what takes turns there could keep a minute from being published for hours
+        trigger_rule=TriggerRule.ALL_DONE,  # a cluster that could not be collected does not stop the others
+    )
+    judge = JudgeOperator(
+        task_id="judge_interval",
+        cluster=CLUSTER,
+        interval_start=INTERVAL_START,
+        publish_task_id=publish.task_id,
+        group_pattern="{{ params.group_pattern }}",
+        rehearsal="{{ params.dry_run }}",
+        replay=IS_BACKFILL,
+        notify_late="{{ params.notify_late }}",
+        trigger_rule=TriggerRule.ALL_DONE,
+    )
+    collect >> [publish, judge]  # the alarm does not wait for Spark longer than `task_inputs` says

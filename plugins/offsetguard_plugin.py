@@ -34,7 +34,7 @@ class OffsetGuardPlugin(AirflowPlugin):
         for destination, query in {
             "dag": "dag_id={DAG_ID}",
             "dag_run": "dag_id={DAG_ID}&run_id={RUN_ID}",
-            "task_instance": "dag_id={DAG_ID}&run_id={RUN_ID}&task_id={TASK_ID}&map_index={MAP_INDEX}",
+            "task_instance": "dag_id={DAG_ID}&run_id={RUN_ID}&task_id={TASK_ID}",
         }.items()
     ]
 

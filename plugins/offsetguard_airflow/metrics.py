@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -40,13 +40,13 @@ def send(measurements: Iterable[Measurement]) -> None:
 
 
 def send_cycles(
-    engine: Engine, *, since: datetime, cluster: str | None = None, interval: Interval | None = None
+    engine: Engine, *, since: datetime, clusters: Collection[str] | None = None, interval: Interval | None = None
 ) -> None:
-    """Send what the cycles did that have begun since a moment, also those that failed; of one cluster and interval."""
+    """Send what the cycles did that have begun since a moment, also those that failed; of some clusters' interval."""
     from offsetguard.lake.cycle_metrics import of_cycle
 
-    for cycle in cycles.newest(engine, cluster=cluster, interval=interval, since=since):
-        if cycle.running_under is None:
+    for cycle in cycles.newest(engine, interval=interval, since=since):
+        if cycle.running_under is None and (clusters is None or cycle.cluster in clusters):
             send(of_cycle(cycle))
 
 

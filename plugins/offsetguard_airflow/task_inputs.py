@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import fnmatch
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from airflow.sdk.exceptions import AirflowFailException
 from sqlalchemy import Engine
 
 from offsetguard.collect.manifest import Manifest
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 ALL_CLUSTERS = "all"
 PUBLISHED_WITHIN = timedelta(minutes=2)  # of an interval's beginning: by then the judge goes on without Spark
-_POLL_S = 1.0
 _MINUTES_BACK = 15  # that are looked through for one that waits to be published
 _ENDED = frozenset({"failed", "upstream_failed", "removed", "success"})  # a skipped one left it to another's session
 
@@ -72,7 +71,8 @@ def interval_at(moment: str) -> Interval:
 def chosen_clusters(cluster: str, *, or_all: bool = True) -> list[str]:
     """Return the configured clusters that the trigger form's field names.
 
-    Raises ConfigError, with the names that there are, for a cluster that is not configured.
+    Raises AirflowFailException, with the names that there are, for a cluster that is not configured: trying again
+    cannot help.
     """
     workspace = Workspace.from_environment()
     known = sorted(config_in_use(workspace).config.clusters)
@@ -80,11 +80,18 @@ def chosen_clusters(cluster: str, *, or_all: bool = True) -> list[str]:
         return [cluster]
     if or_all and cluster == ALL_CLUSTERS:
         return known
-    raise ConfigError(
+    raise AirflowFailException(
         f"{workspace.config_file}: clusters: there is no cluster {cluster!r}"
         f"{did_you_mean(cluster, known)}; clusters: {', '.join(known)}. Trigger again with one of them"
         f"{f', or with {ALL_CLUSTERS!r}' if or_all else ''}"
     )
+
+
+def has_landed(workspace: Workspace, cluster: str, interval: Interval) -> bool:
+    """Whether the snapshot of a cluster's interval is there."""
+    from offsetguard.collect.landing import snapshot_folder
+
+    return (snapshot_folder(workspace.landing_folder, cluster, interval) / MANIFEST_FILE_NAME).exists()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,44 +110,44 @@ class FactsToJudge:
     publication_state: Callable[[], str | None]  # of the task that publishes the interval
     say: Callable[[str], object]
 
-    def read(self) -> IntervalFacts:
-        """Return them; raises PublishError where history is not published, SnapshotError for a damaged landed file."""
+    def look(self) -> IntervalFacts | None:
+        """Return them; None: their publication is waited for.
+
+        Raises PublishError where history is not published, SnapshotError for a damaged landed file.
+        """
         from offsetguard.facts.published import read_interval_facts
         from offsetguard.facts.unpublished import unaudited_facts
 
         workspace, engine = self.ours.workspace, self.ours.engine
-        while True:
-            now = database_time(engine)
-            newest = published_intervals.newest(engine, self.cluster)
-            may_notify = self._may_notify(now, newest)
-            state = None if may_notify else self.publication_state()
-            published = published_intervals.get(engine, self.cluster, self.interval)
-            if published is not None:
-                return read_interval_facts(workspace, published, Manifest.from_json(published.manifest_json))
-            if state in _ENDED:
-                raise PublishError(
-                    f"interval {self.interval.name} of cluster {self.cluster} is not published, and the task that "
-                    f"publishes it is {state}: look at its log and clear it; where it is green, both tasks must use "
-                    "the same OFFSETGUARD_DATABASE_URL"
-                )
-            if may_notify and now >= self._awaited_until(newest):
-                self.say(f"{self.interval.name} is not published yet: judging by what has landed, not audited")
-                return unaudited_facts(workspace, engine, self.cluster, self.interval, self.ours.config, say=self.say)
-            time.sleep(_POLL_S)
+        now = database_time(engine)
+        newest = published_intervals.newest(engine, self.cluster)
+        may_notify = self._may_notify(now, newest)
+        state = None if may_notify else self.publication_state()
+        published = published_intervals.get(engine, self.cluster, self.interval)
+        if published is not None:
+            return read_interval_facts(workspace, published, Manifest.from_json(published.manifest_json))
+        if state in _ENDED:
+            raise PublishError(
+                f"interval {self.interval.name} of cluster {self.cluster} is not published, and the task that "
+                f"publishes it is {state}: look at its log and clear it; where it is green, both tasks must use "
+                "the same OFFSETGUARD_DATABASE_URL"
+            )
+        if may_notify and now >= self._awaited_until(newest):
+            self.say(f"{self.cluster}: {self.interval.name} is not published yet: judging what has landed, not audited")
+            return unaudited_facts(workspace, engine, self.cluster, self.interval, self.ours.config, say=self.say)
+        return None
 
     def _may_notify(self, now: datetime, newest: PublishedInterval | None) -> bool:
         is_young = now - self.interval.end <= timedelta(milliseconds=self.ours.config.delivery.notify_within_ms)
         return not self.is_history and is_young and (newest is None or newest.interval < self.interval)
 
     def _awaited_until(self, newest: PublishedInterval | None) -> datetime:
-        from offsetguard.collect.landing import snapshot_folder
-
-        landing, oldest = self.ours.workspace.landing_folder, self.interval
+        oldest = self.interval
         for minutes in range(1, _MINUTES_BACK + 1):
             earlier = Interval(self.interval.start - minutes * INTERVAL_LENGTH)
             if newest is not None and earlier <= newest.interval:
                 break
-            if (snapshot_folder(landing, self.cluster, earlier) / MANIFEST_FILE_NAME).exists():
+            if has_landed(self.ours.workspace, self.cluster, earlier):
                 oldest = earlier
         return oldest.start + PUBLISHED_WITHIN
 

@@ -81,8 +81,15 @@ def _run(work: Callable[[_Job], int], after_spark_error: str) -> int:
 
 
 def publish(arguments: Sequence[str] | None = None) -> int:
-    """Publish the interval that the arguments name; returns the exit code."""
-    parser = _parser("publish_interval.py", "Publish one landed interval.")
+    """Publish the interval of each cluster that the arguments name, and all that waits; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="publish_interval.py", description="Publish landed intervals.")
+    parser.add_argument(
+        "--cluster",
+        dest="clusters",
+        action="append",
+        default=[],
+        help="name of a cluster in config/offsetguard.yml whose interval is published; may be given again",
+    )
     parser.add_argument(
         "--interval-start",
         dest="interval",
@@ -95,22 +102,25 @@ def publish(arguments: Sequence[str] | None = None) -> int:
     parsed = parser.parse_args(arguments)
 
     def work(job: _Job) -> int:
-        publisher, wanted = job.publisher, (parsed.cluster, parsed.interval)
-        is_asked_for = parsed.again or not is_live(job.engine, *wanted)
+        publisher, wanted = job.publisher, [(cluster, parsed.interval) for cluster in parsed.clusters]
+        asked_for = [one for one in wanted if parsed.again or not is_live(job.engine, *one)]
         ends_at = os.environ.get(ENDS_AT_VARIABLE)
         session = publish_waiting(
             publisher,
             _now,
             ends_at=datetime.fromisoformat(ends_at) if ends_at else None,
-            live_only=is_asked_for,
-            without=[wanted] if is_asked_for else (),
+            live_only=bool(asked_for),
+            without=asked_for,
         )
-        if parsed.again or not (session.out_of_time or wanted in session.published or wanted in session.failed):
-            session.published[wanted] = publisher.publish(*wanted, now=_now(), again=parsed.again)
+        for one in wanted:
+            is_left = not (session.out_of_time or one in session.published or one in session.failed)
+            if parsed.again or is_left:
+                session.publish(publisher, *one, now=_now(), again=parsed.again)
         for (cluster, interval), error in session.failed.items():
-            _fail(f"{cluster}: {interval.name}: {error}")
-        if wanted in session.published:
-            _say(json.dumps(asdict(session.published[wanted])))
+            _fail(f"{cluster}: {interval.name}: {' '.join(error.split())}")  # a line each: the task shows the last ones
+        for one in wanted:
+            if one in session.published:
+                _say(json.dumps(asdict(session.published[one])))
         return 1 if session.failed else 0
 
     return _run(work, "readers stay on the last good state")

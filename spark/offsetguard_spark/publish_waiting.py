@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from offsetguard.collect.backlog import CAUGHT_UP, Waiting, given_up, next_waiting
+from offsetguard.collect.backlog import CAUGHT_UP, given_up, next_waiting
 from offsetguard.model.errors import PublishError, SnapshotError
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard_spark.publish import Publisher
@@ -28,6 +28,19 @@ class SessionReport:
     published: dict[tuple[str, Interval], PublishReport] = field(default_factory=dict)
     failed: dict[tuple[str, Interval], str] = field(default_factory=dict)  # why
     out_of_time: bool = False  # something waits still
+
+    def publish(
+        self, publisher: Publisher, cluster: str, interval: Interval, *, now: datetime, again: bool = False
+    ) -> None:
+        """Publish one interval and note what became of it; raises what Spark raises."""
+        say, key = publisher.progress.say, (cluster, interval)
+        try:
+            one = replace(publisher, progress=Progress(say)).publish(cluster, interval, now=now, again=again)
+        except (SnapshotError, PublishError) as error:
+            say(f"{cluster}: {interval.name}: {error}; going on without it")
+            self.failed[key] = str(error)
+        else:
+            self.published[key] = one
 
 
 def publish_waiting(
@@ -53,7 +66,8 @@ def publish_waiting(
             report.out_of_time = True
             break
         is_warm, began = longest_s > 0, time.monotonic()
-        _publish(publisher, found, clock(), report)
+        say(f"{found.cluster}: publishing {found.interval.name}{'' if found.is_live else ', which was passed over'}")
+        report.publish(publisher, found.cluster, found.interval, now=clock())
         took_s = time.monotonic() - began
         longest_s = max(longest_s, took_s)
         # Where warm publications of all clusters take longer than a minute, a backlog would never end: what is older
@@ -67,16 +81,3 @@ def publish_waiting(
                     "again and are left out: offsetguard cycles --failed says why, recompute_facts tries them again"
                 )
     return report
-
-
-def _publish(publisher: Publisher, found: Waiting, now: datetime, report: SessionReport) -> None:
-    say, key = publisher.progress.say, (found.cluster, found.interval)
-    what = "" if found.is_live else ", which was passed over"
-    say(f"{found.cluster}: publishing {found.interval.name}{what}")
-    try:
-        published = replace(publisher, progress=Progress(say)).publish(found.cluster, found.interval, now=now)
-    except (SnapshotError, PublishError) as error:
-        say(f"{found.cluster}: {found.interval.name}: {error}; going on without it")
-        report.failed[key] = str(error)
-    else:
-        report.published[key] = published

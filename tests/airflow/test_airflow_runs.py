@@ -1,7 +1,6 @@
 """From our pages to the log of the task behind them, and from Airflow's DAGs, runs and tasks to our pages."""
 
 import re
-import sqlite3
 from collections.abc import Iterator
 from datetime import datetime
 from html import unescape
@@ -25,17 +24,13 @@ from offsetguard_peers.pictures.chromium import log_in, open_page
 DAGS = Path(__file__).parents[2] / "dags"
 DAG = "collect_and_judge"
 CLUSTER = "of-runs"
-PUBLISH, JUDGE = "one_cluster.publish_interval", "one_cluster.judge_interval"
+PUBLISH, JUDGE = "publish_interval", "judge_interval"
 
 
 @pytest.fixture(scope="module")
 def run_id(airflow: AirflowStandalone, workspace_folder: Path) -> Iterator[str]:
-    """Publish the minute of a run; its tasks are mapped as a scheduler would have done it."""
+    """Publish the minute of a run."""
     made = airflow.api.trigger(DAG)
-    with sqlite3.connect(airflow.folder / "airflow.db") as database:
-        for task_id in (PUBLISH, JUDGE):
-            mapped = "UPDATE task_instance SET map_index = 3, rendered_map_index = ? WHERE run_id = ? AND task_id = ?"
-            database.execute(mapped, (CLUSTER, made, task_id))
     url = airflow.environment["OFFSETGUARD_DATABASE_URL"]
     open_database(url).dispose()
     workspace = Workspace(workspace_folder, workspace_folder / "offsetguard.yml", url)
@@ -66,7 +61,7 @@ def test_each_page_leads_to_the_log_of_its_minute_and_to_its_data_docs(
     assert link is not None
     led = get(airflow, unescape(link[1]))
     assert led.status_code == 303
-    assert unquote(led.headers["location"]) == f"/dags/{DAG}/runs/{run_id}/tasks/{PUBLISH}/mapped/3"
+    assert unquote(led.headers["location"]) == f"/dags/{DAG}/runs/{run_id}/tasks/{PUBLISH}"
 
 
 def test_what_was_judged_leads_to_its_own_log_and_what_airflow_forgot_says_so(
@@ -74,10 +69,10 @@ def test_what_was_judged_leads_to_its_own_log_and_what_airflow_forgot_says_so(
 ) -> None:
     run_after = airflow.api.get(f"/dags/{DAG}/dagRuns/{run_id}")["run_after"]
     led = get(airflow, "log", cluster=CLUSTER, at=run_after, step="judge_interval")
-    assert led.headers["location"].endswith(f"/tasks/{JUDGE}/mapped/3")
-    for query in ({"cluster": "another", "at": run_after}, {"cluster": CLUSTER, "at": "2020-01-01T00:00:00Z"}):
-        assert get(airflow, "log", **query).status_code == 404
-        assert get(airflow, "log", **query, step="judge_interval").status_code == 404
+    assert led.headers["location"].endswith(f"/tasks/{JUDGE}")
+    assert get(airflow, "log", cluster="another", at=run_after).status_code == 404, "it was never published"
+    for step in (PUBLISH, JUDGE):
+        assert get(airflow, "log", cluster=CLUSTER, at="2020-01-01T00:00:00Z", step=step).status_code == 404
     assert get(airflow, "log", cluster=CLUSTER, at=run_after, step="x").status_code == 422
 
 
@@ -89,16 +84,11 @@ def test_every_dag_run_and_task_of_ours_leads_to_a_page(airflow: AirflowStandalo
     run_after = datetime.fromisoformat(airflow.api.get(f"/dags/{DAG}/dagRuns/{run_id}")["run_after"])
     open_at = urlencode({"open_at": Interval.containing(run_after).start.isoformat()})
     assert get(airflow, "of-run", **run).headers["location"] == f"../incidents/?{open_at}", "of all clusters"
-    task = {"task_id": PUBLISH, "map_index": "3"}
-    assert get(airflow, "of-run", **run, **task).headers["location"] == f"../fleet/?cluster={CLUSTER}"
-    task = {"task_id": JUDGE, "map_index": "3"}
-    assert get(airflow, "of-run", **run, **task).headers["location"] == f"../incidents/?cluster={CLUSTER}&{open_at}"
-    task = {"task_id": "choose_clusters", "map_index": "{MAP_INDEX}"}
-    assert get(airflow, "of-run", **run, **task).headers["location"] == "../fleet/?"
-    of_one = airflow.api.trigger(DAG, cluster="main")
-    assert (
-        get(airflow, "of-run", dag_id=DAG, run_id=of_one).headers["location"].startswith("../incidents/?cluster=main&")
-    )
+    assert get(airflow, "of-run", **run, task_id=PUBLISH).headers["location"] == "../fleet/?"
+    assert get(airflow, "of-run", **run, task_id=JUDGE).headers["location"] == f"../incidents/?{open_at}"
+    of_one = {"dag_id": DAG, "run_id": airflow.api.trigger(DAG, cluster="main")}
+    assert get(airflow, "of-run", **of_one).headers["location"].startswith("../incidents/?cluster=main&")
+    assert get(airflow, "of-run", **of_one, task_id=PUBLISH).headers["location"] == "../fleet/?cluster=main"
     shown = get(airflow, f"incidents/?{open_at}", below="")
     assert f'name="open_at" value="{Interval.containing(run_after).start.isoformat()}"' in shown.text
 
@@ -130,5 +120,5 @@ def test_a_framed_page_leads_out_of_its_frame(airflow: AirflowStandalone, run_id
         framed.get_by_role("heading", name="Fleet").wait_for()
         page.wait_for_load_state("networkidle")  # a click before the page's script is there would lead nowhere
         framed.get_by_role("row", name=CLUSTER).get_by_role("link", name="task log").click()
-        page.wait_for_url(f"**/tasks/{PUBLISH}/mapped/3**")
+        page.wait_for_url(f"**/tasks/{PUBLISH}**")
         assert page.frame_locator("iframe").get_by_role("heading", name="Fleet").count() == 0

@@ -30,10 +30,16 @@ def ours(config_file: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
     return open_workspace(print)
 
 
-def publish(interval: Interval, *, again: bool = False) -> None:
+def publish(interval: Interval, *, cluster: str = "all", again: bool = False) -> None:
     PublishIntervalOperator(
-        task_id="publish_interval", cluster="main", interval_start=interval.start.isoformat(), again=again
+        task_id="publish_interval", cluster=cluster, interval_start=interval.start.isoformat(), again=again
     ).execute({})
+
+
+def land_nonsense(ours: Opened, cluster: str, interval: Interval) -> None:
+    folder = ours.workspace.landing_folder / cluster / interval.name
+    folder.mkdir(parents=True)
+    (folder / "manifest.json").write_text("not one")
 
 
 def show(ours: Opened, interval: Interval) -> None:
@@ -42,15 +48,21 @@ def show(ours: Opened, interval: Interval) -> None:
 
 
 def test_a_minute_is_left_to_the_session_that_is_at_work_and_its_task_says_to_whom(ours: Opened) -> None:
+    for cluster in ("main", "backup"):
+        land_nonsense(ours, cluster, NOW)
     with hold(ours.engine, SESSION, print), pytest.raises(AirflowSkipException) as left:
         publish(NOW)
     said = str(left.value)
-    assert f"main: {NOW.name} is left to the session that publishes all that waits (process {os.getpid()} on" in said
+    assert (
+        f"backup, main: {NOW.name} is left to the session that publishes all that waits (process {os.getpid()} on"
+        in said
+    )
 
 
 def test_a_minute_that_a_session_has_taken_along_is_done_without_spark(
     ours: Opened, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    land_nonsense(ours, "main", NOW)
     show(ours, NOW)
     publish(NOW)
     assert f"main: {NOW.name} is published, by run run-1" in capsys.readouterr().out
@@ -58,12 +70,11 @@ def test_a_minute_that_a_session_has_taken_along_is_done_without_spark(
 
 def test_what_nobody_takes_along_waits_for_no_session(ours: Opened) -> None:
     """A backfill, and what failed again and again and is cleared by hand: their jobs begin, and say what is missing."""
-    landed = ours.workspace.landing_folder / "main" / EARLIER.name
-    landed.mkdir(parents=True)
-    (landed / "manifest.json").write_text("not one")
+    for interval in (EARLIER, NOW):
+        land_nonsense(ours, "main", interval)
     show(ours, NOW)
     with hold(ours.engine, SESSION, print):
-        with pytest.raises(AirflowException, match=f"{NOW.name}.*not a landed snapshot"):
+        with pytest.raises(AirflowException, match=f"{NOW.name}.*not a manifest"):
             publish(NOW, again=True)
         with pytest.raises(AirflowSkipException, match=f"{EARLIER.name} is left to the session"):
             publish(EARLIER)
@@ -75,11 +86,17 @@ def test_what_nobody_takes_along_waits_for_no_session(ours: Opened) -> None:
 
 
 def test_a_task_that_finds_no_session_is_one_and_says_what_failed_of_whichever_cluster(ours: Opened) -> None:
-    landed = ours.workspace.landing_folder / "backup" / EARLIER.name
-    landed.mkdir(parents=True)
-    (landed / "manifest.json").write_text("not one")
+    land_nonsense(ours, "backup", EARLIER)
+    land_nonsense(ours, "main", NOW)
     with pytest.raises(AirflowException) as raised:
         publish(NOW)
     assert f"backup: {EARLIER.name}: " in str(raised.value)
     (failed,) = cycles.newest(ours.engine, cluster="backup", failed=True)
     assert (failed.interval, failed.failed_step) == (EARLIER, "landed")
+
+
+def test_a_minute_of_which_nothing_has_landed_is_skipped(ours: Opened) -> None:
+    del ours
+    for again in (False, True):
+        with pytest.raises(AirflowSkipException, match=f"nothing has landed of {NOW.name}"):
+            publish(NOW, again=again)

@@ -30,7 +30,7 @@ REPOSITORY = Path(__file__).parents[2]
 CLUSTERS = {"rocketmq-4", "rocketmq-5"}
 PATIENCE_S = 900.0  # what is measured is told; a busy machine is no reason to fail
 RUNNING_PUBLICATIONS = """
-SELECT count(*) FROM task_instance WHERE state = 'running' AND task_id = 'one_cluster.publish_interval'
+SELECT count(*) FROM task_instance WHERE state = 'running' AND task_id = 'publish_interval'
 """
 # Rows that readers find of each published interval, against those that its cycle had counted when it published.
 TORN = """

@@ -1,4 +1,4 @@
-"""Task: one collection round of one cluster."""
+"""Task: one collection round of each cluster."""
 
 from __future__ import annotations
 
@@ -9,47 +9,68 @@ from typing import Any
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.definitions.context import Context
-from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
 from offsetguard.collect.manifest import Manifest
+from offsetguard.config import Config
 from offsetguard.config.workspace import Workspace
-from offsetguard.model.errors import IntervalHasPassed, StoreError
+from offsetguard.model.errors import IntervalHasPassed, OffsetGuardError, StoreError
 from offsetguard_airflow.hooks.connections import rocketmq_credentials
-from offsetguard_airflow.task_inputs import configuration, interval_at
+from offsetguard_airflow.task_inputs import chosen_clusters, configuration, interval_at
 
 
 class CollectOffsetsOperator(BaseOperator):
-    """Land one snapshot of a cluster; brokers that do not answer make it incomplete, not failed."""
+    """Land one snapshot of each cluster; brokers that do not answer make it incomplete, not failed.
+
+    All clusters are asked side by side, each within a deadline of its own, and each lands when it is done. One that
+    cannot be collected turns the task red at its end, by name: what has landed of the others stays.
+    """
 
     template_fields: Sequence[str] = ("cluster", "interval_start")
     ui_color = "#d6eaf8"
 
     def __init__(self, *, cluster: str, interval_start: str, **kwargs: Any) -> None:
-        """`cluster`: name in the configuration. `interval_start`: ISO 8601, any moment of the interval."""
-        kwargs.setdefault("map_index_template", "{{ task.cluster }}")
+        """`cluster`: name in the configuration, or "all". `interval_start`: ISO 8601, any moment of the interval."""
         super().__init__(**kwargs)
         self.cluster = cluster
         self.interval_start = interval_start
 
     def execute(self, context: Context) -> None:
-        """Ask the cluster, unless the interval has landed already."""
-        from offsetguard.collect.collector import collect_cluster
-
+        """Ask the clusters whose interval has not landed already."""
         workspace = Workspace.from_environment()
         config = configuration(workspace, self.log.error).config
-        round_of_one = collect_cluster(
-            self.cluster,
+        clusters, shared_now = chosen_clusters(self.cluster), self._shared_now(workspace)
+
+        async def collect_all() -> list[BaseException | None]:
+            rounds = (self._collect(cluster, config, workspace, shared_now) for cluster in clusters)
+            return await asyncio.gather(*rounds, return_exceptions=True)
+
+        outcomes = dict(zip(clusters, asyncio.run(collect_all()), strict=True))
+        passed = {cluster: one for cluster, one in outcomes.items() if isinstance(one, IntervalHasPassed)}
+        failed = {cluster: one for cluster, one in outcomes.items() if one is not None and cluster not in passed}
+        for cluster, error in failed.items():
+            known = isinstance(error, OffsetGuardError)
+            self.log.error("%s: not collected: %s", cluster, error, exc_info=None if known else error)
+        if failed:
+            raise AirflowException("; ".join(f"{cluster}: {error}" for cluster, error in failed.items()))
+        for reason in passed.values():
+            self.log.info("%s", reason)
+        if len(passed) == len(clusters):
+            raise AirflowSkipException(str(next(iter(passed.values()))))
+
+    async def _collect(self, cluster: str, config: Config, workspace: Workspace, shared_now: datetime | None) -> None:
+        from offsetguard.collect.collector import collect_cluster
+
+        manifest = await collect_cluster(
+            cluster,
             config,
             interval_at(self.interval_start),
             workspace.landing_folder,
-            credentials=rocketmq_credentials(config.clusters[self.cluster].connection),
+            credentials=rocketmq_credentials(config.clusters[cluster].connection),
             started_at=datetime.now(UTC),
-            shared_now=self._shared_now(workspace),
+            shared_now=shared_now,
         )
-        try:
-            self._log_outcome(asyncio.run(round_of_one))
-        except IntervalHasPassed as reason:
-            raise AirflowSkipException(str(reason)) from None
+        self._log_outcome(manifest)
 
     def _shared_now(self, workspace: Workspace) -> datetime | None:
         """Return the database's time; None where that is away, without which a round can do."""
@@ -64,14 +85,14 @@ class CollectOffsetsOperator(BaseOperator):
             return None
 
     def _log_outcome(self, manifest: Manifest) -> None:
-        requests = manifest.requests
-        self.log.info("%s: %d of %d requests answered", self.cluster, requests.answered, requests.asked)
+        cluster, requests = manifest.cluster, manifest.requests
+        self.log.info("%s: %d of %d requests answered", cluster, requests.answered, requests.asked)
         for gap in manifest.gaps[:20]:
-            self.log.warning("%s: %s at %s: %s", self.cluster, gap.what, gap.address, gap.reason)
+            self.log.warning("%s: %s at %s: %s", cluster, gap.what, gap.address, gap.reason)
         if not manifest.complete:
             self.log.warning(
                 "%s: the snapshot is incomplete (%d gaps, brokers not seen: %s); the groups behind them are UNKNOWN",
-                self.cluster,
+                cluster,
                 manifest.gap_count,
                 ", ".join(manifest.unseen_broker_names) or "none",
             )

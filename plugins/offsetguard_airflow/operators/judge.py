@@ -1,31 +1,47 @@
-"""Task: judge the published facts of one interval."""
+"""Task: judge the published facts of one interval, cluster by cluster."""
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.definitions.context import Context
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.model.errors import ConfigError
+from offsetguard.model.intervals import Interval
+from offsetguard.store import published_intervals
 from offsetguard_airflow.defaults import OUTBOX, OUTBOX_CHANGES
-from offsetguard_airflow.task_inputs import FactsToJudge, check_group_pattern, interval_at, open_workspace
+from offsetguard_airflow.task_inputs import (
+    FactsToJudge,
+    Opened,
+    check_group_pattern,
+    chosen_clusters,
+    has_landed,
+    interval_at,
+    open_workspace,
+)
 
 if TYPE_CHECKING:
     from offsetguard.decide.judge import JudgeReport
+    from offsetguard.facts.interval import IntervalFacts
 
 EVERY_GROUP = "*"
 LINES_PER_LIST = 20  # of what one finding explains, and of what could not be told
 _LINE_LIMIT = 4_000  # characters
+_POLL_S = 1.0
 
 
 class JudgeOperator(BaseOperator):
-    """Turn facts into incidents and messages, in one transaction of our database."""
+    """Turn facts into incidents and messages, each cluster in one transaction of our database, once it is published.
+
+    One that cannot be judged turns the task red at its end, by name; what was judged of the others stays.
+    """
 
     template_fields: Sequence[str] = (
         "cluster",
@@ -49,13 +65,12 @@ class JudgeOperator(BaseOperator):
         notify_late: bool | str = False,
         **kwargs: Any,
     ) -> None:
-        """`publish_task_id`: of the task that publishes the interval meanwhile.
+        """`cluster`: its name, or "all". `publish_task_id`: of the task that publishes the interval meanwhile.
 
         `group_pattern`: glob on consumer groups. `rehearsal`: a dry run, nothing is written. `replay`: history.
         `notify_late`: tell of history, too, and say that it is late. A template gives the three as text, "True" or
         "False". (`dry_run` is a method of all operators.)
         """
-        kwargs.setdefault("map_index_template", "{{ task.cluster }}")
         kwargs.setdefault("outlets", [OUTBOX_CHANGES])
         super().__init__(**kwargs)
         self.cluster = cluster
@@ -67,31 +82,69 @@ class JudgeOperator(BaseOperator):
         self.notify_late = notify_late
 
     def execute(self, context: Context) -> None:
-        """Judge, and announce the outbox when messages were written."""
+        """Judge what has landed, and announce the outbox when messages were written."""
+        ours, interval = open_workspace(self.log.error), interval_at(self.interval_start)
+        waiting = {
+            cluster: self._facts_of(context, ours, cluster, interval) for cluster in self._landed(ours, interval)
+        }
+        failed: dict[str, Exception] = {}
+        wrote = False
+        while waiting:
+            for cluster, one in tuple(waiting.items()):
+                try:
+                    facts = one.look()
+                    if facts is None:
+                        continue
+                    wrote |= self._judge(ours, facts)
+                except Exception as error:  # one cluster's trouble is none of the others'
+                    self.log.exception("%s: not judged", cluster)
+                    failed[cluster] = error
+                del waiting[cluster]
+            if waiting:
+                time.sleep(_POLL_S)
+        if wrote:
+            context["outlet_events"][OUTBOX_CHANGES].add(OUTBOX)
+        if failed:
+            # a pattern that matches in none does not get better by trying again
+            lasts = all(isinstance(error, ConfigError) for error in failed.values())
+            said = "; ".join(f"{cluster}: {error}" for cluster, error in failed.items())
+            raise AirflowFailException(said) if lasts else AirflowException(said)
+
+    def _landed(self, ours: Opened, interval: Interval) -> list[str]:
+        """Return the clusters that there is something to judge of."""
+        found = []
+        for cluster in chosen_clusters(self.cluster):
+            if has_landed(ours.workspace, cluster, interval) or published_intervals.get(ours.engine, cluster, interval):
+                found.append(cluster)
+            else:
+                self.log.warning("%s: nothing has landed of %s: not judged", cluster, interval.name)
+        if not found:
+            raise AirflowSkipException(f"nothing has landed of {interval.name}")
+        return found
+
+    def _facts_of(self, context: Context, ours: Opened, cluster: str, interval: Interval) -> FactsToJudge:
+        return FactsToJudge(
+            ours,
+            cluster,
+            interval,
+            is_history=str(self.replay) == "True",
+            publication_state=lambda: state_beside(context["ti"], self.publish_task_id),
+            say=self.log.warning,
+        )
+
+    def _judge(self, ours: Opened, facts: IntervalFacts) -> bool:
+        """Judge one cluster; returns whether there are messages to deliver."""
         from offsetguard.decide.judge import judge_interval
         from offsetguard.facts.changes import catch_up, record_changes
         from offsetguard.lake.reading import FactReader
         from offsetguard.store.database import database_time
 
-        ours = open_workspace(self.log.error)
-        interval, is_rehearsal = interval_at(self.interval_start), str(self.rehearsal) == "True"
-        facts = FactsToJudge(
-            ours,
-            self.cluster,
-            interval,
-            is_history=str(self.replay) == "True",
-            publication_state=lambda: state_beside(context["ti"], self.publish_task_id),
-            say=self.log.warning,
-        ).read()
         pattern = None if self.group_pattern == EVERY_GROUP else self.group_pattern
         if pattern is not None:
-            try:
-                check_group_pattern(pattern, facts)
-            except ConfigError as error:
-                raise AirflowFailException(str(error)) from None  # trying again cannot help
-        reader = FactReader(ours.workspace, ours.engine)
+            check_group_pattern(pattern, facts)
+        reader, is_rehearsal = FactReader(ours.workspace, ours.engine), str(self.rehearsal) == "True"
         if not is_rehearsal:
-            record_changes(reader, ours.engine, self.cluster, interval.start)
+            record_changes(reader, ours.engine, facts.cluster, facts.interval.start)
         report = judge_interval(
             ours.engine,
             replace(facts, config_problem=ours.config_problem),
@@ -102,11 +155,10 @@ class JudgeOperator(BaseOperator):
             notify_late=str(self.notify_late) == "True",
             group_pattern=pattern,
         )
-        if not is_rehearsal and (count := catch_up(reader, ours.engine, self.cluster, database_time(ours.engine))):
-            self.log.info("wrote down what changed in %d intervals that were published lately", count)
+        if not is_rehearsal and (count := catch_up(reader, ours.engine, facts.cluster, database_time(ours.engine))):
+            self.log.info("%s: wrote down what changed in %d intervals published lately", facts.cluster, count)
         self._log_report(report)
-        if report.messages and not report.dry_run:
-            context["outlet_events"][OUTBOX_CHANGES].add(OUTBOX)
+        return bool(report.messages) and not report.dry_run
 
     def _log_report(self, report: JudgeReport) -> None:
         for level, line in report_lines(report):
@@ -114,8 +166,8 @@ class JudgeOperator(BaseOperator):
 
 
 def state_beside(ti: Any, task_id: str) -> str | None:
-    """Return the state of another task of the same run and cluster."""
-    states = ti.get_task_states(ti.dag_id, map_index=ti.map_index, task_ids=[task_id], run_ids=[ti.run_id])
+    """Return the state of another task of the same run."""
+    states = ti.get_task_states(ti.dag_id, task_ids=[task_id], run_ids=[ti.run_id])
     return next(iter(states.get(ti.run_id, {}).values()), None)
 
 

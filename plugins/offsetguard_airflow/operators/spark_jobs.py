@@ -11,16 +11,17 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from sqlalchemy.exc import SQLAlchemyError
 
 from offsetguard.model.errors import ConfigError, StoreError
+from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.locks import hold, hold_if_free
 from offsetguard_airflow.defaults import PUBLISHED_FACTS
 from offsetguard_airflow.metrics import send_cycles
 from offsetguard_airflow.operators.spark_job import SparkJobOperator
-from offsetguard_airflow.task_inputs import Opened, chosen_clusters, interval_at, open_workspace
+from offsetguard_airflow.task_inputs import Opened, chosen_clusters, has_landed, interval_at, open_workspace
 
 
 class PublishIntervalOperator(SparkJobOperator):
-    """`spark/jobs/publish_interval.py`: publish one cluster's interval, and with it all that waits, of every cluster.
+    """`spark/jobs/publish_interval.py`: publish an interval of each cluster, and with it all that waits.
 
     One session is at work at a time: a task that finds one leaves its interval to it and ends as skipped, before it
     has started Spark. So no task queues, and none is ended because it has waited. What nobody would take along (a
@@ -32,16 +33,16 @@ class PublishIntervalOperator(SparkJobOperator):
     ui_color = "#d5f5e3"
 
     def __init__(self, *, cluster: str, interval_start: str, again: bool | str = False, **kwargs: Any) -> None:
-        """`cluster`: name in the configuration. `interval_start`: ISO 8601, any moment of the interval.
+        """`cluster`: name in the configuration, or "all". `interval_start`: ISO 8601, any moment of the interval.
 
         `again`: publish also what is published already and has not changed. A template gives it as text.
         """
-        kwargs.setdefault("map_index_template", "{{ task.cluster }}")
         kwargs.setdefault("outlets", [PUBLISHED_FACTS])
         super().__init__(job_file_name="publish_interval.py", **kwargs)
         self.cluster = cluster
         self.interval_start = interval_start
         self.again = again
+        self._named: list[str] = []  # clusters whose interval the job publishes, whatever else waits
 
     def execute(self, context: Context) -> None:
         """Run the job, and send the metrics of its cycles, also of those that failed."""
@@ -49,45 +50,58 @@ class PublishIntervalOperator(SparkJobOperator):
 
         ours, interval = open_workspace(self.log.error), interval_at(self.interval_start)
         landing, clusters = ours.workspace.landing_folder, ours.config.clusters
+        landed = [one for one in chosen_clusters(self.cluster) if has_landed(ours.workspace, one, interval)]
+        if not landed:
+            raise AirflowSkipException(f"nothing has landed of {interval.name}")
         if str(self.again) == "True":
-            self._run(context, ours, cluster=self.cluster, interval=interval)
+            self._run(context, ours, landed, interval=interval)
             return
-        published = published_intervals.get(ours.engine, self.cluster, interval)
-        if published is not None:
-            self.log.info("%s: %s is published, by run %s", self.cluster, interval.name, published.run_id)
+        waiting = []
+        for cluster in landed:
+            published = published_intervals.get(ours.engine, cluster, interval)
+            if published is None:
+                waiting.append(cluster)
+            else:
+                self.log.info("%s: %s is published, by run %s", cluster, interval.name, published.run_id)
+        if not waiting:
             return
         with hold_if_free(ours.engine, SESSION) as holder:
+            by_hand = [one for one in waiting if interval in given_up(ours.engine, landing, one)]
             if holder is None:
-                self._run(context, ours)
-            elif interval in given_up(ours.engine, landing, self.cluster):
-                self._run(context, ours, cluster=self.cluster, interval=interval)
+                self._run(context, ours, waiting)
+            elif by_hand:
+                self._run(context, ours, by_hand, interval=interval)
             else:
                 raise AirflowSkipException(
-                    f"{self.cluster}: {interval.name} is left to the session that publishes all that waits ({holder}); "
-                    "offsetguard cycles shows what it does"
+                    f"{', '.join(waiting)}: {interval.name} is left to the session that publishes all that waits "
+                    f"({holder}); offsetguard cycles shows what it does"
                 )
         # What landed after the job had looked for the last time found this session still at work.
         if next_waiting(ours.engine, landing, clusters, live_only=True) is not None:
             with hold_if_free(ours.engine, SESSION) as holder:
                 if holder is None:
-                    self._run(context, ours)
+                    self._run(context, ours, [])
 
-    def _run(self, context: Context, ours: Opened, **of: Any) -> None:
-        """Run the job; that metrics cannot be sent changes nothing of what became of the intervals."""
+    def _run(self, context: Context, ours: Opened, named: list[str], *, interval: Interval | None = None) -> None:
+        """Run the job for what waits, and for these clusters; `interval`: only its cycles are this task's.
+
+        That metrics cannot be sent changes nothing of what became of the intervals.
+        """
+        self._named = named
         began = datetime.now(UTC)  # the job's clock, which is this host's
         try:
             super().execute(context)
         finally:
             try:
-                send_cycles(ours.engine, since=began, **of)
+                send_cycles(ours.engine, since=began, clusters=None if interval is None else named, interval=interval)
             except (StoreError, SQLAlchemyError) as error:
-                self.log.warning("%s: metrics of the cycles could not be sent: %s", self.cluster, error)
+                self.log.warning("metrics of the cycles could not be sent: %s", error)
 
     def job_arguments(self) -> list[str]:
-        """Name the cluster and the interval."""
+        """Name the interval, and the clusters."""
         interval_start = interval_at(self.interval_start).start.isoformat()
-        named = ["--cluster", self.cluster, "--interval-start", interval_start]
-        return [*named, "--again"] if str(self.again) == "True" else named
+        again = ["--again"] if str(self.again) == "True" else []
+        return [f"--interval-start={interval_start}", *(f"--cluster={one}" for one in self._named), *again]
 
 
 class RecomputeFactsOperator(SparkJobOperator):

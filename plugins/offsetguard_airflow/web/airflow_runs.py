@@ -1,7 +1,7 @@
 """Between our pages and Airflow's: the log of the task behind a page, and the page for a DAG, a run or a task.
 
-Airflow's database says which run stands for which minute, and which mapped task for which cluster: it is asked only
-when somebody follows such a link. Airflow asks for the right to what it shows itself.
+Airflow's database says which run stands for which minute: it is asked only when somebody
+follows such a link. Airflow asks for the right to what it shows itself.
 """
 
 from __future__ import annotations
@@ -11,12 +11,10 @@ from urllib.parse import quote, urlencode
 
 from airflow.api_fastapi.common.db.common import SessionDep
 from airflow.models.dagrun import DagRun
-from airflow.models.taskinstance import TaskInstance
 from fastapi import HTTPException, Query, Request, status
 from fastapi.responses import RedirectResponse, Response
 from pydantic import AwareDatetime, BaseModel, Field
 from sqlalchemy import select
-from sqlalchemy.orm import Session
 
 from offsetguard.collect.manifest import Manifest
 from offsetguard.deliver.messages.wording import harmless
@@ -36,8 +34,6 @@ PAGE_OF = {  # each of our DAGs -> where it is seen what it does
     "deliver_warnings": INCIDENTS_PATH,
     "daily_report": INCIDENTS_PATH,
 }
-_cluster = TaskInstance.__table__.c.rendered_map_index  # what the operators' `map_index_template` says
-_TASK_GROUP = "one_cluster"
 _JUDGE = "judge_interval"
 _Id = Annotated[str, Field(max_length=250, pattern=r"^[^\x00]*$")]  # Airflow's own limit
 
@@ -56,26 +52,22 @@ class AskedRun(BaseModel):
     dag_id: _Id
     run_id: _Id = ""
     task_id: _Id = ""
-    map_index: _Id = ""  # "{MAP_INDEX}" of a task that is not mapped
 
 
 def lead_to_log(request: Request, asked: Annotated[AskedLog, Query()], session: SessionDep) -> Response:
     """Lead to Airflow's page of the task that did this step of the cluster's minute; it opens with the log."""
     minute = _minute(asked)
-    task_id = f"{_TASK_GROUP}.{asked.step}"
-    query = (
-        select(TaskInstance.run_id, TaskInstance.map_index)
-        .join(TaskInstance.dag_run)
-        .where(TaskInstance.dag_id == DAG_THAT_MAKES_THEM, TaskInstance.task_id == task_id)
-        .where(_cluster == asked.cluster)
+    runs = session.scalars(
+        select(DagRun)
+        .where(DagRun.dag_id == DAG_THAT_MAKES_THEM)
         .where(DagRun.run_after >= minute.start, DagRun.run_after < minute.end)
         .order_by(DagRun.id.desc())
     )
-    found = session.execute(query.limit(1)).first()
-    if found is None:
+    run_id = next((one.run_id for one in runs if _cluster_of(one) in {ALL_CLUSTERS, asked.cluster}), None)
+    if run_id is None:
         raise HTTPException(status.HTTP_404_NOT_FOUND, "Airflow keeps no run of this minute (any more)")
-    run = f"{request.scope.get('app_root_path', '')}/dags/{DAG_THAT_MAKES_THEM}/runs/{quote(found.run_id, safe='')}"
-    return RedirectResponse(f"{run}/tasks/{task_id}/mapped/{found.map_index}", status.HTTP_303_SEE_OTHER)
+    run = f"{request.scope.get('app_root_path', '')}/dags/{DAG_THAT_MAKES_THEM}/runs/{quote(run_id, safe='')}"
+    return RedirectResponse(f"{run}/tasks/{asked.step}", status.HTTP_303_SEE_OTHER)
 
 
 def lead_to_page(request: Request, asked: Annotated[AskedRun, Query()], session: SessionDep) -> Response:
@@ -84,8 +76,9 @@ def lead_to_page(request: Request, asked: Annotated[AskedRun, Query()], session:
         return html("not_ours.html.j2", words=words_for(request), dag_id=harmless(asked.dag_id, 250))
     page = PAGE_OF[asked.dag_id]
     run = session.scalar(select(DagRun).where(DagRun.dag_id == asked.dag_id, DagRun.run_id == asked.run_id))
-    about = {} if run is None else _cluster_of(session, run, asked)
-    if run is not None and asked.dag_id == DAG_THAT_MAKES_THEM and asked.task_id in ("", f"{_TASK_GROUP}.{_JUDGE}"):
+    cluster = ALL_CLUSTERS if run is None else _cluster_of(run)
+    about = {} if cluster == ALL_CLUSTERS else {"cluster": cluster}
+    if run is not None and asked.dag_id == DAG_THAT_MAKES_THEM and asked.task_id in ("", _JUDGE):
         page = INCIDENTS_PATH
         about["open_at"] = Interval.containing(run.data_interval_start or run.run_after).start.isoformat()
     return RedirectResponse(f"..{page}/?{urlencode(about)}", status.HTTP_303_SEE_OTHER)
@@ -104,11 +97,6 @@ def _minute(asked: AskedLog) -> Interval:
     return found.interval
 
 
-def _cluster_of(session: Session, run: DagRun, asked: AskedRun) -> dict[str, str]:
-    """Return the cluster, as it stands in an address, of a mapped task, or that a run was started for."""
-    named = (run.conf or {}).get("cluster", ALL_CLUSTERS)
-    if asked.map_index.isascii() and asked.map_index.isdecimal():
-        this = (TaskInstance.dag_id == asked.dag_id, TaskInstance.run_id == asked.run_id)
-        task = (TaskInstance.task_id == asked.task_id, TaskInstance.map_index == int(asked.map_index[:9]))
-        named = session.scalar(select(_cluster).where(*this, *task)) or named
-    return {} if named == ALL_CLUSTERS else {"cluster": str(named)}
+def _cluster_of(run: DagRun) -> str:
+    """Return the cluster that a run was started for."""
+    return str((run.conf or {}).get("cluster", ALL_CLUSTERS))

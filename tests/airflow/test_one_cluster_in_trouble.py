@@ -1,0 +1,155 @@
+"""A cluster that hangs, lies or breaks costs the others nothing, and the task says which one it was."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+
+from offsetguard.collect.landing import land, read_manifest, snapshot_folder
+from offsetguard.model.intervals import Interval
+from offsetguard.store import judged_intervals, published_intervals
+from offsetguard.store.database import reading
+from offsetguard_airflow.defaults import OUTBOX, OUTBOX_CHANGES
+from offsetguard_airflow.operators.collect import CollectOffsetsOperator
+from offsetguard_airflow.operators.judge import JudgeOperator
+from offsetguard_airflow.task_inputs import Opened, has_landed, open_workspace
+from offsetguard_peers.collecting import manifest_of
+
+
+@pytest.fixture
+def dripping() -> Iterator[str]:
+    """Listen as a name server that announces a long answer and sends a byte of it a second; gives its address."""
+    over = threading.Event()
+
+    def drip(connection: socket.socket) -> None:
+        with connection, suppress(OSError):  # whoever asked has hung up
+            connection.sendall((1 << 20).to_bytes(4, "big"))
+            while not over.wait(1.0):
+                connection.sendall(b"x")
+
+    def accept(server: socket.socket) -> None:
+        while not over.is_set():
+            try:
+                connection, _ = server.accept()
+            except OSError:
+                return
+            threading.Thread(target=drip, args=(connection,), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=accept, args=(server,), daemon=True).start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        over.set()
+
+
+def clusters(config_file: Path, **name_servers: str) -> Opened:
+    """Write a configuration of these clusters."""
+    configured = {name: {"name_servers": [address]} for name, address in name_servers.items()}
+    team = {"teams": {"operators": {"mail": ["operators@example.com"]}}, "default_team": "operators"}
+    config_file.write_text(yaml.safe_dump({"clusters": configured, **team}))
+    return open_workspace(print)
+
+
+def collect(cluster: str = "all") -> Interval:
+    """Collect the present minute; a minute that ends meanwhile is collected again."""
+    now = Interval.containing(datetime.now(UTC))
+    CollectOffsetsOperator(task_id="collect", cluster=cluster, interval_start=now.start.isoformat()).execute({})
+    return now
+
+
+def test_a_name_server_that_drips_holds_no_other_cluster_up(config_file: Path, dripping: str) -> None:
+    ours, began = clusters(config_file, away="127.0.0.1:9", dripping=dripping), time.time()
+    now = collect()
+    ended = {
+        name: read_manifest(snapshot_folder(ours.workspace.landing_folder, name, now)).finished_at.timestamp() - began
+        for name in ours.config.clusters
+    }
+    assert ended["away"] < ended["dripping"], "it landed while the other one dripped"
+    for name in ours.config.clusters:
+        manifest = read_manifest(snapshot_folder(ours.workspace.landing_folder, name, now))
+        assert not manifest.complete, "it has no name server, which is no failure of the task"
+
+
+def test_a_cluster_that_cannot_land_is_named_and_the_others_have_landed(config_file: Path) -> None:
+    ours = clusters(config_file, sound="127.0.0.1:9", stuck="127.0.0.1:9")
+    ours.workspace.landing_folder.mkdir(parents=True)
+    (ours.workspace.landing_folder / "stuck").write_text("a file where its folder should be")
+    with pytest.raises(AirflowException, match=r"^stuck: ") as raised:
+        collect()
+    assert "sound" not in str(raised.value)
+    assert has_landed(ours.workspace, "sound", Interval.containing(datetime.now(UTC)))
+
+
+def test_a_minute_that_has_passed_for_all_of_them_is_skipped(config_file: Path) -> None:
+    clusters(config_file, main="127.0.0.1:9", backup="127.0.0.1:9")
+    with pytest.raises(AirflowSkipException):
+        CollectOffsetsOperator(task_id="collect", cluster="all", interval_start="2026-11-21T10:39:00Z").execute({})
+
+
+def judge(interval: Interval, *, cluster: str = "all", group_pattern: str = "*") -> list[object]:
+    """Judge; returns what was announced, unless it raises."""
+    ti = SimpleNamespace(dag_id="dag", run_id="run", get_task_states=lambda *_, **__: {"run": {"publish": None}})
+    context: Any = {"ti": ti, "outlet_events": {OUTBOX_CHANGES: SimpleNamespace(add=(announced := []).append)}}
+    JudgeOperator(
+        task_id="judge",
+        cluster=cluster,
+        interval_start=interval.start.isoformat(),
+        publish_task_id="publish",
+        group_pattern=group_pattern,
+    ).execute(context)
+    return announced
+
+
+@pytest.fixture
+def waiting(config_file: Path) -> tuple[Opened, Interval]:
+    """Give three clusters whose facts nobody publishes: of one a minute waits in vain, so that none is waited for."""
+    ours = clusters(config_file, lying="127.0.0.1:9", sound="127.0.0.1:9", unseen="127.0.0.1:9")
+    interval = Interval.containing(datetime.now(UTC))
+    for name in ("lying", "sound"):
+        for minutes_ago in (3, 0):
+            at = Interval(interval.start - timedelta(minutes=minutes_ago))
+            land(ours.workspace.landing_folder, manifest_of(at, cluster=name), {})
+    damaged = snapshot_folder(ours.workspace.landing_folder, "lying", interval) / "manifest.json"
+    damaged.write_text("not one")
+    return ours, interval
+
+
+def test_a_cluster_whose_snapshot_is_damaged_is_named_and_the_others_are_judged(
+    waiting: tuple[Opened, Interval],
+) -> None:
+    ours, interval = waiting
+    with pytest.raises(AirflowException, match=r"^lying: ") as raised:
+        judge(interval)
+    assert "sound" not in str(raised.value)
+    with reading(ours.engine) as session:
+        judged = {name for name in ours.config.clusters if judged_intervals.is_judged(session, name, interval)}
+    assert judged == {"sound"}
+    assert published_intervals.newest(ours.engine, "sound") is None
+
+
+def test_messages_of_any_cluster_start_the_delivery_once(waiting: tuple[Opened, Interval]) -> None:
+    """Facts that nobody publishes are what is told of here."""
+    _, interval = waiting
+    assert judge(interval, cluster="sound") == [OUTBOX]
+
+
+def test_clusters_of_which_nothing_has_landed_are_not_judged(waiting: tuple[Opened, Interval]) -> None:
+    _, interval = waiting
+    with pytest.raises(AirflowSkipException, match=f"nothing has landed of {interval.name}"):
+        judge(interval, cluster="unseen")
+
+
+def test_a_pattern_that_matches_in_no_cluster_is_not_tried_again(waiting: tuple[Opened, Interval]) -> None:
+    _, interval = waiting
+    with pytest.raises(AirflowFailException, match=r"^sound: no consumer group"):
+        judge(interval, cluster="sound", group_pattern="order-*")
