@@ -250,8 +250,10 @@ def _consumed(
     committed_since: int | None = after["consumer_offset"]
     if committed_since is not None and committed <= committed_since < target:
         return committed_since
-    if pace is _NOTHING:
+    if pace is _NOTHING and committed_since in {None, committed, target}:
         return committed
+    if pace is _NOTHING:  # no client is online now; one was since, and went on from there
+        pace = None
     since, until = before["max_offset_read_at"], after["max_offset_read_at"]
     written = max(0, after["max_offset"] - before["max_offset"])
     end: int = max(committed, _end(before, after, at))

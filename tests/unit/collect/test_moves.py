@@ -103,6 +103,9 @@ def test_a_queue_went_from_where_it_was_consumed_to_where_it_was_set(
 def test_a_group_without_clients_is_where_it_committed() -> None:
     assert moved((1000, 1000), (700, 1600), 700, {"billing": OFFLINE}, tps=2.0) == (1000, 700)
     assert moved((1000, 1000), (700, 1600), 700, {}) == (1300, 700), "not known to have none"
+    assert moved((400, 1000), (1550, 1600), 700, {"billing": OFFLINE}) is None, (
+        "one came, committed behind it, and went"
+    )
 
 
 def test_where_a_queue_was_is_not_known_where_no_client_says_how_fast_the_group_goes() -> None:

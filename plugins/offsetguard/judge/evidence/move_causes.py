@@ -272,9 +272,16 @@ def _is_of_setting(move: OffsetMoveFacts, queue: QueueFacts) -> bool:
 
 
 def _was_reset(move: OffsetMoveFacts, lines: Sequence[LogLineFacts]) -> bool:
-    """5.x prints a correction for a reset as well, in either direction."""
+    """5.x prints a correction for a reset as well, in either direction.
+
+    Of several orders only the first one and the newest spell of them are timed: of what came in between, only lines
+    that name no client are an order's (they never do; those of retention and of a request beyond the end name it).
+    """
     begun = timedelta(seconds=1)  # logs tell whole seconds
-    return any(one.first_at - begun <= move.last_moved_at <= one.last_at + RESET_REACHES for one in lines)
+    names_none = move.origin == "log" and move.client_id is None
+    spans = [(one.first_at, one.first_at) for one in lines]
+    spans += [(one.first_at if names_none else one.spell_first_at, one.last_at) for one in lines]
+    return any(since - begun <= move.last_moved_at <= until + RESET_REACHES for since, until in spans)
 
 
 def came_with_switch(broker_name: str, at: datetime, switches: Mapping[str, datetime]) -> bool:

@@ -97,14 +97,14 @@ def repeated_and_skipped(moves: Sequence[OffsetMoveFacts]) -> dict[str, Figure]:
     """Return the messages that offsets which were set repeat and skip; None = not seen.
 
     A log line stands for one queue that was set, and says how far its client had asked: what it had not consumed yet
-    is dropped as well. If it asked for just the offset that it was set to, nobody knows how much that is.
+    is dropped as well, and nobody knows how much that is.
     """
     by = [
         (move.corrected_offset - move.requested_offset, move.move_count if move.origin == "log" else 1)
         for move in moves
     ]
     repeated, skipped = (sum(max(0, sign * distance) * count for distance, count in by) for sign in (-1, 1))
-    hidden = any(move.origin == "log" and move.requested_offset == move.corrected_offset for move in moves)
+    hidden = any(move.origin == "log" for move in moves)
     return {"repeated": repeated if moves else None, "skipped": skipped or (None if hidden or not moves else 0)}
 
 
@@ -148,9 +148,16 @@ def reset_figures(lines: Sequence[LogLineFacts]) -> dict[str, Figure]:
     return {
         "caller": said.get("caller_address"),
         "target_at": target_at,
-        "first_moved_at": min(line.first_at for line in lines),
+        "first_moved_at": ordered_at(lines),
         "last_moved_at": max(line.last_at for line in lines),
     }
+
+
+def ordered_at(lines: Sequence[LogLineFacts]) -> datetime:
+    """Return when the newest order was given, to the first of its brokers; there is at least one line."""
+    orders = [line for line in lines if "target_timestamp_ms" in json.loads(line.newest_fields_json)] or lines
+    newest = max(line.last_at for line in orders)
+    return min(line.last_at for line in orders if newest - line.last_at <= LEAST_PERIOD)
 
 
 def ordered_to(lines: Sequence[LogLineFacts]) -> tuple[int, datetime] | None:

@@ -29,6 +29,7 @@ from offsetguard.judge.evidence.move_figures import (
     moment,
     move_evidence,
     move_figures,
+    ordered_at,
     ordered_to,
     repeated_and_skipped,
     reset_figures,
@@ -186,7 +187,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         variant = _variant(one)
         if variant is not None:
             figures = _figures(one, variant)
-            moves = one.not_persisted if variant == "set_back_again" else one.moved_back
+            moves = one.not_persisted if variant == "set_back_again" else _moves(one)
             yield RULE.finding(
                 facts,
                 about=(consumer_group, topic),
@@ -222,6 +223,14 @@ def _variant(one: Causes) -> str | None:
     return "moved_back" if one.moved_back else None
 
 
+def _moves(one: Causes) -> list[OffsetMoveFacts]:
+    """Return the moves that are told: where orders were seen, those of the newest, whose target is told with them."""
+    if not one.reset_lines:
+        return one.moved_back
+    since = ordered_at(one.reset_lines) - timedelta(seconds=1)  # logs tell whole seconds
+    return [move for move in one.moved_back if move.last_moved_at >= since]
+
+
 def _evidence(one: Causes, variant: str, moves: Sequence[OffsetMoveFacts]) -> tuple[QueueEvidence, ...]:
     if variant == "within_again":
         return within_again_evidence(one.within_again)
@@ -233,16 +242,17 @@ def _direction(one: Causes) -> str:
     target_ms, at = ordered_to(one.reset_lines) or (0, None)
     if target_ms == TO_THE_END:
         return "to_the_end"
-    counts = repeated_and_skipped(one.moved_back)
+    counts = repeated_and_skipped(_moves(one))
     is_now = at is not None and target_ms >= (at - ORDER_TAKES).timestamp() * 1000
-    return "forward" if not counts["repeated"] and (counts["skipped"] or is_now) else "default"
+    return "forward" if is_now or (counts["skipped"] and not counts["repeated"]) else "default"
 
 
 def _figures(one: Causes, variant: str) -> dict[str, Figure]:
     if variant == "set_back_again":
         return move_figures(one.not_persisted) | {"repeated": None, "skipped": None}
-    moved = move_figures(one.moved_back) if one.moved_back else {}
-    both = repeated_and_skipped(one.moved_back)
+    moves = _moves(one)
+    moved = move_figures(moves) if moves else {}
+    both = repeated_and_skipped(moves)
     if variant == "set_beyond":
         return {**fallen_end(one.set_beyond, fell=False), **both}
     if variant == "within_again":
