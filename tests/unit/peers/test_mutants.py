@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from offsetguard_peers import mutants
+from offsetguard_peers.mutants import changes, runs
 
 PYTHON = '''"""A docstring of 3 lines."""
 LIMIT: Literal[5] = 10
@@ -24,7 +24,7 @@ class Queue:
 
 
 def test_each_change_is_one_of_behaviour_and_stands_for_itself() -> None:
-    changed = mutants.python_mutants(PYTHON)
+    changed = changes.python_mutants(PYTHON)
     whole = ast.dump(ast.parse(PYTHON))
     assert all(ast.dump(ast.parse(text)) != whole for _, text in changed)
     lines = {line for _, text in changed for line in text.splitlines() if line not in PYTHON.splitlines()}
@@ -44,8 +44,8 @@ def test_each_change_is_one_of_behaviour_and_stands_for_itself() -> None:
 
 def test_facts_are_changed_where_they_compare_add_up_and_leave_out() -> None:
     text = "SELECT\n  SUM(lag) AS lag, -- MAX(lag)\n  'a = b'\nFROM pairs\nWHERE\n  a <= 3\n  AND b IS NULL\n"
-    assert [line for line, _ in mutants.sql_mutants(text)] == [6, 2, 7, 7, 6, 7]
-    assert {changed for _, changed in mutants.sql_mutants(text)} == {
+    assert [line for line, _ in changes.sql_mutants(text)] == [6, 2, 7, 7, 6, 7]
+    assert {changed for _, changed in changes.sql_mutants(text)} == {
         text.replace("SUM(lag)", "MAX(lag)", 1),
         text.replace("<=", "<"),
         text.replace("3", "6"),
@@ -57,8 +57,8 @@ def test_facts_are_changed_where_they_compare_add_up_and_leave_out() -> None:
 
 def test_a_seed_draws_the_same_changes_from_each_room_in_turn() -> None:
     names = ["decide", "facts", "spark"]
-    first, again = (list(islice(mutants.draw(7, names), 30)) for _ in range(2))
-    assert first == again != list(islice(mutants.draw(8, names), 30))
+    first, again = (list(islice(changes.draw(7, names), 30)) for _ in range(2))
+    assert first == again != list(islice(changes.draw(8, names), 30))
     assert [one.room for one in first] == names * 10
 
 
@@ -77,7 +77,7 @@ def test_what_no_test_notices_survives(tmp_path: Path, capsys: pytest.CaptureFix
         (tmp_path / name).write_text(text)
     for command in (["git", "init", "-q"], ["git", "add", "."]):
         subprocess.run(command, cwd=tmp_path, check=True)
-    survived = mutants.run(mutants.draw(1, ["room"], tmp_path), count=12, workers=2, root=tmp_path)
+    survived = runs.run(changes.draw(1, ["room"], tmp_path), count=12, workers=2, root=tmp_path)
     assert {one.line for one in survived} == {6}
     printed = capsys.readouterr().out
     assert "killed by tests/unit/room/test_noticed.py::test_noticed" in printed
@@ -95,5 +95,5 @@ def test_tests_that_fail_without_any_change_are_said(tmp_path: Path, capsys: pyt
     for command in (["git", "init", "-q"], ["git", "add", "."]):
         subprocess.run(command, cwd=tmp_path, check=True)
     with pytest.raises(SystemExit, match="2"):
-        mutants.run(mutants.draw(1, ["room"], tmp_path), count=1, workers=1, root=tmp_path)
+        runs.run(changes.draw(1, ["room"], tmp_path), count=1, workers=1, root=tmp_path)
     assert "test_a.py::test_a fails without any change" in capsys.readouterr().err
