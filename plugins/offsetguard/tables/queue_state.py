@@ -206,18 +206,3 @@ def curve(state: QueueState) -> list[tuple[int, datetime]]:
     earlier = [(point.max_offset, point.at) for point in reversed(state.points) if point.max_offset < newest.max_offset]
     flat = [(newest.max_offset, since)] if since < newest.at else []
     return [*earlier, *flat, (newest.max_offset, newest.at)]
-
-
-def consume_tps(state: QueueState) -> float | None:
-    """Messages committed per second between the two newest seen samples; None = not two, or moved back."""
-    newest = state.seen
-    if newest is None or not state.points or state.sample_count < 2 or newest.committed_offset is None:
-        return None
-    earlier = state.points[0]
-    if earlier.committed_offset is None or newest.committed_offset < earlier.committed_offset:
-        return None
-    return _per_second(newest.committed_offset - earlier.committed_offset, newest.at - earlier.at)
-
-
-def _per_second(count: int, time: timedelta) -> float:
-    return float(count) * 1_000_000 / float(time // timedelta(microseconds=1))

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from offsetguard.model.offsets import epoch_ms
-from offsetguard.tables.queue_state import QueueState, consume_tps
+from offsetguard.tables.queue_state import QueueState
 
 _MS = timedelta(milliseconds=1)
 _MANY = 100  # messages: where fewer wait, the one before them may be from another day
@@ -112,8 +112,9 @@ def _consumed(window: QueueState) -> list[float]:
         and (window.first_seen_at or point.at) <= point.at < newest.at
         and (window.seen_min_offset is None or window.seen_min_offset <= point.committed_offset)
     ]
-    just_now = consume_tps(window)
-    return rates if rates and just_now else [0.0]
+    before = window.points[0].committed_offset if window.points else None
+    goes_on = before is not None and newest.committed_offset > before
+    return rates if rates and goes_on else [0.0]
 
 
 def _stored_between(window: QueueState, now_ms: int) -> tuple[int, int] | None:
