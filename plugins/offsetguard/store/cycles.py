@@ -54,12 +54,12 @@ def newest(
     interval: Interval | None = None,
     failed: bool = False,
     since: datetime | None = None,
-    limit: int = 100,
+    limit: int | None = None,
 ) -> list[CycleRow]:
     """Return cycles, the one that began last first; one that was killed is a failed one.
 
     `cluster`, `interval`: only of these. `failed`: only those that ended with an error. `since`: that began then or
-    later.
+    later. `limit`: not more than so many; None: all of them.
     """
     row = CycleRow
     query = select(row).order_by(row.started_at.desc(), row.run_id).limit(limit)

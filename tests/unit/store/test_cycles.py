@@ -61,6 +61,12 @@ def test_cycles_come_back_as_they_went_in_the_last_one_first_and_can_be_asked_fo
     assert cycles.newest(engine, failed=True) == [FAILED]
 
 
+def test_of_a_thousand_clusters_all_cycles_are_read_where_nobody_sets_a_limit(engine: Engine) -> None:
+    with writing(engine) as session:
+        session.add_all(replace(PUBLISHED, cluster=f"c{number}") for number in range(1_000))
+    assert len(cycles.newest(engine, interval=INTERVAL, since=START)) == 1_000
+
+
 def test_the_same_run_has_one_row_and_old_cycles_are_deleted(engine: Engine) -> None:
     for cycle in (PUBLISHED, FAILED, replace(FAILED, error="disk full")):
         cycles.record(engine, cycle)
