@@ -5,7 +5,7 @@ Sends the messages of the outbox by SMTP, Slack and webhooks, each receiver on i
 
 Runs as soon as `collect_and_judge` has written a message (asset `offsetguard_outbox`), and as a sweep for what had to wait.
 
-After each sweep it tells the heartbeat (`delivery.heartbeat_url` or `delivery.heartbeat_connection`) that all is well, or what has stopped: a cluster that is not judged any more, an outbox that does not drain. `offsetguard health` says the same.
+After each sweep it tells the heartbeat (`delivery.heartbeat_connection`) that all is well, or what has stopped: a cluster that is not judged any more, an outbox that does not drain. `offsetguard health` says the same.
 
 ## When it is red
 The task fails when a receiver refused or could not be reached; its log has one line per message with the reason and the time of the next attempt.

@@ -217,6 +217,26 @@ def test_a_database_that_somebody_else_locks_is_asked_for_another_try(
     assert acknowledged(engine, incident)
 
 
+def test_a_damaged_database_is_named_with_what_to_do(airflow: AirflowStandalone, engine: Engine) -> None:
+    with client(airflow, Accept="text/html") as browser:
+        assert browser.get(LIST).status_code == 200
+        stored(engine, "before-the-damage")  # what a worker keeps of the file in memory does not hold any more
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.exec_driver_sql("COMMIT")  # of the transaction that each connection of ours begins with
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        with Path(engine.url.database or "").open("r+b") as file:
+            kept = file.read()
+            try:
+                file.seek(0)
+                file.write(b"\xff" * len(kept))
+                file.flush()
+                refused = browser.get(LIST)
+            finally:
+                file.seek(0)
+                file.write(kept)
+    assert (refused.status_code, "it is damaged: stop what writes to it" in refused.text) == (503, True)
+
+
 def test_the_address_says_which_incidents_are_listed_and_gives_them_as_data(
     airflow: AirflowStandalone, engine: Engine
 ) -> None:

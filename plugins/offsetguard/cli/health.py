@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from sqlalchemy.exc import OperationalError
 
 from offsetguard.cli.output import show
 from offsetguard.cli.parameters import format_option
@@ -13,6 +14,7 @@ from offsetguard.config.workspace import Workspace
 from offsetguard.decide.own_health import Trouble, find_troubles, read_signs
 from offsetguard.model.errors import StoreError
 from offsetguard.store.database import database_time, our_database
+from offsetguard.store.database_errors import what_failed
 
 
 @click.command()
@@ -41,8 +43,9 @@ def health(*, config_file: Path | None, as_json: bool) -> None:
         now = database_time(engine)
         signs = read_signs(engine, config, now)
         troubles = find_troubles(signs, config.delivery, now=now)
-    except StoreError as error:  # then nothing else is known
-        signs, troubles = None, (Trouble(None, str(error)),)
+    except (StoreError, OperationalError) as error:  # then nothing else is known
+        said = what_failed(error) if isinstance(error, OperationalError) else str(error)
+        signs, troubles = None, (Trouble(None, said),)
     document = {
         "healthy": not troubles,
         "troubles": [{"cluster": one.cluster, "text": one.text} for one in troubles],

@@ -131,7 +131,9 @@ def said_of(error: Exception) -> str | None:
         return why_unwritten(Path(error.filename or tempfile.gettempdir()), error)
     from sqlalchemy.exc import OperationalError  # noqa: PLC0415
 
-    return f"our database did not answer: {error.orig}" if isinstance(error, OperationalError) else None
+    from offsetguard.store.database_errors import what_failed  # noqa: PLC0415
+
+    return f"our database did not answer: {what_failed(error)}" if isinstance(error, OperationalError) else None
 
 
 class _StandardOutput(io.TextIOWrapper):

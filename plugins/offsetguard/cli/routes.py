@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from sqlalchemy import make_url
 
 from offsetguard.catalogue import catalogue
 from offsetguard.catalogue.text import Locale, format_duration, format_moment
@@ -33,7 +32,7 @@ from offsetguard.model.notification import Mute
 from offsetguard.model.silence import Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import silences as silence_store
-from offsetguard.store.database import open_database, reading
+from offsetguard.store.database import open_database, reading, sqlite_file
 
 _RULES_SHOWN = 5
 
@@ -95,8 +94,7 @@ def test(
 
 def _silences(database_url: str, at: datetime) -> list[Silence]:
     """Return the silences that are active at a moment; a SQLite file that is not there is not made."""
-    url = make_url(database_url)
-    if url.get_backend_name() == "sqlite" and url.database and not Path(url.database).exists():
+    if (file := sqlite_file(database_url)) and not file.exists():
         return []
     with reading(open_database(database_url)) as session:
         return silence_store.active(session, at)

@@ -171,9 +171,6 @@ def reference_problems(document: Mapping[str, Any]) -> Iterator[tuple[Path, str]
         for number, span in enumerate(_entries(entry.get("maintenance"))):
             where = ("routes", position, "maintenance", number, "cluster")
             yield from _unmatched(where, "cluster", span.get("cluster"), clusters)
-    delivery = _mapping(document.get("delivery"))
-    if delivery.get("heartbeat_url") and delivery.get("heartbeat_connection"):
-        yield ("delivery", "heartbeat_url"), "heartbeat_connection says the address too; keep one of them"
     for cluster, entry in clusters.items():
         yield from _log_sources_of_one_name(cluster, _entries(_mapping(entry).get("logs")))
 

@@ -28,6 +28,7 @@ from offsetguard.deliver.lane_service import Clock, Delivery, DeliveryReport, La
 from offsetguard.model.notification import Channel
 from offsetguard.store import outbox
 from offsetguard.store.database import database_time
+from offsetguard.store.database_errors import what_failed
 from offsetguard.store.outbox import Lane
 
 SWEEP_S = 180.0  # no message is begun later: the task has five minutes
@@ -148,7 +149,6 @@ class _Sweep:
 
 
 def _trouble(error: SQLAlchemyError) -> str:
-    said = " ".join(str(getattr(error, "orig", None) or error).split())[:300]
-    trouble = f"the database did not answer, so messages may wait in the outbox: {said}"
+    trouble = f"the database did not answer, so messages may wait in the outbox: {what_failed(error)}"
     _log.error("%s", trouble)
     return trouble

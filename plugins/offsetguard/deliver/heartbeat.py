@@ -26,7 +26,10 @@ _NO_ADDRESS = "the heartbeat has no address of the form https://host/..."
 
 def beat(address: str, reasons: Sequence[str], *, limit_s: float = LIMIT_S) -> str | None:
     """Tell the outside that all is well, or what is not; returns why that was not heard, None when it was."""
-    parts = urlsplit(address)
+    try:
+        parts = urlsplit(address)
+    except ValueError:  # its text has the address
+        return _NO_ADDRESS
     if parts.scheme not in ("http", "https") or not parts.hostname:
         return _NO_ADDRESS
     path = parts.path.rstrip("/") + ("/fail" if reasons else "")

@@ -24,6 +24,7 @@ from offsetguard.deliver.messages.wording import harmless
 from offsetguard.model.errors import DeliveryError
 from offsetguard.model.notification import Channel
 from offsetguard.store import outbox
+from offsetguard.store.database_errors import what_failed
 from offsetguard.store.models import OutboxRow
 from offsetguard.store.outbox import Lane
 
@@ -207,7 +208,7 @@ class LaneService:
             )
             return self._give_back(message, str(error), again_at), again_at
         except SQLAlchemyError as error:
-            reason = f"not tried: the notification log could not be read: {_short(error)}"
+            reason = f"not tried: the notification log could not be read: {what_failed(error)}"
             again_at = self.clock.now() + wait_before_retry(message.attempts, message.idempotency_key)
             return self._give_back(message, reason, again_at), again_at
         except Exception as error:  # noqa: BLE001 a defect of ours in one message must not stop the others: it is kept
@@ -225,9 +226,8 @@ class LaneService:
                 until=claim_ends_at,
             )
         except SQLAlchemyError as error:
-            reason = (
-                f"accepted ({receipt.text}), but that could not be logged, so it is sent once more: {_short(error)}"
-            )
+            failed = what_failed(error)
+            reason = f"accepted ({receipt.text}), but that could not be logged, so it is sent once more: {failed}"
             return self._delivery(message, Result.NOT_LOGGED, reason)
         return replace(self._delivery(message, Result.SENT, receipt.text), remark=receipt.remark)
 
@@ -252,7 +252,7 @@ class LaneService:
                 f"message {message.id} is to be tried again", give_back, until=time.monotonic() + GIVING_BACK_S
             )
         except SQLAlchemyError as error:
-            at = f"nor could that be written ({_short(error)}): next attempt when its claim ends"
+            at = f"nor could that be written ({what_failed(error)}): next attempt when its claim ends"
         delivery = self._delivery(message, Result.RETRIED, f"{reason}; {at}")
         return replace(delivery, waiting_behind=behind)
 
@@ -264,7 +264,7 @@ class LaneService:
                 until=time.monotonic() + GIVING_BACK_S,
             )
         except SQLAlchemyError as error:
-            reason = f"{reason}; that could not be written ({_short(error)}), so it is tried once more"
+            reason = f"{reason}; that could not be written ({what_failed(error)}), so it is tried once more"
         return self._delivery(message, Result.FAILED, reason)
 
     def _insist(self, what: str, write: Callable[[], _Written], *, until: float) -> _Written:
@@ -276,7 +276,7 @@ class LaneService:
             except SQLAlchemyError as error:
                 if time.monotonic() + pause_s > until:
                     raise
-                _log.error("%s, and the database does not take it; trying again: %s", what, _short(error))
+                _log.error("%s, and the database does not take it; trying again: %s", what, what_failed(error))
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
@@ -285,8 +285,3 @@ class LaneService:
         shown = harmless(reason, 1_000)
         _log.log(level, "message %s by %s to %s: %s: %s", message.id, message.channel, message.receiver, result, shown)
         return Delivery(message.id, message.channel, message.receiver, result, shown)
-
-
-def _short(error: SQLAlchemyError) -> str:
-    """Return what the database said, without the statement and its values."""
-    return " ".join(str(getattr(error, "orig", None) or error).split())[:300]

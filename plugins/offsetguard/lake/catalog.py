@@ -21,10 +21,11 @@ from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.io import FileIO, InputFile, OutputFile
 from pyiceberg.table import Table as IcebergTable
 from sqlalchemy import URL, NullPool, create_engine, inspect, make_url, select
-from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import PublishError
+from offsetguard.store import database_errors
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import Table
 
@@ -205,7 +206,7 @@ def catalog_errors_named(database: str) -> Iterator[None]:
     try:
         yield
     except SQLAlchemyError as error:
-        reason = " ".join(str(getattr(error, "orig", None) or error).split())
+        reason = database_errors.what_failed(error)
         advice = next((advised for said, advised in _ADVICE.items() if said in reason), "bring it back from a backup")
         if database.startswith("postgresql") and isinstance(error, OperationalError):
             advice = f"check {URL_VARIABLE}, its password file, and that the server runs"
@@ -281,7 +282,7 @@ def catalog_shown(workspace: Workspace) -> str:
 
 def shown(uri: str) -> str:
     """Name the database of a catalog's `uri` property in errors: the file, or the URL without its password."""
-    return uri.removeprefix("sqlite:///") if uri.startswith("sqlite:") else str(make_url(uri).set(query={}))
+    return database_errors.shown(make_url(uri))
 
 
 def _jdbc_address(workspace: Workspace) -> dict[str, str]:
@@ -326,9 +327,9 @@ def _postgresql_url(workspace: Workspace) -> URL:
 
 def _parse(url: str) -> URL:
     try:
-        parsed = make_url(url)
-    except (ArgumentError, ValueError):  # their texts have the URL, with its password
-        raise PublishError(f"{URL_VARIABLE} is not an SQLAlchemy URL: {_USE}") from None
+        parsed = database_errors.read_url(url)
+    except ValueError as error:
+        raise PublishError(f"{URL_VARIABLE} {error}: {_USE}") from None
     if parsed.get_backend_name() not in ("sqlite", "postgresql"):
         raise PublishError(f"{URL_VARIABLE}: {parsed.get_backend_name()} is not supported: {_USE}")
     return parsed

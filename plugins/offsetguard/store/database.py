@@ -11,19 +11,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, func, inspect, make_url, select, text
-from sqlalchemy.engine import ExceptionContext
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
+from sqlalchemy import URL, Connection, Engine, create_engine, event, func, inspect, select, text
+from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.orm import Session
 
-from offsetguard.config.disk import disk_advice, takes_nothing, why_unwritten
+from offsetguard.config.disk import why_unwritten
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import StoreError
+from offsetguard.store.database_errors import DAMAGED, DatabaseNamed, name_errors, read_url, shown, what_failed
 
 BUSY_TIMEOUT_MS = 10_000
 NEWEST_REVISION = "0013"  # a test compares it with the files
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _WRITES = "offsetguard_writes"
+_VARIABLE = "OFFSETGUARD_DATABASE_URL"
+_USE = "use sqlite:///FILE or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE"
 _WAL_PAUSE_S = 0.01
 _RIGHTS_NEEDED = "run this as the user that Airflow runs as: who reads must be allowed to write there, as SQLite does"
 
@@ -39,14 +41,11 @@ def open_database(url: str) -> Engine:
     `url`: an SQLAlchemy URL, `sqlite:///file` or `postgresql+psycopg://...`. Raises StoreError, which never shows
     the password.
     """
-    if (parsed := _parse(url)).get_backend_name() == "sqlite":
-        _make_folder(Path(parsed.database or "").parent)
+    if file := sqlite_file(url):
+        _make_folder(file.parent)
     engine = connect(url)
-    try:
+    with _opening(engine):
         migrate(engine)
-    except OperationalError as error:
-        engine.dispose()
-        raise _cannot_be_opened(url, error) from error
     return engine
 
 
@@ -55,26 +54,29 @@ def open_migrated(url: str, *, read_only: bool = False) -> Engine:
 
     `read_only`: the database itself refuses whatever would change it later.
     """
-    file = parsed.database if (parsed := _parse(url)).get_backend_name() == "sqlite" else None
-    if file and not _is_there(Path(file)):
+    file = sqlite_file(url)
+    if file and not _is_there(file):
         raise StoreError(
             f"{file} does not exist: nothing was collected here yet, or OFFSETGUARD_HOME (or OFFSETGUARD_DATABASE_URL) "
             "is another one where Airflow runs"
         )
     engine = connect(url, read_only=read_only)
-    try:
+    with _opening(engine):
         revision = _revision(engine)
-    except OperationalError as error:
-        engine.dispose()
-        raise _cannot_be_opened(url, error) from error
     if revision != NEWEST_REVISION:
         engine.dispose()
         found = "has no tables of OffsetGuard yet" if revision is None else f"is of revision {revision}"
         raise StoreError(
-            f"{_shown(url)} {found}, and this release needs {NEWEST_REVISION}: the next task of the DAG "
+            f"{shown(engine.url)} {found}, and this release needs {NEWEST_REVISION}: the next task of the DAG "
             "brings it there; restart what still runs an earlier release"
         )
     return engine
+
+
+def sqlite_file(url: str) -> Path | None:
+    """Return the file of a database, None where it is in PostgreSQL; raises StoreError for a wrong URL."""
+    parsed = _parse(url)
+    return Path(parsed.database or "") if parsed.get_backend_name() == "sqlite" else None
 
 
 def connect(url: str, *, read_only: bool = False) -> Engine:
@@ -85,11 +87,19 @@ def connect(url: str, *, read_only: bool = False) -> Engine:
     if read_only and is_sqlite:
         address = f"{Path(parsed.database or '').resolve().as_uri()}?mode=ro"
         options["creator"] = lambda: sqlite3.connect(address, uri=True, check_same_thread=False)
-    engine = create_engine(parsed, pool_pre_ping=not is_sqlite, hide_parameters=True, **options)
+    try:
+        engine = create_engine(parsed, pool_pre_ping=not is_sqlite, hide_parameters=True, **options)
+        engine.dialect.create_connect_args(parsed)
+        if engine.dialect.is_async:
+            raise TypeError
+    except (ArgumentError, ImportError, TypeError, ValueError):  # their texts may have the URL
+        raise StoreError(
+            f"{_VARIABLE}: {parsed.drivername} cannot be opened: its driver is not installed or asynchronous, or"
+            f" does not take what stands behind the ?; {_USE}"
+        ) from None
+    name_errors(engine)
     if is_sqlite:
         _prepare_sqlite(engine, read_only=read_only)
-    else:
-        event.listen(engine, "handle_error", _leave_rows_out)
     return engine
 
 
@@ -109,7 +119,7 @@ def migrate(engine: Engine) -> None:
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     if revision not in {None, *(one.revision for one in ScriptDirectory.from_config(config).walk_revisions())}:
         raise StoreError(
-            f"{engine.url.render_as_string()} is of revision {revision}, which this release ({NEWEST_REVISION}) does"
+            f"{shown(engine.url)} is of revision {revision}, which this release ({NEWEST_REVISION}) does"
             " not know: run the release that made it, or name an empty database in OFFSETGUARD_DATABASE_URL"
         )
     with engine.connect().execution_options(**{_WRITES: True}) as connection, connection.begin():
@@ -162,13 +172,9 @@ def _take_lock(connection: Connection, name: str) -> None:
 
 def _parse(url: str) -> URL:
     try:
-        parsed = make_url(url)
-        parsed.get_dialect()
-    except (ArgumentError, NoSuchModuleError):
-        raise StoreError(
-            "OFFSETGUARD_DATABASE_URL is not an SQLAlchemy URL; use sqlite:///FILE or "
-            "postgresql+psycopg://USER:PASSWORD@HOST/DATABASE"
-        ) from None
+        parsed = read_url(url)
+    except ValueError as error:
+        raise StoreError(f"{_VARIABLE} {error}; {_USE}") from None
     if parsed.get_backend_name() not in ("sqlite", "postgresql"):
         raise StoreError(f"{parsed.get_backend_name()} is not supported; use sqlite or postgresql")
     if parsed.get_backend_name() == "sqlite" and (not parsed.database or parsed.database == ":memory:"):
@@ -180,16 +186,7 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreError(f"{why_unwritten(folder, error)}; check OFFSETGUARD_DATABASE_URL") from error
-
-
-def _leave_rows_out(context: ExceptionContext) -> None:
-    """Let an error say what is wrong, and not for which row: PostgreSQL quotes its values in "DETAIL"."""
-    primary = getattr(getattr(context.original_exception, "diag", None), "message_primary", None)
-    if primary is not None:
-        context.original_exception.args = (primary,)
-        if context.sqlalchemy_exception is not None:
-            context.sqlalchemy_exception.args = (primary,)
+        raise StoreError(f"{why_unwritten(folder, error)}; check {_VARIABLE}") from error
 
 
 def _prepare_sqlite(engine: Engine, *, read_only: bool) -> None:
@@ -207,13 +204,6 @@ def _prepare_sqlite(engine: Engine, *, read_only: bool) -> None:
     def _begin(connection: Connection) -> None:
         writes = connection.get_execution_options().get(_WRITES, False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-    @event.listens_for(engine, "handle_error", retval=True)
-    def _name_disk(context: ExceptionContext) -> Exception | None:
-        file, error = Path(engine.url.database or ""), context.original_exception
-        if not isinstance(error, sqlite3.OperationalError) or "locked" in str(error) or not takes_nothing(file):
-            return None
-        return OperationalError(None, None, sqlite3.OperationalError(f"{error}: {file}: {disk_advice(file)}"))
 
 
 def _lower(text: str | None) -> str | None:
@@ -256,14 +246,25 @@ def _is_there(file: Path) -> bool:
     return True
 
 
-def _cannot_be_opened(url: str, error: OperationalError) -> StoreError:
-    parsed, advice = make_url(url), "check OFFSETGUARD_DATABASE_URL"
-    if parsed.get_backend_name() == "sqlite":
-        file = Path(parsed.database or "")
+@contextmanager
+def _opening(engine: Engine) -> Iterator[None]:
+    """Raise StoreError for what keeps a database from being opened, and close it."""
+    try:
+        yield
+    except (DBAPIError, UnicodeDecodeError) as error:
+        engine.dispose()
+        if isinstance(error, UnicodeDecodeError):  # what SQLite says of a damaged schema quotes it
+            said = f"{shown(engine.url)}: {error}; {DAMAGED}"
+        elif isinstance(error, DatabaseNamed):
+            said = what_failed(error)
+        else:
+            said = f"{shown(engine.url)}: cannot be opened: {what_failed(error)}; {_opening_advice(engine.url)}"
+        raise StoreError(said) from error
+
+
+def _opening_advice(url: URL) -> str:
+    if url.get_backend_name() == "sqlite":
+        file = Path(url.database or "")
         if not all(os.access(path, os.R_OK | os.W_OK) for path in (file, file.parent) if path.exists()):
-            advice = _RIGHTS_NEEDED
-    return StoreError(f"{_shown(url)}: cannot be opened: {error.orig}; {advice}")
-
-
-def _shown(url: str) -> str:
-    return make_url(url).render_as_string(hide_password=True)
+            return _RIGHTS_NEEDED
+    return f"check {_VARIABLE}"

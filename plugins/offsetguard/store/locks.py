@@ -28,6 +28,7 @@ from sqlalchemy.orm import Session
 from offsetguard.model.errors import StoreError
 from offsetguard.store.columns import count_changed
 from offsetguard.store.database import current_time, serialize, writing
+from offsetguard.store.database_errors import what_failed
 from offsetguard.store.models import LockRow
 
 PUBLICATION = "publication"
@@ -54,7 +55,9 @@ class Lock:
         try:
             ours = self.renew()
         except OperationalError as error:
-            raise StoreError(f"the lock {self.name!r} could not be renewed: {error.orig}; run it again") from error
+            raise StoreError(
+                f"the lock {self.name!r} could not be renewed: {what_failed(error)}; run it again"
+            ) from error
         if not ours:
             raise StoreError(
                 f"the lock {self.name!r} was lost: this process, or the database, stood still for more than "

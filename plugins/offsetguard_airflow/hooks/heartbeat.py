@@ -32,19 +32,22 @@ def tell_heartbeat(
 ) -> None:
     """Say well, or what is not, and log why that was not heard: in a file, as a metric, and where somebody listens.
 
-    The configuration names the address of who does, or a connection whose password is the address.
+    The configuration names a connection whose password is the address of who does.
     """
     gauge("offsetguard.healthy", 0 if reasons else 1)
     if unwritten := write_down(workspace.heartbeat_file, reasons, datetime.now(UTC)):
         log_error("%s", unwritten)
-    address = delivery.heartbeat_url
-    if delivery.heartbeat_connection is not None:
-        try:
-            address = BaseHook.get_connection(delivery.heartbeat_connection).password or ""
-        except AirflowNotFoundException as error:
-            log_error("no heartbeat is sent: %s (delivery.heartbeat_connection names it)", error)
-            return
-    if address is not None and (unheard := beat(address, reasons)):
+    if delivery.heartbeat_connection is None:
+        return
+    try:
+        address = BaseHook.get_connection(delivery.heartbeat_connection).password or ""
+    except Exception as error:  # noqa: BLE001 the code of others
+        said = (
+            str(error) if isinstance(error, AirflowNotFoundException) else type(error).__name__
+        )  # may have the address
+        log_error("no heartbeat is sent: %s (delivery.heartbeat_connection names it)", said)
+        return
+    if unheard := beat(address, reasons):
         log_error("%s; whoever listens will raise the alarm", unheard)
 
 

@@ -33,10 +33,9 @@ from airflow.sdk import BaseHook
 from airflow.sdk.definitions.context import Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 from airflow.sdk.log import mask_secret
-from sqlalchemy import make_url
-from sqlalchemy.exc import ArgumentError
 
 from offsetguard.config.workspace import ENDS_AT_VARIABLE, TASK_PROCESS_VARIABLE, Workspace
+from offsetguard.store.database_errors import read_url
 from offsetguard.store.locks import own_process
 
 if TYPE_CHECKING:
@@ -172,8 +171,9 @@ def workspace_variables() -> dict[str, str]:
     """Return the environment that makes the job use our folders and databases, whose passwords are masked in logs."""
     workspace = Workspace.from_environment()
     for url in filter(None, (workspace.database_url, workspace.catalog_url)):
-        with suppress(ArgumentError, ValueError):  # the job says what is wrong with it, and shows nothing of it
-            if password := make_url(url).password:
+        with suppress(ValueError):  # the job says what is wrong with it, and shows nothing of it
+            parsed = read_url(url)
+            for password in filter(None, (parsed.password, *map(parsed.query.get, ("password", "sslpassword")))):
                 mask_secret(url)  # here a password may be quoted
                 mask_secret(str(password))
     return workspace.variables

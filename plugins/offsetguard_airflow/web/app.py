@@ -17,6 +17,7 @@ from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from offsetguard.deliver.messages.wording import harmless
+from offsetguard.store.database_errors import DatabaseNamed, what_failed
 from offsetguard_airflow import page
 from offsetguard_airflow.web.forms import PAGE_HEADERS
 from offsetguard_airflow.web.rendering import words_for
@@ -67,17 +68,16 @@ async def answer_refusal(request: Request, refusal: Exception) -> Response:
 
 
 async def answer_busy(request: Request, error: Exception) -> Response:
-    """Say that the database is locked or away: whoever asks again will mostly be served."""
-    _log.warning("%s %s: %s", request.method, harmless(request.url.path, _REFUSAL_LIMIT), _cause(error))
+    """Say what is wrong with the database, or that it is locked or away: whoever asks again will mostly be served."""
+    assert isinstance(error, OperationalError)  # noqa: S101 - registered for this class only
+    said = harmless(what_failed(error), _REFUSAL_LIMIT)
+    _log.warning("%s %s: %s", request.method, harmless(request.url.path, _REFUSAL_LIMIT), said)
     busy = "OffsetGuard's database is busy or cannot be reached just now: try again in a minute"
+    if isinstance(error, DatabaseNamed):
+        busy = said
     return await answer_refusal(
         request, HTTPException(status.HTTP_503_SERVICE_UNAVAILABLE, busy, headers={"Retry-After": "60"})
     )
-
-
-def _cause(error: Exception) -> str:
-    """Return what the driver said, without the statement and its values."""
-    return harmless(str(getattr(error, "orig", error)), _REFUSAL_LIMIT)
 
 
 _REFUSAL_LIMIT = 500

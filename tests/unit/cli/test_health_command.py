@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -50,3 +52,19 @@ def test_a_cluster_is_well_when_it_was_judged_lately(database: Engine, days_ago:
     assert (verdict["healthy"], verdict["waiting_count"], verdict["failed_count"]) == (not troubles, 0, 0)
     assert [one["cluster"] for one in verdict["troubles"]] == troubles
     assert (verdict["judged_until"], verdict["published_until"]) == ({"main": interval.end.isoformat()}, {"main": None})
+
+
+@pytest.mark.parametrize("command", [("health",), ("incidents", "list"), ("cycles",), ("outbox", "list")])
+def test_a_damaged_database_is_one_line_that_says_what_to_do(database: Engine, command: tuple[str, ...]) -> None:
+    file = Path(database.url.database or "")
+    database.dispose()
+    file.write_bytes(file.read_bytes()[: 5 * 4096])
+    found = subprocess.run(
+        [sys.executable, "-m", "offsetguard.cli.main", *command, "--format", "json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == (1 if command == ("health",) else 2)
+    assert f"{file}: database disk image is malformed; it is damaged: " in found.stdout + found.stderr
+    assert "Traceback" not in found.stderr

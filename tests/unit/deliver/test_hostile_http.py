@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 import time
@@ -125,9 +126,15 @@ def test_no_redirect_is_followed_so_no_other_host_gets_anything(
     assert SECRET not in f"{told} {caplog.text}"
 
 
-@WHO_ASKS
-def test_an_address_that_cannot_be_is_named_and_not_shown(ask: Callable[[str], str | None]) -> None:
-    told = ask("http://127.0.0.1:port/")
+@pytest.mark.parametrize(
+    ("ask", "address"),
+    [
+        *itertools.product([heartbeat, slack, webhook], ["http://127.0.0.1:port/"]),
+        *itertools.product([heartbeat, webhook], ["http://[::1/", "http://a\u2100b/", "//"]),
+    ],
+)
+def test_an_address_that_cannot_be_is_named_and_not_shown(ask: Callable[[str], str | None], address: str) -> None:
+    told = ask(address)
     assert "address" in str(told) or "base_url" in str(told)
     assert SECRET not in str(told)
 

@@ -173,14 +173,23 @@ def test_an_error_shows_no_value(engine: Engine, values: dict[str, object], kind
         ("nosuch+driver://host/database", "is not an SQLAlchemy URL"),
         ("sqlite://", "needs a file"),
         ("sqlite:///:memory:", "needs a file"),
-        ("sqlite:////proc/offsetguard.db", "cannot be opened"),
+        ("sqlite:////proc/offsetguard.db", "/proc/offsetguard.db: unable to open database file; "),
+        ("sqlite://user:s3cret@host/file.db", "its driver is not installed or asynchronous, or does not take"),
+        ("sqlite:////tmp/none.db?timeout=s3cret", "does not take what stands behind the ?"),
         ("postgresql+psycopg://user:s3cret@127.0.0.1:1/none", "cannot be opened"),
+        ("postgresql+psycopg://user@127.0.0.1:1/none?password=s3cret&sslpassword=s3cret", "cannot be opened"),
+        ("postgresql+psycopg://user@127.0.0.1:1/none?nosuch=s3cret", "cannot be opened"),
+        ("postgresql+psycopg://user@127.0.0.1:s3cret/none", "is not an SQLAlchemy URL"),
+        ("postgresql+psycopg://user:p@s3cret@127.0.0.1/none", "%40"),
+        ("postgresql+asyncpg://user:s3cret@127.0.0.1:1/none", "asynchronous"),
     ],
 )
 def test_a_database_that_cannot_be_used_is_named_without_its_password(url: str, says: str) -> None:
     with pytest.raises(StoreError, match=says) as caught:
         open_database(url)
     assert "s3cret" not in str(caught.value)
+    assert isinstance(caught.value.__cause__, DBAPIError | OSError | None), "and nothing of another has the URL"
+    assert "s3cret" not in f"{caught.value.__cause__}"
 
 
 def test_an_sqlite_file_gets_its_folder(tmp_path: Path) -> None:

@@ -26,11 +26,12 @@ from __future__ import annotations
 
 import contextlib
 import http
+import itertools
 import math
 import re
 import threading
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -264,11 +265,11 @@ class _Attempt:
         oldest = None if self.not_before is None else f"{(self.not_before - _CLOCK_SKEW).timestamp():.6f}"
         arguments: dict[str, Any] = {"oldest": oldest, "limit": _PAGE, "include_all_metadata": True}
         if thread_ts is None:
-            pages = _asked(self.client.conversations_history, channel=channel_id, **arguments)
+            pages = self.client.conversations_history(channel=channel_id, **arguments)
         else:
-            pages = _asked(self.client.conversations_replies, channel=channel_id, ts=thread_ts, **arguments)
+            pages = self.client.conversations_replies(channel=channel_id, ts=thread_ts, **arguments)
         key = _key_of(self.message.metadata)
-        ours = (str(one["ts"]) for one in _each(pages, "messages") if _key_of(one.get("metadata")) == key)
+        ours = (_text(one, "ts") for one in _each(pages, "messages") if _key_of(one.get("metadata")) == key)
         return next(ours, None)
 
     def _edited(self, channel: str, parent_ts: str) -> bool:
@@ -276,8 +277,7 @@ class _Attempt:
         self._stop_if_given_up()
         try:
             text, blocks = self.message.text, self.message.blocks
-            edit = self.client.chat_update
-            _asked(edit, channel=channel, ts=parent_ts, text=text, blocks=blocks, link_names=False)
+            self.client.chat_update(channel=channel, ts=parent_ts, text=text, blocks=blocks, link_names=False)
         except SlackApiError as error:
             reason = _NOT_TO_BE_EDITED.get(_kind_of(error))
             if reason is None:
@@ -288,8 +288,7 @@ class _Attempt:
 
     def _post(self, channel: str, blocks: list[Block], **in_thread: Any) -> tuple[str, str]:
         self._stop_if_given_up()
-        answer = _asked(
-            self.client.chat_postMessage,
+        answer = self.client.chat_postMessage(
             channel=channel,
             text=self.message.text,
             blocks=blocks,
@@ -300,10 +299,7 @@ class _Attempt:
             unfurl_media=False,
             **in_thread,
         )
-        posted = answer.get("channel"), answer.get("ts")
-        if not all(isinstance(one, str) and one for one in posted):
-            raise _NotSlack("it names no channel and ts")
-        return posted
+        return _text(answer, "channel"), _text(answer, "ts")
 
     def _stop_if_given_up(self) -> None:
         if self.given_up.is_set():
@@ -322,20 +318,24 @@ def rendered_for_slack(message: OutboxRow) -> SlackMessage:
 def _failures_classified(client: WebClient, channel: str) -> Iterator[None]:
     """Raise DeliveryError for whatever goes wrong in calls about a channel, classified as in the table above."""
     try:
-        yield
-    except SlackApiError as error:
-        raise _refused(channel, error) from error
+        try:
+            yield
+        except SlackApiError as error:
+            raise _refused(channel, error) from error
+    except DeliveryError:
+        raise
     except TimeoutError as error:
         limit_s = error.limit_s if isinstance(error, TookTooLong) else client.timeout
         reason = f"Slack did not answer within {limit_s:g} s; whether {channel} has the message is unknown"
         raise DeliveryError(reason, permanent=False) from error
-    except _NotSlack as error:
-        raise DeliveryError(_unknown_answer(channel, str(error)), permanent=False) from error
     except NoAddress as error:
         reason = "the Airflow connection has a base_url or a token that cannot be used; correct it"
         raise DeliveryError(reason, permanent=False) from error
     except (SlackClientError, OSError) as error:
         raise DeliveryError(f"Slack cannot be reached at {client.base_url}: {error}", permanent=False) from error
+    except Exception as error:  # nothing but calls and their answers stands in there, which may be of any form
+        why = str(error) if isinstance(error, _NotSlack) else type(error).__name__
+        raise DeliveryError(_unknown_answer(channel, why), permanent=False) from error
 
 
 def _unknown_answer(channel: str, why: str) -> str:
@@ -361,7 +361,7 @@ def retry_after_s(headers: Mapping[str, Any], now: datetime | None = None) -> fl
         return min(float(first[:20]), LONGEST_WISH_S)
     try:
         moment = parsedate_to_datetime(first)
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, TypeError, IndexError):
         return None
     moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return min(max((moment - (now or datetime.now(UTC))).total_seconds(), 0.0), LONGEST_WISH_S)
@@ -379,7 +379,7 @@ def _refused(channel: str, error: SlackApiError) -> DeliveryError:
         return DeliveryError(reason, permanent=False)
     if not _ERROR_CODE.fullmatch(kind):  # slack_sdk puts what it could not read there
         return DeliveryError(_unknown_answer(channel, f"HTTP {status}, no JSON"), permanent=False)
-    details = "; ".join(str(line) for line in (response.data.get("response_metadata") or {}).get("messages", []))
+    details = "; ".join(map(str, (response.data.get("response_metadata") or {}).get("messages") or []))
     reason = f"Slack refused the message to {channel}: {kind}{f' ({details})' if details else ''}"
     if kind in _TOKEN_IS_WRONG:
         return DeliveryError(f"{reason}; correct the Airflow connection (bot token, scope chat:write)", permanent=False)
@@ -403,10 +403,10 @@ def _channel_id(client: WebClient, channel: str) -> str | None:
     lacking: SlackApiError | None = None
     for kind in ("public_channel", "private_channel"):
         try:
-            listed = _asked(client.users_conversations, types=kind, exclude_archived=True, limit=_PAGE)
+            listed = client.users_conversations(types=kind, exclude_archived=True, limit=_PAGE)
             for each in _each(listed, "channels"):
-                if each["name"] == channel.removeprefix("#"):
-                    return str(each["id"])
+                if _text(each, "name") == channel.removeprefix("#"):
+                    return _text(each, "id")
         except SlackApiError as error:
             if _kind_of(error) != "missing_scope":
                 raise
@@ -417,14 +417,12 @@ def _channel_id(client: WebClient, channel: str) -> str | None:
 
 
 def _each(pages: SlackResponse, name: str) -> Iterator[dict[str, Any]]:
-    following = iter(pages)
-    for _ in range(_MAX_PAGES):
-        page = _asked(next, following, None)
-        if page is None:
-            return
+    for page in itertools.islice(pages, _MAX_PAGES):
         listed = page.get(name)
         if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
             raise _NotSlack(f"it has no list of {name}")
+        if not isinstance(page.get("response_metadata") or {}, dict):
+            raise _NotSlack("it does not say whether more follows")
         yield from listed
 
 
@@ -432,14 +430,12 @@ class _NotSlack(Exception):
     """An answer that is not what Slack says, a proxy's for one; the text says why."""
 
 
-def _asked(call: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """Call slack_sdk, which reads the answer: no JSON object, another encoding, or nested without end is _NotSlack."""
-    try:
-        return call(*arguments, **named)
-    except NoAddress:
-        raise
-    except (ValueError, AttributeError, TypeError, RecursionError) as error:
-        raise _NotSlack(type(error).__name__) from error
+def _text(answer: Mapping[str, Any] | SlackResponse, name: str) -> str:
+    """Return a text of an answer; raises _NotSlack where it has none of that name."""
+    text = answer.get(name)
+    if not isinstance(text, str) or not text:
+        raise _NotSlack(f"it names no {name}")
+    return text
 
 
 def _why_not(error: SlackApiError) -> str | None:

@@ -5,6 +5,7 @@ Whatever fails and however often: each message stands in Slack once, in order, a
 
 from __future__ import annotations
 
+import json
 import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -249,10 +250,35 @@ NOT_SLACK = {
     "no UTF-8": '{"ok": true, "note": "größer"}'.encode("utf-16"),
     "deep": b'{"ok": true, "a": ' + b"[" * 200_000,
     "empty": b"",
+    "another charset": '{"ok": false, "error": "größer"}'.encode("latin-1"),
+    "a number": b"5",
+    "an error as a list": b'{"ok": false, "error": ["a"]}',
+}
+NOT_SLACK_S_REFUSAL = {
+    "metadata as a list": b'{"ok": false, "error": "channel_not_found", "response_metadata": ["x"]}',
+    "metadata as a text": b'{"ok": false, "error": "channel_not_found", "response_metadata": "x"}',
+    "messages as a number": b'{"ok": false, "error": "no_text", "response_metadata": {"messages": 5}}',
+}
+OURS = slack_message().metadata
+NOT_A_HISTORY: dict[str, dict[str, Any]] = {
+    "no messages": {},
+    "messages as an object": {"messages": {"a": 1}},
+    "messages as texts": {"messages": ["a"]},
+    "metadata as a text": {"messages": [{"ts": "1.2", "metadata": "a"}]},
+    "a payload as a list": {"messages": [{"ts": "1.2", "metadata": {**OURS, "event_payload": [1]}}]},
+    "ours, without a ts": {"messages": [{"metadata": OURS}]},
+    "ours, with a ts that is none": {"messages": [{"ts": None, "metadata": OURS}]},
+    "the next page as a list": {"messages": [], "response_metadata": ["a"]},
+    "the next page as a text": {"messages": [], "response_metadata": "a"},
+    "the next page as a number": {"messages": [], "response_metadata": 5},
+}
+NOT_A_LIST_OF_CHANNELS: dict[str, dict[str, Any]] = {
+    "without a name": {"channels": [{"id": "C0ALERTS"}]},
+    "without an id": {"channels": [{"name": "alerts", "id": None}]},
 }
 
 
-@pytest.mark.parametrize("body", NOT_SLACK.values(), ids=NOT_SLACK)
+@pytest.mark.parametrize("body", (NOT_SLACK | NOT_SLACK_S_REFUSAL).values(), ids=NOT_SLACK | NOT_SLACK_S_REFUSAL)
 @pytest.mark.parametrize("posted", [False, True])
 def test_an_answer_that_is_not_slack_s_leaves_it_unknown_so_it_is_looked_for(
     slack_server: SlackServer, body: bytes, *, posted: bool
@@ -274,6 +300,26 @@ def test_where_the_look_up_is_answered_by_somebody_else_nothing_is_posted(
         tell(slack_server, to="C0ALERTS", tried_before=True)
     assert not caught.value.permanent
     assert slack_server.messages == []
+
+
+@pytest.mark.parametrize(
+    ("to", "method", "body"),
+    [
+        *[("C0ALERTS", "conversations.history", body) for body in NOT_A_HISTORY.values()],
+        *[("#alerts", "users.conversations", body) for body in NOT_A_LIST_OF_CHANNELS.values()],
+    ],
+    ids=[*NOT_A_HISTORY, *NOT_A_LIST_OF_CHANNELS],
+)
+def test_where_the_look_up_s_answer_is_odd_nothing_is_posted_until_slack_answers(
+    slack_server: SlackServer, to: str, method: str, body: dict[str, Any]
+) -> None:
+    tell(slack_server)
+    slack_server.fail_next(method, Failure(body=json.dumps({"ok": True, **body}).encode()))
+    with pytest.raises(DeliveryError, match=r"not Slack's .*; whether .* has the message is unknown") as caught:
+        tell(slack_server, to=to, tried_before=True)
+    assert not caught.value.permanent
+    tell(slack_server, to=to, tried_before=True)
+    assert len(slack_server.messages) == 1
 
 
 def test_what_was_given_up_posts_nothing_later(slack_server: SlackServer) -> None:
