@@ -19,7 +19,7 @@ from offsetguard_peers.trials.claims.truth import ENDS_WITH, RULES_OF, Kind, Loo
 CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("claims.yml").read_text(encoding="utf-8"))
 TEN = datetime(2026, 11, 27, 10, tzinfo=UTC)
 NOW = Round(TEN + timedelta(seconds=601), TEN + timedelta(seconds=603), TEN + timedelta(seconds=660))
-NAMES = ("billing", "ledger", "stock", "mailer", "exports", "images", "audits", "photos")
+NAMES = ("billing", "ledger", "stock", "mailer", "exports", "images", "audits", "photos", "refunds", "returns")
 
 
 def minute(number: float) -> datetime:
@@ -39,6 +39,8 @@ def world() -> Truth:
             Trouble(Kind.OFFLINE, "images-worker", minute(0)),
             Trouble(Kind.HANG, "photos-worker", minute(0)),
             Trouble(Kind.GONE, "audits-worker", minute(7)),
+            Trouble(Kind.BEYOND, "refunds-worker", minute(2), minute(8)),
+            Trouble(Kind.LOST, "returns-worker", minute(-2), minute(7)),
         ],
         clients={f"{name}-worker": [(minute(-5), 1)] for name in NAMES},
     )
@@ -53,6 +55,12 @@ def world() -> Truth:
             low = end if stands and name == "stock" else 0
             committed = min(end, 1_500) if stands else end
             low = committed + 2_002 if name == "stock" and second >= 240 else 0
+            if name == "refunds" and 120 <= second < 480:
+                committed = 1_500 + 5 * 120 + 2_000
+            if name == "returns":  # stands still twice until a part is deleted, and goes on behind that
+                waits = next((since for since, until in ((-200, 90), (200, 420)) if since <= second < until), second)
+                committed = 1_500 + 5 * waits
+                low = next((low for since, low in ((400, 3_300), (60, 1_400)) if second >= since), 0)
             looks.append(Look(TEN + timedelta(seconds=second), ((low, max(end, low), committed),)))
     return truth
 
@@ -61,6 +69,9 @@ def world() -> Truth:
 def test_false_sentences_are_found_and_true_ones_pass(case: dict[str, Any]) -> None:
     checker = Checker(world())
     checker.acknowledged["images-worker", trouble_of("consumer_offline")] = minute(5), Severity.WARNING
+    if "acknowledged_min" in case:
+        at = minute(case["acknowledged_min"])
+        checker.acknowledged["returns-worker", trouble_of("messages_lost")] = at, Severity.CRITICAL
     where = case.get("of", "mail")
     group = where.removeprefix("page of ") if where.startswith("page of ") else None
     checker.read(where, case["said"], NOW, group=group, mail=where == "mail")

@@ -377,9 +377,18 @@ class ClaimsWorld:
         """Set the group to what it consumed two minutes ago."""
         with self._calm:
             then = _now() - timedelta(seconds=chance.uniform(90, 150))
-            before = [one for one in self._truth.looks[on.group] if one.at <= then][-1]
-            count = sum(queue[1] for queue in self._look_at(on).queues) - sum(queue[1] for queue in before.queues)
-            with self._trouble(Kind.RESET, on, repeated=_about(count), skipped=(0, COUNTED)):
+            looks = self._truth.looks[on.group]
+            before = [one for one in looks if one.at <= then][-1]
+            now = sum(queue[1] for queue in self._look_at(on).queues)
+            count = now - sum(queue[1] for queue in before.queues)
+            # what was skipped since then, or waited, was not consumed: it is no repetition
+            went_on = max(
+                (one.ended for one in self._truth.of(on.group) if one.ended and one.ended > then), default=then
+            )
+            since = [one for one in looks if one.at <= went_on][-1]
+            least = now - sum(queue[1] for queue in since.queues)
+            repeated = (_about(least)[0], _about(count)[1])
+            with self._trouble(Kind.RESET, on, repeated=repeated, skipped=(0, COUNTED)):
                 on.reset_to(round(then.timestamp() * 1000))
 
     def skip(self, on: Subject, chance: random.Random) -> None:

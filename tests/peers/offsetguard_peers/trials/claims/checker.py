@@ -38,6 +38,7 @@ _LISTED = re.compile(
 _HEADLINE = re.compile(r"^(?:\d+\. |- )?(CRITICAL|WARNING|INFO): (.*)$")
 _SINCE = re.compile(rf"^\W*(?P<word>Since|First seen)\W+(?P<before>before )?(?P<moment>{MOMENT})")
 _LAST_SEEN = re.compile(pattern_of(entries("sentences.yml")["last_seen"][Language.EN]))
+_LASTED = re.compile(r"^\W*Lasted\W.*, from (?P<day>\d{4}-\d\d-\d\d )\d\d:\d\d:\d\d to (?P<end>\d\d:\d\d:\d\d UTC)$")
 _IT_WAS = catalogue().say("mail_it_was", cause="")
 _BEFORE_THAT = "Not seen any more, because "  # `not_seen_any_more`
 _OVER = f"[{catalogue().say('resolved').upper()}]"
@@ -48,6 +49,17 @@ def _is_titled(title: str, claims: Sequence[Claim]) -> bool:
     """Whether a title is that of what is listed; what is no rule's title ("... other troubles") claims nothing."""
     of_title = {rule.id for rule in RULES.values() if rule.title == title}
     return not of_title or any(claim.rule_id in of_title for claim in claims)
+
+
+def _lasted_until(lines: Sequence[str]) -> datetime | None:
+    """Return when a trouble ended whose text these lines follow; None: they do not say."""
+    for line in lines:
+        if line.startswith(_IT_WAS) or line.strip().startswith(_IT_WAS):
+            return None
+        if (lasted := _LASTED.search(line)) is not None:
+            ended = value_of(lasted["day"] + lasted["end"])
+            return ended if isinstance(ended, datetime) else None
+    return None
 
 
 class FalseSentence(NamedTuple):
@@ -80,7 +92,8 @@ class Checker:
         about, claim = group, None
         self._heads.clear()
         title = ""
-        for raw in text.splitlines():
+        lines = text.splitlines()
+        for place, raw in enumerate(lines):
             line = raw.strip().strip("*")
             past = past or line.rstrip(":") in _RESOLVED
             was = line.startswith(_IT_WAS)
@@ -94,7 +107,7 @@ class Checker:
                 about = claim.group or about
                 self._check_figures(said, claim)
                 if was:
-                    self._check_ended(said, claim, mail=mail)
+                    self._check_ended(said, claim, _lasted_until(lines[place + 1 :]), mail=mail)
             if claims and not said.past and _LISTED.match(line) and not _is_titled(title, claims):
                 self._keep(said, f"stands under the title {title!r}")
             for words, check in STATES:
@@ -162,7 +175,12 @@ class Checker:
     def _check_acknowledged(self, said: Said, severity: Severity, claim: Claim, group: str) -> None:
         at, before = self.acknowledged.get((group, trouble_of(claim.rule_id)), (said.round.ended, severity))
         is_new = any(one.began > at for one in self.truth.of(group) if one.group is not None)
-        if at < said.round.began and severity.rank <= before.rank and not is_new:
+        looks = [
+            (one.at, one.figure("lost") or 0) for one in self.truth.looks_within(group, at - ROUND, said.round.ended)
+        ]
+        lost_then = max((lost for moment, lost in looks if moment <= at), default=0)
+        is_worse = any(lost > lost_then for moment, lost in looks if moment > at)
+        if at < said.round.began and severity.rank <= before.rank and not is_new and not is_worse:
             self._keep(said, f"acknowledged at {at:%H:%M:%S} as {before}, and no worse since")
 
     def _check_double(self, said: Said, claim: Claim, group: str) -> None:
@@ -174,7 +192,8 @@ class Checker:
             self._keep(said, f"one trouble, told twice: {' and '.join(sorted(told))}")
         self._heads.add((group, trouble))
 
-    def _check_ended(self, said: Said, claim: Claim, *, mail: bool) -> None:
+    def _check_ended(self, said: Said, claim: Claim, until: datetime | None, *, mail: bool) -> None:
+        """Compare what is told as over with what lasts; `until`: when it ended, so what began later is another one."""
         if claim.group is None:
             return
         if mail:
@@ -183,7 +202,7 @@ class Checker:
         for one in self.truth.of(claim.group):
             if claim.rule_id not in ENDS_WITH.get(one.kind, ()):
                 continue
-            is_old = one.began < said.round.began - ROUND * 3
+            is_old = one.began < min(said.round.began, until or said.round.began) - ROUND * 3
             if one.group is not None and is_old and (one.ended is None or one.ended > said.round.ended):
                 self._keep(said, f"told as over, and {one.kind} since {one.began:%H:%M:%S} is not")
 

@@ -85,17 +85,61 @@ def _set(name: str) -> Check:
     return check
 
 
+_skipped_by_reset = _set("skipped")
+
+
+def _skipped(truth: Truth, group: str, value: int, said: Said) -> str | None:
+    """Compare what a setting beyond the end skips "at most" with what was written while it lay there.
+
+    Not less than that, and not more than was written from a few rounds before until two rounds after a broker told.
+    """
+    if "at most" not in said.line:
+        return _skipped_by_reset(truth, group, value, said)
+    bounds = []
+    for one in truth.of(group):
+        if one.kind is Kind.BEYOND and one.began <= said.round.ended:
+            until = min(one.ended or said.round.ended, said.round.ended)
+            away = [
+                other.ended or said.round.ended
+                for other in truth.of(group)
+                if other.kind is Kind.BROKER and other.lasts(until, until)
+            ]
+            least = truth.written_within(group, one.began, until)
+            most = truth.written_within(group, one.began - ROUND * 5, max([until, *away]) + ROUND * 2)
+            bounds.append((max(0, least - SLACK), most + SLACK))
+    if any(low <= value <= high for low, high in bounds):
+        return None
+    return f"skipped was {' or '.join(f'{low:,} to {high:,}' for low, high in bounds) or 'nothing'}"
+
+
+def _hour_before(said: Said) -> datetime:
+    return NEVER if said.past else said.round.began - ROUND * 60
+
+
 def _overtaken(truth: Truth, group: str, value: int, said: Said) -> str | None:
-    """Compare with the most that it had lost before it went on behind the gap."""
-    looks = truth.looks_within(group, said.round.began - TAILS[Kind.RESET], said.round.ended)
-    most = max((one.figure("lost") or 0 for one in looks), default=0)
+    """Compare with the most that it had lost, whenever it went on behind a gap."""
+    most = truth.lost_within(group, _hour_before(said), said.round.ended)
     return None if value <= most + SLACK else f"lost was {most:,} at most"
+
+
+def _overtaken_at_most(truth: Truth, group: str, value: int, said: Said) -> str | None:
+    """Compare a bound: it holds, and is not larger than all that was deleted."""
+    since, until = _hour_before(said), said.round.ended
+    lost, deleted = (of(group, since, until) for of in (truth.lost_within, truth.deleted_within))
+    lately = said.round.since  # what just happened may be told in the next round
+    known = truth.lost_within(group, since, lately)
+    if known - SLACK <= value <= max(lost, deleted) + SLACK:
+        return None
+    return f"lost was {known:,}, of {deleted:,} that were deleted"
 
 
 FIGURES: Mapping[str | tuple[str, str], Check] = {  # by name, or by rule and name
     ("offset_moved_by_retention", "lost"): _overtaken,
+    "lost_at_least": _overtaken,
+    "lost_at_most": _overtaken_at_most,
     **{name: _counted(name) for name in ("effective_lag", "lost", "beyond")},
-    **{name: _set(name) for name in ("repeated", "skipped")},
+    "repeated": _set("repeated"),
+    "skipped": _skipped,
     "online_client_count": _clients,
     "silence": _silence,
     "silence_ms": _silence,

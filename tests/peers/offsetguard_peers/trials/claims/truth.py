@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from itertools import pairwise
 
 from offsetguard.judge.registry import RULES
 
@@ -36,7 +37,7 @@ BEHIND_RULES = {*SLOW_RULES, "loss_ahead", "consumer_offline"}
 RULES_OF = {
     Kind.OFFLINE: {"consumer_offline", "loss_ahead", "accumulation", "messages_lost"},
     Kind.LOST: {"messages_lost", "offset_moved_by_retention", "consumer_offline", "loss_ahead"},
-    Kind.GONE: {"consumer_offline", "never_committed"},
+    Kind.GONE: {"never_committed", *BEHIND_RULES},  # founded anew it begins with the oldest message
     Kind.RESET: {"offset_reset", *BEHIND_RULES},
     Kind.BEYOND: {"offset_reset", "queue_recreated", "offsets_violate_invariant", "consumer_offline"},
     Kind.HANG: {"handlers_hanging", "client_stands_still", "poison_message", *BEHIND_RULES},
@@ -139,6 +140,27 @@ class Truth:
     def looks_within(self, group: str, since: datetime, until: datetime) -> list[Look]:
         """Return what the broker said within a span."""
         return [one for one in self.looks.get(group, ()) if since <= one.at <= until]
+
+    def lost_within(self, group: str, since: datetime, until: datetime) -> int:
+        """Return what commits passed by that was deleted: the most that a group lost in a span, losses added up."""
+        total = 0
+        for before, after in pairwise(self.looks_within(group, since, until)):
+            for (_, _, committed), (low, _, then) in zip(before.queues, after.queues, strict=True):
+                if committed is not None and then is not None:
+                    total += max(0, min(low, then) - committed)
+        return total
+
+    def written_within(self, group: str, since: datetime, until: datetime) -> int:
+        """Return how many messages were written in a span, as far as somebody looked."""
+        looks = self.looks_within(group, since, until)
+        ends = [sum(high for _, high, _ in one.queues) for one in looks]
+        return max(ends) - min(ends) if ends else 0
+
+    def deleted_within(self, group: str, since: datetime, until: datetime) -> int:
+        """Return how many messages were deleted in a span, consumed or not."""
+        looks = self.looks_within(group, since, until)
+        oldest = [sum(low for low, _, _ in one.queues) for one in looks]
+        return max(oldest) - min(oldest) if oldest else 0
 
     def advanced(self, group: str, until: datetime) -> datetime | None:
         """Return when the group was last seen to have committed anything; None: not while we looked."""
