@@ -164,6 +164,15 @@ def silent_about_corrections(facts: IntervalFacts, config: Config) -> frozenset[
     return frozenset(one.broker_name for one in masters if (one.version or "").startswith("V5"))
 
 
+def tell_corrections(facts: IntervalFacts, config: Config) -> frozenset[str]:
+    """Return the masters of which each correction of a request is told: events of 4.x, or read logs."""
+    masters = [one for one in facts.brokers if one.broker_id == 0]
+    if is_log_read(facts, config):
+        return frozenset(one.broker_name for one in masters)
+    with_events = {one.broker_name for one in masters if (one.version or "").startswith("V4")}
+    return frozenset(with_events - unread_events(facts))
+
+
 def unread_events(facts: IntervalFacts) -> frozenset[str]:
     """Return the brokers whose events of corrected offsets (4.x) were asked for and not read."""
     return frozenset(gap.broker_name for gap in facts.gaps if gap.broker_name and OFFSET_MOVED_EVENT in gap.what)

@@ -4,7 +4,8 @@ Means: the group was off or slow for longer than messages are kept; what lies be
 oldest message kept is lost for it. It moves once per queue (twice where the oldest moves on meanwhile) and goes on.
 Evidence: offsets corrected upwards, each counted once, from OFFSET_MOVED_EVENT (4.x), broker.log, the client's log, or
 else the difference of two snapshots. 5.x log lines do not name the queue. While it deletes, 5.x lets pulls skip
-what is gone without a line, until the queue's min offset follows: of that only what two snapshots show is counted.
+what is gone without a line, until the queue's min offset follows: of that only what two snapshots show is counted,
+as a bound: a group that comes back to a backlog may have consumed it before it was deleted.
 Not judged: differences of snapshots where the broker has a tiered storage, from which messages may have been read. A
 request for offset 0 that is corrected upwards once; so starts a new group that consumes from the first
 offset on a topic whose first messages are deleted already. Nor what an operator's reset moved (offset_reset).
@@ -19,8 +20,8 @@ from collections.abc import Iterator
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.move_causes import BROADCASTING, CLUSTERING, causes
-from offsetguard.judge.evidence.move_figures import moment, move_evidence, move_figures
-from offsetguard.judge.evidence.unseen import silent_about_corrections, unread_events
+from offsetguard.judge.evidence.move_figures import lost_of, moment, move_evidence, move_figures
+from offsetguard.judge.evidence.unseen import silent_about_corrections, tell_corrections, unread_events
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Stage, Texts
 
 _WORST = (
@@ -52,6 +53,22 @@ RULE = Rule(
             do_next_zh="这些消息在 Broker 上已不存在；如果重要，请从源头补发。为避免再次发生：提高消费速度，或延长消息"
             "保留时间（fileReservedTime、磁盘）。",
         ),
+        "uncertain": Texts(
+            summary="{consumer_group} may have lost up to {lost_at_most:messages} message{lost_at_most:plural} of "
+            "{topic} to retention",
+            summary_zh="{consumer_group} 可能因过期清理丢失了 {topic} 的至多 {lost_at_most:messages} 条消息",
+            cause="Consumer group {consumer_group} was overtaken by retention on topic {topic}: of what the broker "
+            "deleted, at least {lost_at_least:messages} and at most {lost_at_most:messages} were gone before the group "
+            "asked for them; between two rounds it went on past the rest, consumed or deleted " + _WORST + ".",
+            cause_zh="消费组 {consumer_group} 在主题 {topic} 上的消费被过期清理追上：在 Broker 已删除的消息中，至少 "
+            "{lost_at_least:messages} 条、至多 {lost_at_most:messages} 条在消费组请求之前已不存在；其余的在两轮采集之间"
+            "已越过，是消费还是被删除无法得知" + _WORST_ZH,
+            do_next="See in the group's own records whether it processed what it had not committed before. What is "
+            "missing is gone from the broker; if it matters, send it again from its source. So that it does not happen "
+            "again: speed up the group, or keep messages longer (fileReservedTime, disk).",
+            do_next_zh="请在消费组自己的记录中核对此前未提交的消息是否已处理。缺失的消息在 Broker 上已不存在；"
+            "如果重要，请从源头补发。为避免再次发生：提高消费速度，或延长消息保留时间（fileReservedTime、磁盘）。",
+        ),
         "broadcasting": Texts(
             summary="{consumer_group} skipped {lost:messages} deleted message{lost:plural} of {topic}",
             summary_zh="{consumer_group} 跳过了 {topic} 上 {lost:messages} 条已删除的消息",
@@ -67,7 +84,16 @@ RULE = Rule(
     },
     title="messages were deleted before they were consumed",
     title_zh="消息未及消费就被删除",
-    table=("lost", "requested_offset", "corrected_offset", "queue_count", "first_moved_at", "last_moved_at"),
+    table=(
+        "lost",
+        "lost_at_least",
+        "lost_at_most",
+        "requested_offset",
+        "corrected_offset",
+        "queue_count",
+        "first_moved_at",
+        "last_moved_at",
+    ),
     peak="lost",
     recovered="over: no offset of it was moved by retention since; what was lost stays lost",
     recovered_zh="已结束：此后没有位点因过期清理而移动；丢失的消息无法找回",
@@ -78,16 +104,24 @@ RULE = Rule(
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per (consumer group, topic) that was overtaken within the look-back window."""
+    told_of = tell_corrections(facts, config)
     for (consumer_group, topic), one in causes(facts, config).items():
         if one.overtaken:
+            figures, variant = move_figures(one.overtaken), "default"
+            told = [move for move in one.overtaken if move.origin != "snapshot" or move.broker_name not in told_of]
+            if one.model == BROADCASTING:
+                variant = "broadcasting"
+            elif len(told) < len(one.overtaken):  # no correction tells of the rest: it may have been consumed
+                variant, certain = "uncertain", {"lost_at_least": lost_of(told), "lost_at_most": figures["lost"]}
+                figures |= {**certain, "lost": None}
             yield RULE.finding(
                 facts,
                 about=(consumer_group, topic),
                 severity=Severity.CRITICAL if one.model == CLUSTERING else RULE.severity,
                 unsure=one.model is None,
-                variant="broadcasting" if one.model == BROADCASTING else "default",
+                variant=variant,
                 state="LOST",
-                figures=(figures := move_figures(one.overtaken)),
+                figures=figures,
                 last_event_at=moment(figures["last_moved_at"]),
                 queues=move_evidence(one.overtaken),
                 broker_names=frozenset(move.broker_name for move in one.overtaken),
