@@ -36,7 +36,7 @@ from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.header import Credentials
 from offsetguard.sources.rocketmq.transport import Transport
 
-ROUND_DEADLINE_S = 40.0  # below an interval: a slow broker gives part of a snapshot, in time
+ROUND_DEADLINE_S = 40.0  # below an interval, with all its work: a slow broker gives part of a snapshot, in time
 PAST_LIMIT = timedelta(minutes=2)  # a round may start this long after its interval's end
 FUTURE_LIMIT = timedelta(minutes=6)  # the clock of Airflow's database, which makes intervals, may be so far ahead
 

@@ -41,14 +41,13 @@ class GroupRows:
     def __iter__(self) -> Iterator[Row]:
         """Yield one row per group, in order of their names."""
         groups = sorted(known_groups(self.masters, self.members))
-        found = backlogs(self.masters, groups)
         seen = {one.broker_name for one in self.masters if one.gave_offsets}
         earlier = self.one_round.earlier_figures
         comparable = seen == earlier.seen_masters
         lite = lite_columns(self.masters)
         detailed = frozenset().union(*(one.detailed_groups for one in self.masters))
         committing = frozenset().union(*(one.committing_groups for one in self.masters))
-        for group in groups:
+        for group, found in zip(groups, backlogs(self.masters, groups), strict=True):
             suspect, before = self.one_round.choice.suspects.get(group), earlier.groups.get(group, {})
             yield {
                 "cluster": self.one_round.cluster,
@@ -59,8 +58,8 @@ class GroupRows:
                 **self._member_columns(group),
                 **self._difference_columns(group, before),
                 **self._consumption_columns(group, before),
-                **_backlog_columns(found[group], before if comparable else {}),
-                "oldest_dead_letter_at": oldest_dead_letter_at(self.masters, group, found[group][1], before),
+                **_backlog_columns(found, before if comparable else {}),
+                "oldest_dead_letter_at": oldest_dead_letter_at(self.masters, group, found[1], before),
                 "uncommitted_at": self._uncommitted_at(group, is_committing=group in committing),
                 **lite.get(group, {}),
                 "suspect_reason": suspect.reason if suspect else None,

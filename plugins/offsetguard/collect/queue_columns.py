@@ -14,7 +14,7 @@ from offsetguard.collect.broker_reading import BrokerReading, PairReading
 from offsetguard.collect.columns import MostlyAlike, NameColumn, NumberColumn, constant_text, microseconds
 from offsetguard.collect.earlier_round import EarlierFigures
 from offsetguard.collect.group_members import GroupMembers
-from offsetguard.collect.queue_reading import known_pull_offset, topic_readings
+from offsetguard.collect.queue_reading import known_pull_offset, pair_readings
 from offsetguard.collect.round import Round
 from offsetguard.collect.system_names import TopicKind, topic_kind
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
@@ -43,9 +43,8 @@ def queue_table(
         columns.set_all("origin", origin)
         columns.set_all("consumer_offset_read_at", microseconds(reading.committed_at))
         rows = _QueueRows(columns, reading, one_round.earlier_figures, pop_groups)
-        for _, pairs in topic_readings(reading, members, one_round.own_names | reading.system_topics):
-            for pair in pairs:
-                rows.add(pair)
+        for pair in pair_readings(reading, members, one_round.own_names | reading.system_topics):
+            rows.add(pair)
         chunks.append(columns.table())
     return _joined(QUEUE_SNAPSHOTS, chunks)
 

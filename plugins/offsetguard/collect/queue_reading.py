@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Iterator, Mapping
-from itertools import groupby
-from operator import itemgetter
 
 from offsetguard.collect.broker_reading import BrokerReading, PairReading, QueueEnds
 from offsetguard.collect.group_members import GroupMembers
@@ -19,13 +17,13 @@ from offsetguard.sources.rocketmq.offset_table import TopicAtGroup
 from offsetguard.sources.rocketmq.offsets import ConsumeOffsets
 
 
-def topic_readings(
+def pair_readings(
     reading: BrokerReading,
     members: Mapping[str, GroupMembers],
     system_names: Collection[str],
     groups: Collection[str] | None = None,
-) -> Iterator[tuple[str, list[PairReading]]]:
-    """Yield each topic with the (group, topic) pairs that have queues on one master; topics and groups in order.
+) -> Iterator[PairReading]:
+    """Yield the (group, topic) pairs that have queues on one master; topics, and groups of each, in order.
 
     `system_names`: topics that are RocketMQ's own on this cluster besides the known ones. `groups`: only these.
     """
@@ -33,21 +31,16 @@ def topic_readings(
     committed = (key for key in offsets_of if groups is None or key[1] in groups)
     keys = sorted({*committed, *_subscribed(reading, members, groups)})
     subscribed: dict[str, Collection[str] | None] = {}  # topics by group; None: the group has no rows
-    for topic, of_topic in groupby(keys, key=itemgetter(0)):
+    for topic, group in keys:
         if is_lite_topic(topic) or topic_kind(topic, system_names) is TopicKind.SYSTEM:
             continue
+        if group not in subscribed:
+            subscribed[group] = _subscribed_topics(group, members.get(group))
+        if (its_topics := subscribed[group]) is None:
+            continue
         config = (reading.topics or {}).get(topic)
-        read_queue_nums = config.read_queue_nums if config else 0
-        pairs = []
-        for _, group in of_topic:
-            if group not in subscribed:
-                subscribed[group] = _subscribed_topics(group, members.get(group))
-            if (its_topics := subscribed[group]) is None:
-                continue
-            expected = read_queue_nums if topic in its_topics else 0
-            pairs.append(_pair(reading, group, topic, offsets_of.queues_of((topic, group)), expected))
-        if pairs:
-            yield topic, pairs
+        expected = config.read_queue_nums if config and topic in its_topics else 0
+        yield _pair(reading, group, topic, offsets_of.queues_of((topic, group)), expected)
 
 
 def _subscribed_topics(group: str, member: GroupMembers | None) -> Collection[str] | None:

@@ -14,9 +14,11 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import accumulate, chain, islice, zip_longest
+from dataclasses import dataclass
+from itertools import accumulate, islice, zip_longest
 from typing import Any
 
+from offsetguard.collect.allowance import Allowance
 from offsetguard.collect.broker_reading import (
     BrokerReading,
     ConsumeQueues,
@@ -28,7 +30,7 @@ from offsetguard.collect.broker_reading import (
 )
 from offsetguard.collect.earlier_round import EarlierFigures
 from offsetguard.collect.group_members import GroupMembers, SharedSubscriptions
-from offsetguard.collect.queue_reading import known_pull_offset, topic_readings
+from offsetguard.collect.queue_reading import known_pull_offset, pair_readings
 from offsetguard.collect.replica import COSTLY_AT_ONCE, Answer, ReplicaLink
 from offsetguard.collect.system_names import TopicKind, is_lite_topic, is_system_group, topic_kind
 from offsetguard.model.offsets import MAX_QUEUES, MAX_QUEUES_OF_ALL, MessageQueue, QueueOffsets
@@ -62,6 +64,15 @@ NO_SUCH_TOPIC = frozenset({ResponseCode.TOPIC_NOT_EXIST})
 NO_SUCH_GROUP = frozenset({ResponseCode.TOPIC_NOT_EXIST, ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST})
 
 
+@dataclass(frozen=True, slots=True)
+class Allowances:
+    """How much of what grows with names that anybody may choose is taken of all masters."""
+
+    topics: Allowance
+    groups: Allowance
+    pairs: Allowance  # of topic and group, with committed offsets
+
+
 async def read_runtime(link: ReplicaLink, reading: BrokerReading) -> None:
     """Ask a replica for its own figures: the first request, which shows whether it answers at all."""
     runtime = await link.ask(GetBrokerRuntimeInfo(), answers=NOT_YET)
@@ -83,6 +94,7 @@ async def read_base(
     reading: BrokerReading,
     own_names: Collection[str],
     subscriptions: SharedSubscriptions,
+    allowances: Allowances,
 ) -> None:
     """Ask a master for topics, groups, members and offsets of all groups.
 
@@ -90,30 +102,48 @@ async def read_base(
     `own_names`: names of brokers and RocketMQ clusters.
     """
     async with asyncio.TaskGroup() as together:
-        together.create_task(_read_groups(link, reading, subscriptions))
-        together.create_task(_read_offsets(link, reading, own_names))
+        together.create_task(_read_groups(link, reading, subscriptions, allowances.groups))
+        together.create_task(_read_offsets(link, reading, own_names, allowances))
 
 
-async def _read_offsets(link: ReplicaLink, reading: BrokerReading, own_names: Collection[str]) -> None:
+async def _read_offsets(
+    link: ReplicaLink, reading: BrokerReading, own_names: Collection[str], allowances: Allowances
+) -> None:
     async with asyncio.TaskGroup() as together:
-        together.create_task(_read_topics(link, reading))
+        together.create_task(_read_topics(link, reading, allowances.topics))
         together.create_task(_read_system_topics(link, reading))
         # last: a broker with many offsets needs a tenth of a second to write them
-        together.create_task(_read_committed(link, reading))
+        together.create_task(_read_committed(link, reading, allowances.pairs))
     if reading.committed is not None:
         _keep_unreadable_keys(reading, reading.committed)
         await read_queue_ends(link, reading, topics_to_ask(reading, own_names))
 
 
-async def _read_groups(link: ReplicaLink, reading: BrokerReading, subscriptions: SharedSubscriptions) -> None:
-    if groups := await link.ask(GetAllSubscriptionGroupConfig()):
+async def _read_groups(
+    link: ReplicaLink, reading: BrokerReading, subscriptions: SharedSubscriptions, allowance: Allowance
+) -> None:
+    groups = await link.ask(GetAllSubscriptionGroupConfig())
+    if await _fits(link, allowance, "groups", len(groups.body or ()) if groups else 0) and groups:
         reading.groups = groups.body
     await read_members(link, reading, _groups_to_ask(reading), subscriptions)
 
 
-async def _read_topics(link: ReplicaLink, reading: BrokerReading) -> None:
-    if topics := await link.ask(GetAllTopicConfig()):
+async def _read_topics(link: ReplicaLink, reading: BrokerReading, allowance: Allowance) -> None:
+    topics = await link.ask(GetAllTopicConfig())
+    if await _fits(link, allowance, "topics", len(topics.body or ()) if topics else 0) and topics:
         reading.topics = _believable_ones(link, topics.body or {})
+
+
+async def _fits(link: ReplicaLink, allowance: Allowance, what: str, count: int) -> bool:
+    if await allowance.admits(link.replica.broker_name, count):
+        return True
+    link.leave_out(
+        f"all {what}",
+        f"{count:,} {what} are more than fit into a round with those of the other masters"
+        f" ({link.cluster_key}.collection.entries: {allowance.most:,}), so none of them are taken; delete what nobody"
+        " uses, or raise it where rounds end in time",
+    )
+    return False
 
 
 async def _read_system_topics(link: ReplicaLink, reading: BrokerReading) -> None:
@@ -121,8 +151,11 @@ async def _read_system_topics(link: ReplicaLink, reading: BrokerReading) -> None
         reading.system_topics = frozenset(system_topics.body or ())
 
 
-async def _read_committed(link: ReplicaLink, reading: BrokerReading) -> None:
-    reading.committed = await link.ask(GetAllConsumerOffset())
+async def _read_committed(link: ReplicaLink, reading: BrokerReading, allowance: Allowance) -> None:
+    committed = await link.ask(GetAllConsumerOffset())
+    count = len(committed.body.offsets) if committed and committed.body else 0
+    if await _fits(link, allowance, "pairs of topic and group with offsets", count):
+        reading.committed = committed
 
 
 async def read_members(
@@ -325,8 +358,7 @@ def _offsets(
     groups: Collection[str] | None,
 ) -> Iterator[tuple[GroupQueue, QueueOffsets]]:
     """Yield the queues of `groups` with their pull offsets; None: of all groups, those that may look broken."""
-    found = topic_readings(reading, members, system_names, groups)
-    for pair in chain.from_iterable(pairs for _, pairs in found):
+    for pair in pair_readings(reading, members, system_names, groups):
         stats = reading.consume_stats.get(pair.consumer_group)
         if groups is None and stats is None and pair.is_in_order:
             continue

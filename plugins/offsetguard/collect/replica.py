@@ -95,7 +95,7 @@ class ReplicaLink:
         `reached_at`: where the replica is asked when that is not the address that the name server lists; errors name
         both, and `cluster_key` says where in the configuration the one leads to the other.
         """
-        self.replica = replica
+        self.replica, self.cluster_key = replica, cluster_key
         self.answered_at: datetime | None = None  # first answer
         self.failure: str | None = None  # why it was given up, or why it never answered
         self._transport = transport

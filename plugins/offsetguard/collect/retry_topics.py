@@ -34,18 +34,16 @@ class Backlog:
 
 def backlogs(
     masters: Sequence[BrokerReading], groups: Iterable[str]
-) -> dict[str, tuple[Backlog | None, Backlog | None]]:
-    """Return (retry, dead letter) of each group; None = a master or a topic of it was not seen.
+) -> Iterator[tuple[Backlog | None, Backlog | None]]:
+    """Yield (retry, dead letter) of each group; None = a master or a topic of it was not seen.
 
     A group without such a topic has an empty one: nothing was ever sent back.
     """
     retry_topics = [_pop_retry_topics(one) for one in masters]
-    found = {}
     for group in groups:
         classic, dead_letter = f"{RETRY_PREFIX}{group}", f"{DEAD_LETTER_PREFIX}{group}"
         retries = [(classic, *topics.get(group, ())) for topics in retry_topics]
-        found[group] = kept(masters, retries), kept(masters, [(dead_letter,)] * len(masters))
-    return found
+        yield kept(masters, retries), kept(masters, [(dead_letter,)] * len(masters))
 
 
 def _pop_retry_topics(master: BrokerReading) -> dict[str, set[str]]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 
+from offsetguard.collect.allowance import Allowance
 from offsetguard.collect.broker_reading import BrokerReading, GroupClient
 from offsetguard.collect.detail_choice import (
     DetailChoice,
@@ -39,8 +40,9 @@ from offsetguard.collect.metrics_endpoint import BrokerMetrics, read_metrics
 from offsetguard.collect.name_servers import ClusterMembers, find_members
 from offsetguard.collect.offset_events import EventStart, read_events
 from offsetguard.collect.pop_figures import pop_suspects
-from offsetguard.collect.queue_reading import topic_readings
+from offsetguard.collect.queue_reading import pair_readings
 from offsetguard.collect.read_broker import (
+    Allowances,
     read_base,
     read_detailed_offsets,
     read_members,
@@ -58,6 +60,7 @@ from offsetguard.model.offsets import MASTER_ID
 from offsetguard.sources.logs.tailing import LogReading, read_logs
 from offsetguard.sources.rocketmq.transport import Transport
 
+DEADLINE_PART_FOR_READING = 0.75  # the rest is for rows of all that was read, and for landing them
 DEADLINE_PART_FOR_BASE = 0.5  # masters that are not done then are not waited for at the barrier
 
 
@@ -101,16 +104,16 @@ class Round:
         return self.members.own_names if self.members else frozenset()
 
     async def run(self, deadline_s: float) -> None:
-        """Ask name servers, then all replicas at once; ends at the deadline at the latest."""
+        """Ask name servers, then all replicas at once; nobody is waited for beyond DEADLINE_PART_FOR_READING."""
         loop = asyncio.get_running_loop()
-        ends_at = loop.time() + deadline_s
+        ends_at = loop.time() + deadline_s * DEADLINE_PART_FOR_READING
         figures = asyncio.create_task(asyncio.to_thread(self.earlier.figures))
         self.log_reading = LogReading(cursors=self.earlier.manifest.log_cursors if self.earlier.manifest else ())
         if self.log_sources:
             reading_logs = asyncio.to_thread(read_logs, self.log_sources, self.log_reading.cursors)
             self._reading_logs = asyncio.create_task(reading_logs)
         try:
-            async with asyncio.timeout(deadline_s / 2):
+            async with asyncio.timeout((ends_at - loop.time()) / 2):
                 self.members = await find_members(
                     self.transport, self.cluster, self._settings, self.ledger, self.earlier.master_broker_names
                 )
@@ -158,7 +161,8 @@ class Round:
     ) -> None:
         pairs = [(self._link(replica), BrokerReading(replica)) for replica in replicas]
         masters = [reading for _, reading in pairs if reading.replica.is_master]
-        bases = [asyncio.create_task(self._read_base(link, reading)) for link, reading in pairs]
+        allowances = self._allowances([master.broker_name for master in masters])
+        bases = [asyncio.create_task(self._read_base(link, reading, allowances)) for link, reading in pairs]
         of_masters = [base for base, (_, reading) in zip(bases, pairs, strict=True) if reading.replica.is_master]
         choosing = asyncio.create_task(self._choose(of_masters, seconds * DEADLINE_PART_FOR_BASE, masters, figures))
         tasks = {
@@ -183,12 +187,16 @@ class Round:
             link.close(unread_base(reading, self.own_names) if reading.replica.is_master else ())
             reading.answered_at, reading.failure = link.answered_at, link.failure
 
-    async def _read_base(self, link: ReplicaLink, reading: BrokerReading) -> None:
+    def _allowances(self, masters: Sequence[str]) -> Allowances:
+        known, most = self.earlier.master_broker_names, self._settings.collection.entries
+        return Allowances(*(Allowance(masters, known, most) for _ in fields(Allowances)))
+
+    async def _read_base(self, link: ReplicaLink, reading: BrokerReading, allowances: Allowances) -> None:
         await read_runtime(link, reading)
         async with asyncio.TaskGroup() as together:
             together.create_task(read_settings(link, reading))
             if reading.replica.is_master:
-                together.create_task(read_base(link, reading, self.own_names, self._subscriptions))
+                together.create_task(read_base(link, reading, self.own_names, self._subscriptions, allowances))
 
     async def _read_replica(
         self, link: ReplicaLink, reading: BrokerReading, base: asyncio.Task[None], choosing: asyncio.Task[None]
@@ -273,9 +281,10 @@ class Round:
         found: list[Suspect] = []
         for reading in masters:
             system_names = self.own_names | reading.system_topics
-            for topic, pairs in topic_readings(reading, members, system_names):
-                before = self.earlier_figures.max_offsets.get((reading.broker_name, topic), ())
-                found += [suspect for pair in pairs if (suspect := suspect_of(pair, before)) is not None]
+            for pair in pair_readings(reading, members, system_names):
+                before = self.earlier_figures.max_offsets.get((reading.broker_name, pair.topic), ())
+                if (suspect := suspect_of(pair, before)) is not None:
+                    found.append(suspect)
         self._dead_letter_groups = groups_to_ask(masters, self.earlier_figures.groups)
         found += pop_suspects(masters, self.earlier_figures.groups)
         limit = self._settings.collection.detail_groups

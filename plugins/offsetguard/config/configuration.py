@@ -54,6 +54,9 @@ class Collection(Section):
     rates: Count = 128  # rates of groups and topics (315) per broker replica and round
     running_info_clients: Count = 64  # clients asked for running info per round
     replicas: Annotated[StrictInt, Field(ge=1)] = 512  # that are asked at all, of those that name servers list
+    entries: Annotated[StrictInt, Field(ge=1)] = (
+        300_000  # topics, groups, and pairs of both with offsets: so many of each, of all masters; the rest is a gap
+    )
 
 
 class Cluster(Section):

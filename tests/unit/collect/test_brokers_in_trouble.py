@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
 from pydantic import TypeAdapter
 
+from offsetguard.collect.allowance import Allowance
 from offsetguard.collect.manifest import GAPS_FILE_NAME, Gap
 from offsetguard.collect.read_broker import believable
 from offsetguard.sources.rocketmq.broker_settings import TopicConfig
@@ -84,6 +86,39 @@ def test_a_topic_with_settings_that_cannot_be_read_costs_only_itself() -> None:
     assert {row["topic"] for row in rows[TOPIC_QUEUE_SNAPSHOTS.name]} == {"orders"}
     (gap,) = manifest.gaps
     assert (gap.outcome.value, "'refunds' is left out: body: perm" in gap.reason) == ("undecodable", True)
+
+
+def test_a_broker_with_more_offsets_than_fit_is_unknown_and_told() -> None:
+    """Of half of its groups nobody could say that they are all."""
+    flooded = healthy_broker("broker-b")
+    flooded.committed |= {("orders", f"made-up-{number}"): {0: 1} for number in range(50)}
+    manifest, rows = collect(healthy_broker(), flooded, collection={"entries": 20})
+    assert manifest.unseen_broker_names == ("broker-b",)
+    assert {row["broker_name"] for row in rows[QUEUE_SNAPSHOTS.name]} == {"broker-a"}
+    told = {gap.what: gap.reason for gap in manifest.gaps}
+    assert "51 pairs of topic and group" in told["all pairs of topic and group with offsets"]
+    assert "clusters.main.collection.entries: 20" in told["all groups"]
+
+
+def test_a_broker_may_have_what_others_leave_of_their_share() -> None:
+    large = healthy_broker("broker-b")
+    large.committed |= {("orders", f"group-{number}"): {0: 1} for number in range(11)}
+    manifest, _ = collect(healthy_broker(), large, collection={"entries": 20})
+    assert manifest.complete
+
+
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_brokers_that_were_there_before_are_taken_before_those_that_somebody_has_made_up(first: int) -> None:
+    counts = {"known": 60, "made-up": 40, "small": 10}
+    order = [*list(counts)[first:], *list(counts)[:first]]
+
+    async def admitted() -> dict[str, bool]:
+        allowance = Allowance(counts, {"known"}, 80)
+        return dict(
+            zip(order, await asyncio.gather(*(allowance.admits(one, counts[one]) for one in order)), strict=True)
+        )
+
+    assert asyncio.run(admitted()) == {"known": True, "made-up": False, "small": True}
 
 
 def test_groups_of_which_clients_make_nonsense_are_no_reason_to_give_their_broker_up() -> None:

@@ -12,7 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.model.errors import BundleError, NotRecorded, RequestTimedOut, RocketMQError, UndecodableResponse
+from offsetguard.model.errors import (
+    BundleError,
+    NotRecorded,
+    RequestTimedOut,
+    RocketMQError,
+    UndecodableBody,
+    UndecodableResponse,
+)
 from offsetguard.sources.bundle.layout import Exchange, Meta, index_line
 from offsetguard.sources.bundle.log_replay import MAX_LOG_BYTES, LogReplay, log_sources
 from offsetguard.sources.bundle.reader import Bundle, key_of, moments, open_bundle
@@ -195,7 +202,7 @@ def test_failures_come_back_as_they_were(tmp_path: Path) -> None:
     transport = BundleTransport(bundle, moments(bundle)[0])
     requests = [GetAllConsumerOffset(), GetConsumerConnectionList("g"), GetTopicStatsInfo("t"), GetTopicStatsInfo("u")]
     outcomes = [asyncio.run(transport.outcome(BROKER, request)) for request in requests]
-    assert list(map(type, outcomes)) == [RequestTimedOut, ConsumerNotOnline, UndecodableResponse, UndecodableResponse]
+    assert list(map(type, outcomes)) == [RequestTimedOut, ConsumerNotOnline, UndecodableBody, UndecodableResponse]
 
 
 def test_the_round_that_is_asked_for_must_be_near() -> None:
