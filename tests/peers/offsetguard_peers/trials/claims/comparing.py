@@ -89,9 +89,10 @@ _skipped_by_reset = _set("skipped")
 
 
 def _skipped(truth: Truth, group: str, value: int, said: Said) -> str | None:
-    """Compare what a setting beyond the end skips "at most" with what was written while it lay there.
+    """Compare what a setting beyond the end skips "at most" with what lay between its commit before and the end then.
 
-    Not less than that, and not more than was written from a few rounds before until two rounds after a broker told.
+    Not less than that; and not more than was written from ten rounds before (a window keeps few looks that are old)
+    until two rounds after it, and more where nobody collected or no broker answered at either end.
     """
     if "at most" not in said.line:
         return _skipped_by_reset(truth, group, value, said)
@@ -99,13 +100,11 @@ def _skipped(truth: Truth, group: str, value: int, said: Said) -> str | None:
     for one in truth.of(group):
         if one.kind is Kind.BEYOND and one.began <= said.round.ended:
             until = min(one.ended or said.round.ended, said.round.ended)
-            away = [
-                other.ended or said.round.ended
-                for other in truth.of(group)
-                if other.kind is Kind.BROKER and other.lasts(until, until)
-            ]
-            least = truth.written_within(group, one.began, until)
-            most = truth.written_within(group, one.began - ROUND * 5, max([until, *away]) + ROUND * 2)
+            blind = [other for other in truth.of(group) if other.kind in {Kind.BROKER, Kind.COLLECTOR}]
+            first = min([one.began, *(other.began for other in blind if other.lasts(one.began, one.began, ROUND * 5))])
+            last = max([until, *(other.ended or said.round.ended for other in blind if other.lasts(until, until))])
+            least = truth.waiting_from(group, one.began, until)
+            most = truth.written_within(group, first - ROUND * 10, last + ROUND * 2)
             bounds.append((max(0, least - SLACK), most + SLACK))
     if any(low <= value <= high for low, high in bounds):
         return None

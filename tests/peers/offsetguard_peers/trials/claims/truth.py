@@ -150,6 +150,15 @@ class Truth:
                     total += max(0, min(low, then) - committed)
         return total
 
+    def waiting_from(self, group: str, since: datetime, until: datetime) -> int:
+        """Return how many messages lay at a moment before the ends, behind what was committed before an earlier one."""
+        before = [one for one in self.looks.get(group, ()) if one.at < since][-1:]
+        after = self.looks_within(group, NEVER, until)[-1:]
+        if not before or not after:
+            return 0
+        pairs = zip(before[0].queues, after[0].queues, strict=True)
+        return sum(max(0, high - committed) for (_, _, committed), (_, high, _) in pairs if committed is not None)
+
     def written_within(self, group: str, since: datetime, until: datetime) -> int:
         """Return how many messages were written in a span, as far as somebody looked."""
         looks = self.looks_within(group, since, until)
