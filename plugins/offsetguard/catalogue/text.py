@@ -189,7 +189,7 @@ class _FigureFormatter(string.Formatter):
         if format_spec == "plural":  # of an unknown count as well, and of one in words
             return "" if value == 1 else "s"
         if value is None:
-            return self._locale.words.unknown
+            return "s" if format_spec == "plural" else self._locale.words.unknown
         if isinstance(value, Readable):
             return value.read_by(self._locale)
         if isinstance(value, tuple):

@@ -52,7 +52,7 @@ def blocked_queues(group: GroupFacts, suspects: Sequence[QueueFacts], facts: Int
     return sorted(blocked, key=lambda one: (-one.blocked_ms, one.queue.message_queue))
 
 
-def held_back_queues(group: GroupFacts, queues: Iterable[QueueFacts], now: datetime) -> list[BlockedQueue]:
+def held_back_queues(group: GroupFacts, queues: Iterable[QueueFacts]) -> list[BlockedQueue]:
     """Return the queues of a concurrent group whose offset stands while messages behind it are finished, longest first.
 
     `queues`: suspect ones of the group and one topic.
@@ -61,33 +61,39 @@ def held_back_queues(group: GroupFacts, queues: Iterable[QueueFacts], now: datet
         return []
     found = []
     for queue in queues:
-        since = queue.window.advanced_at or queue.window.first_seen_at
-        if since is not None and now - since > RECENTLY and _only_the_first_is_unfinished(queue, now, group):
-            found.append(BlockedQueue(queue, (now - since) // timedelta(milliseconds=1)))
+        since, seen_at = queue.window.advanced_at or queue.window.first_seen_at, queue.window.seen_at
+        if since is None or seen_at is None or seen_at - since <= RECENTLY:
+            continue
+        if _only_the_first_is_unfinished(queue, seen_at, group):
+            found.append(BlockedQueue(queue, (seen_at - since) // timedelta(milliseconds=1)))
     return sorted(found, key=lambda one: (-one.blocked_ms, one.queue.message_queue))
 
 
-def _only_the_first_is_unfinished(queue: QueueFacts, now: datetime, group: GroupFacts) -> bool:
+def _only_the_first_is_unfinished(queue: QueueFacts, seen_at: datetime, group: GroupFacts) -> bool:
     """Whether a client has the committed message still in hands, and no longer all that it was given behind it.
 
     A client that is ahead of the committed offset has finished that message, and commits within seconds. A cache
-    without gaps is a queue whose turn has not come; a filter makes gaps as well, of messages that were never sent:
-    then it must have finished one lately. Behind its newest cached one most of what it was given may be finished, too.
-    How much that is, 4.x brokers do not tell; who pulled lately, and has room in its cache, has pulled all.
+    without gaps is a queue whose turn has not come; a filter makes gaps as well, of messages that were never sent.
+    Behind its newest cached one most of what it was given may be finished, too. How much that is, 4.x brokers do not
+    tell; who pulled lately, and has room in its cache, has pulled all. Where all listeners hang by now, what they
+    finished before leaves a gap for ever: so one was finished lately, or the newest that was given to it is.
     """
     first, last, cached = queue.cached_min_offset, queue.cached_max_offset, queue.cached_message_count
     if first is None or last is None or not cached or first != queue.offsets.consumer_offset:
         return False
-    if group.filtered is not False and not _is_recent(queue.last_consume_at, now):
+    finishes = _is_recent(queue.last_consume_at, seen_at)
+    if group.filtered is not False and not finishes:
         return False
     given_to = queue.offsets.pull_offset
-    if given_to is None and _is_recent(queue.last_pull_at, now) and queue.cache_is_full is False:
+    if given_to is None and _is_recent(queue.last_pull_at, seen_at) and queue.cache_is_full is False:
         given_to = queue.offsets.max_offset
-    return cached < last - first + 1 or (given_to is not None and 2 * cached < given_to - first)
+    if given_to is not None and 2 * cached < given_to - first and (finishes or last < given_to - 1):
+        return True
+    return finishes and cached < last - first + 1
 
 
-def _is_recent(moment: datetime | None, now: datetime) -> bool:
-    return moment is not None and now - moment <= RECENTLY
+def _is_recent(moment: datetime | None, seen_at: datetime) -> bool:
+    return moment is not None and seen_at - moment <= RECENTLY
 
 
 def _just_taken(consumer_group: str, facts: IntervalFacts) -> set[MessageQueue]:

@@ -16,9 +16,9 @@ from offsetguard.catalogue import Sentence
 from offsetguard.config import Config, EffectivePolicy
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.capacity import LASTING, falls_behind_fast
-from offsetguard.judge.evidence.lookups import queues_by_group
-from offsetguard.judge.evidence.move_causes import just_came
-from offsetguard.judge.evidence.unseen import names
+from offsetguard.judge.evidence.lookups import master_boots, queues_by_group
+from offsetguard.judge.evidence.move_causes import HANDOVER, just_came
+from offsetguard.judge.evidence.unseen import GRACE, names
 from offsetguard.judge.forecasts import forecasts
 from offsetguard.judge.forecasts.broker_retentions import tiered_broker_names
 from offsetguard.judge.windows.windows import above_limit
@@ -56,6 +56,7 @@ class JudgedGroup:
     policy: EffectivePolicy
     queues: tuple[QueueFacts, ...]
     absences: Absences | None = None
+    up_for: timedelta | None = None  # of all masters of its queues the longest, at the look; None: not known
 
     def in_state(self, *states: State) -> list[QueueFacts]:
         """Return the queues in one of some states."""
@@ -84,8 +85,21 @@ class JudgedGroup:
 
     @property
     def offline(self) -> bool:
-        """Whether it is known that no client is online."""
+        """Whether no client is online, as far as its brokers know."""
         return self.group.online_client_count == 0
+
+    @property
+    def client_count(self) -> int | None:
+        """How many clients are online; None = not known, nor where all masters of its queues were just started.
+
+        They have forgotten all clients, and learn of each by its next heartbeat. These are 30 s apart; one was seen
+        39 s after its broker was up. Who was silent for longer before than a restart takes is gone all the same; of
+        whom that is not known, the next look shows it.
+        """
+        if not self.offline or self.up_for is None or self.up_for > HANDOVER:
+            return self.group.online_client_count
+        silence_ms = longest_ms(self.standing or self.queues, "silence_ms")
+        return None if not silence_ms or silence_ms * _MS - self.up_for <= GRACE else 0
 
     def stands_still(self, now: datetime) -> bool:
         """Whether no queue moves in which messages wait, and more have come since: that is loud before any limit is.
@@ -197,13 +211,19 @@ def more_came(queue: QueueFacts) -> bool:
 
 def judged_groups(facts: IntervalFacts, config: Config) -> Iterator[JudgedGroup]:
     """Yield the groups that have a lag: no system topics or groups, no broadcasting groups."""
-    queues = queues_by_group(facts)
+    queues, boots = queues_by_group(facts), master_boots(facts)
     for group in facts.groups:
         if group.topic_kind == "system" or group.system_group or group.message_model == "BROADCASTING":
             continue
         policy = config.policy(facts.cluster, group.consumer_group)
         of_group = tuple(queues.get((group.consumer_group, group.topic), ()))
-        yield JudgedGroup(group, policy, of_group, facts.absences.get(group.consumer_group))
+        up_for = [
+            None if (boot_at := boots.get(name)) is None else facts.seen_at - boot_at
+            for name in {queue.message_queue.broker_name for queue in of_group}
+        ]
+        known = [one for one in up_for if one is not None]
+        longest = max(known, default=None) if len(known) == len(up_for) else None
+        yield JudgedGroup(group, policy, of_group, facts.absences.get(group.consumer_group), longest)
 
 
 def has_rhythm(known: Absences) -> bool:
@@ -307,7 +327,8 @@ def moves(queue: QueueFacts, now: datetime, group: GroupFacts | None, boots: Map
     window = queue.window
     finishes = group is not None and finishes_messages(group)
     moments = [finished_at(queue, boots) if finishes else None]
-    if (window.committed_offset or 0) > (window.seen_min_offset or 0):
+    # where rounds were missed, it moved at any time since the one before
+    if (window.committed_offset or 0) > (window.seen_min_offset or 0) and window.advanced_at != window.first_seen_at:
         moments.append(window.advanced_at)
     if any(moment is not None and now - moment <= RECENTLY for moment in moments):
         return True
@@ -321,6 +342,7 @@ def most_moves(
 ) -> bool | None:
     """Whether the queues that have most of a group's lag in a topic go on; None = nothing tells."""
     standing, moving, unknown = 0, 0, 0
+    queues = tuple(queues)
     for queue in queues:
         lag, moved = queue.offsets.effective_lag or 0, moves(queue, now, group, boots)
         if moved is None:
@@ -330,9 +352,17 @@ def most_moves(
         else:
             standing += lag
     if moving == standing == 0:  # windows of one sample; the group's rates tell of all its queues together
+        if not group.orderly and queues and all(map(_finished_long_ago, queues)):
+            return False
         rates = (group.consume_tps, None if group.orderly else group.consume_ok_tps)
         return True if any((rate or 0) > 0 for rate in rates) else None
     return moving >= standing + unknown
+
+
+def _finished_long_ago(queue: QueueFacts) -> bool:
+    """Whether the holder of a queue says that it has finished nothing for a while, whatever rates span."""
+    at, seen_at = queue.last_consume_at, queue.window.seen_at
+    return at is not None and seen_at is not None and seen_at - at > RECENTLY
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ def loss(
     if retention is None:
         return _by_own_moves(window, newest.committed_offset, now)
     at = place(window, now, oldest_at, retention.oldest_ms)
-    if at is None or (epoch_ms(now) or 0) - at.earliest_ms <= DRAINED_MS:
+    if at is None or (epoch_ms(newest.at) or 0) - at.earliest_ms <= DRAINED_MS:  # `now` may be a minute later
         return None
     low = _first_crossing(retention.early, at.earliest_ms, at.slowest)
     if low is None:

@@ -31,9 +31,7 @@ from offsetguard.judge.evidence.judged_groups import (
     longest_silence,
     waits_unknown,
 )
-from offsetguard.judge.evidence.lookups import lag_evidence, master_boots
-from offsetguard.judge.evidence.move_causes import HANDOVER
-from offsetguard.judge.evidence.unseen import GRACE
+from offsetguard.judge.evidence.lookups import lag_evidence
 from offsetguard.judge.rule import Explains, Finding, Mutes, Rule, Scope, Severity, Stage, State, Texts
 from offsetguard.judge.windows.figures import EVENLY
 from offsetguard.model.fact_records import Absences
@@ -139,9 +137,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         silent = stopped or judged.queues
         silence_ms = longest_ms(silent, "silence_ms") or None  # no time has passed: one look does not show since when
         group, policy, variant = judged.group, judged.policy, _variant(known, facts, one_look=silence_ms is None)
-        at_most = (
-            Severity.INFO if _may_still_come_back(judged, silence_ms, facts) else _AT_MOST.get(variant, RULE.severity)
-        )
+        at_most = Severity.INFO if judged.client_count is None else _AT_MOST.get(variant, RULE.severity)
         yield RULE.finding(
             facts,
             about=(group.consumer_group, group.topic),
@@ -174,20 +170,6 @@ def _is_above_at_one_look(judged: JudgedGroup) -> bool:
     """Whether a limit is exceeded, and no queue was seen to move since the first look, however short ago that was."""
     windows = [queue.window for queue in judged.queues if queue.verdict is not None and queue.verdict.samples_used > 1]
     return judged.above_limit and all(window.advanced_at is None for window in windows)
-
-
-def _may_still_come_back(judged: JudgedGroup, silence_ms: int | None, facts: IntervalFacts) -> bool:
-    """Whether all masters of its queues were just started, so that its clients come with their next heartbeats.
-
-    Heartbeats are 30 s apart; one was seen 39 s after its broker was up. Who was silent for longer before than a
-    restart takes is gone all the same; of whom that is not known, the next look shows it.
-    """
-    boots = master_boots(facts)
-    names = {queue.message_queue.broker_name for queue in judged.queues}
-    up_for = [facts.now - boots[name] for name in names if name in boots]
-    if not names or len(up_for) < len(names) or max(up_for) > HANDOVER:
-        return False
-    return silence_ms is None or timedelta(milliseconds=silence_ms) - max(up_for) <= GRACE
 
 
 def _severity(judged: JudgedGroup, silence_ms: int | None, now: datetime) -> Severity:

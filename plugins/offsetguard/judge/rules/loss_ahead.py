@@ -141,7 +141,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "queue_count": judged.group.queue_count,
                 "effective_lag": judged.group.effective_lag,
                 "lag_ms": worst.lag_ms,
-                "online_client_count": judged.group.online_client_count,
+                "online_client_count": judged.client_count,
                 "worst_queue": queue_name(worst.message_queue),
                 "brokers": ", ".join(sorted(brokers)),
                 "longer_hours": _longer_hours(facts),

@@ -157,7 +157,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "worst_queue": queue_name(worst.message_queue),
                 "consumer_offset": worst.offsets.consumer_offset,
                 "min_offset": worst.offsets.min_offset,
-                "online_client_count": group.online_client_count,
+                "online_client_count": judged.client_count,
             },
             queues=tuple(_evidence(queue, lost) for lost, queue in shown),
         )
@@ -170,7 +170,7 @@ def _first_start(queue: QueueFacts) -> bool:
 
 
 def _variant(judged: JudgedGroup, *, lost: bool, in_process: bool) -> str:
-    if judged.offline:
+    if judged.client_count == 0:
         return "offline"
     if not lost:
         return "in_process"

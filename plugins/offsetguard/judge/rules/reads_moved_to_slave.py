@@ -178,7 +178,7 @@ def _variant(
 
 def _waits_for_brokers(group: GroupFacts, queues: Sequence[QueueFacts], facts: IntervalFacts) -> bool | None:
     """Whether clients wait for messages: else they are slow, or one message is, and no slave; None = nobody tells."""
-    held = [*blocked_queues(group, queues, facts), *held_back_queues(group, queues, facts.now)]
+    held = [*blocked_queues(group, queues, facts), *held_back_queues(group, queues)]
     waiting, inflight = group.effective_lag, group.inflight
     if waiting is None:
         return None

@@ -5,7 +5,7 @@ message of a client's cache, so one slow message holds it back although those be
 Evidence: the messages that clients say they have cached, or where not all tell inflight (pull - consumer offset, from
 5.1 on), make more than half of the lag; messages were finished within the last minute. One slow message is named when
 the committed offset stands for more than a minute, and its client still holds that message while some behind it are
-finished.
+finished: one of them lately, or the newest that it was given.
 Not judged: clients that finish nothing (accumulation, poison_message); POP groups (handlers_hanging); broadcasting.
 Do next: find the slow message or the slow call in the listener.
 Source: incident I3; ProcessQueue.removeMessage returns the smallest unfinished offset (4.9.8, 5.3.3).
@@ -90,7 +90,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         in_process = _in_process(group)
         if in_process is None or not own or _is_little(group, policy):
             continue
-        held = next((one.queue for one in held_back_queues(group, own, facts.now)), None)
+        held = next(iter(held_back_queues(group, own)), None)
         # Few threads finish one queue's messages before they begin the next one's: most offsets stand meanwhile
         # ... unless all that a queue shows is that it was taken, when its master came back
         shown = finishes_messages(group) and all(one.last_consume_at == finished_at(one, boots) for one in own)
@@ -99,8 +99,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         goes_on = goes_on and not judged.stands_still(facts.now)
         if held is None and not (goes_on and 2 * in_process > (group.effective_lag or 0)):
             continue
-        worst = held or min(own, key=lambda one: (-(one.lag_ms or 0), -(one.offsets.effective_lag or 0)))
-        advanced_at = worst.window.advanced_at or worst.window.first_seen_at
+        worst = (
+            held.queue if held else min(own, key=lambda one: (-(one.lag_ms or 0), -(one.offsets.effective_lag or 0)))
+        )
         yield RULE.finding(
             facts,
             about=(group.consumer_group, group.topic),
@@ -115,7 +116,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "broker_name": worst.message_queue.broker_name,
                 "queue_id": worst.message_queue.queue_id,
                 "consumer_offset": worst.offsets.consumer_offset,
-                "held_ms": advanced_at and round((facts.now - advanced_at).total_seconds() * 1000),
+                "held_ms": held and held.blocked_ms,
                 "online_client_count": group.online_client_count,
                 "consume_rt_ms": group.consume_rt_ms,
             },

@@ -32,7 +32,7 @@ from offsetguard.judge.forecasts.broker_retentions import tiered_broker_names
 from offsetguard.judge.windows.figures import OVERRUN, QueueContext, WindowFigures, with_ages
 from offsetguard.judge.windows.rules import POP, WINDOW_RULES, first_rule
 from offsetguard.model.fact_records import Absences
-from offsetguard.model.forecast import Forecast
+from offsetguard.model.forecast import DRAINED_MS, Forecast
 from offsetguard.model.verdicts import Figure, QueueVerdict, State
 from offsetguard.tables.group_facts import GroupFacts
 
@@ -138,7 +138,10 @@ class _Ahead:
         if context.consumption == POP or context.subscribed is False or not figures.is_newest_seen:
             return cls(None, None, at_risk=False)
         drain = forecasts.drain(figures.state, figures.now)
-        loss = None if context.tiered else forecasts.loss(figures.state, context.retention, figures.now)
+        # who consumes what is written within a minute loses nothing, however early messages go
+        in_time = figures.lag_ms is not None and figures.lag_ms <= DRAINED_MS
+        is_safe = context.tiered or in_time
+        loss = None if is_safe else forecasts.loss(figures.state, context.retention, figures.now)
         near = loss is not None and loss.low_ms <= figures.policy.loss_horizon_ms
         at_risk = loss is not None and near and not forecasts.drained_before(drain, loss)
         return cls(drain, loss, at_risk)
