@@ -102,7 +102,7 @@ def judge_interval(
         facts = replace(
             facts,
             broker_marks=judge_memory.marks_before(session, facts.cluster, facts.now),
-            absences=judge_memory.absences_before(session, facts.cluster, facts.interval.start),
+            absences=judge_memory.absences_before(session, facts.cluster, facts.seen_at),
         )
     facts = judge_queues(facts, config)
     judgement = judge_facts(facts, config)
@@ -132,7 +132,7 @@ def judge_interval(
             if pattern is None and report.mode is not Mode.HISTORY:
                 keep_score(session, facts)
                 judge_memory.record_marks(session, facts.cluster, facts.now, facts.brokers)
-                judge_memory.record_absences(session, facts.cluster, facts.interval, facts.groups)
+                judge_memory.record_absences(session, facts.cluster, facts.seen_at, facts.groups)
     return report
 
 

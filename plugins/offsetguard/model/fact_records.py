@@ -54,5 +54,5 @@ class Absences:
 
     began_at: tuple[datetime, ...]  # starts of those that ended, oldest first
     longest: timedelta  # of these
-    away_since: datetime | None = None  # start of the one that goes on
-    back_since: datetime | None = None  # end of the newest one, where none goes on
+    away_since: datetime | None = None  # the first look without a client in the one that goes on
+    back_since: datetime | None = None  # the first look with one again after the newest, where none goes on

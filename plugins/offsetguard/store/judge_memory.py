@@ -17,7 +17,6 @@ from sqlalchemy.orm import Session
 
 from offsetguard.model.fact_records import Absences, BrokerMark
 from offsetguard.model.forecast import Basis, Forecast, Kind, Outcome, Stated
-from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MASTER_ID
 from offsetguard.store.columns import NAME_LIMIT, count_changed, record_of, values_of
 from offsetguard.store.database import reading
@@ -41,13 +40,16 @@ def absences_before(session: Session, cluster: str, moment: datetime) -> Mapping
     return {name: _absences(rows) for name, rows in found.items()}
 
 
-def record_absences(session: Session, cluster: str, interval: Interval, groups: Iterable[GroupFacts]) -> None:
-    """Note who has gone and who has come back in an interval.
+def record_absences(session: Session, cluster: str, seen_at: datetime, groups: Iterable[GroupFacts]) -> None:
+    """Note who has gone and who has come back by the look of a moment.
+
+    An absence is kept from the first look without a client to the first with one again: it began before, by one round
+    at most where none was missed. Of one round `seen_at` is always the same, so that no absence is kept twice.
 
     What was known until then is read in this transaction: another judge may have noted something since the caller
     looked, and one absence has one beginning.
     """
-    before_it = absences_before(session, cluster, interval.start)
+    before_it = absences_before(session, cluster, seen_at)
     online: dict[str, int] = {}
     for group in groups:
         if group.online_client_count is not None and len(group.consumer_group) <= NAME_LIMIT:
@@ -56,13 +58,13 @@ def record_absences(session: Session, cluster: str, interval: Interval, groups: 
         known = before_it.get(name)
         away_since = known.away_since if known is not None else None
         if count == 0 and away_since is None:
-            session.merge(AbsenceRow(cluster=cluster, consumer_group=name, began_at=interval.start, ended_at=None))
+            session.merge(AbsenceRow(cluster=cluster, consumer_group=name, began_at=seen_at, ended_at=None))
         elif count and away_since is not None:
             open_row = session.get(AbsenceRow, (cluster, name, away_since))
-            if open_row is not None and interval.start - away_since < _LEAST_ABSENCE:
+            if open_row is not None and seen_at - away_since < _LEAST_ABSENCE:
                 session.delete(open_row)
             elif open_row is not None:
-                open_row.ended_at = interval.start
+                open_row.ended_at = seen_at
 
 
 def _absences(rows: list[AbsenceRow]) -> Absences:

@@ -392,8 +392,8 @@ class AbsenceRow(Base):
 
     cluster: Mapped[str] = mapped_column(primary_key=True)
     consumer_group: Mapped[str] = mapped_column(primary_key=True)
-    began_at: Mapped[datetime] = mapped_column(primary_key=True)  # start of the first interval without a client
-    ended_at: Mapped[datetime | None]  # start of the first one with a client again; NULL: it goes on
+    began_at: Mapped[datetime] = mapped_column(primary_key=True)  # the first look without a client
+    ended_at: Mapped[datetime | None]  # the first one with a client again; NULL: it goes on
 
 
 class LockRow(Base):

@@ -84,9 +84,13 @@ def test_a_replica_that_did_not_say_is_not_marked(engine: Engine) -> None:
         assert judge_memory.marks_before(session, "demo", NOW + DAY) == ()
 
 
+def looked(engine: Engine, at: timedelta, online: int | None) -> None:
+    judge(engine, facts(at // MINUTE, a_group("batch", 0, online_client_count=online), read_at=START + at))
+
+
 def judged(engine: Engine, minutes: range, online: int | None) -> None:
     for minute in minutes:
-        judge(engine, facts(minute, a_group("batch", 0, online_client_count=online)))
+        looked(engine, minute * MINUTE, online)
 
 
 def known(engine: Engine, minute: int) -> Absences | None:
@@ -103,6 +107,24 @@ def test_absences_of_minutes_are_kept_with_their_lengths_and_restarts_are_not(en
     judged(engine, range(12, 15), 0)  # a deployment
     judged(engine, range(15, 16), 1)
     assert known(engine, 16) == Absences((START + 2 * MINUTE,), 7 * MINUTE, None, START + 9 * MINUTE)
+
+
+def test_an_absence_lasts_from_the_look_that_misses_a_group_to_the_look_that_finds_it_again(engine: Engine) -> None:
+    gone, back = timedelta(minutes=1, seconds=50), timedelta(minutes=8, seconds=2)
+    looked(engine, timedelta(0), 1)
+    for minute in range(1, 8):
+        looked(engine, minute * MINUTE + timedelta(seconds=50), 0)
+    looked(engine, timedelta(minutes=7, seconds=50), 1)  # judged again: nothing changes
+    assert known(engine, 8) == Absences((), timedelta(0), START + gone)
+    looked(engine, back, 1)
+    assert known(engine, 9) == Absences((START + gone,), back - gone, None, START + back)
+
+
+def test_what_took_less_than_five_minutes_is_no_absence_although_its_minutes_lie_five_apart(engine: Engine) -> None:
+    looked(engine, timedelta(0), 1)
+    looked(engine, timedelta(minutes=1, seconds=58), 0)
+    looked(engine, timedelta(minutes=6), 1)
+    assert known(engine, 7) is None
 
 
 def test_what_is_not_known_is_neither_a_going_nor_a_coming(engine: Engine) -> None:
@@ -128,7 +150,7 @@ def test_two_judges_at_once_begin_an_absence_once(engine: Engine) -> None:
     judged(engine, range(1), 1)
     groups = MeanwhileAnotherJudges([a_group("batch", 0, online_client_count=0)])
     groups.other = lambda: judged(engine, range(1, 2), 0)
-    judge(engine, replace(facts(2), groups=groups))
+    judge(engine, replace(facts(2, read_at=START + 2 * MINUTE), groups=groups))
     judged(engine, range(3, 9), 0)
     judged(engine, range(9, 10), 1)
     assert known(engine, 10) == Absences((START + MINUTE,), 8 * MINUTE, None, START + 9 * MINUTE)

@@ -46,6 +46,10 @@ _WAITING_ZH = (
     "主题 {topic} 有 {effective_lag:messages} 条消息等待消费（最早消息已等待 {lag_ms:duration}；允许："
     "{max_lag_messages:messages} 条，{max_lag_ms:duration}）。"
 )
+_AWAY = (
+    "No client of consumer group {consumer_group} is online, first seen so at {away_since:moment}: " + _WAITING + ". "
+)
+_AWAY_ZH = "消费组 {consumer_group} 没有客户端在线（首次发现于 {away_since:moment}）：" + _WAITING_ZH
 _DO_NEXT = (
     "See where {consumer_group} stands, and start its consumers. Only a group that is retired is to be deleted, with "
     "its offsets, so that it is no longer judged:"
@@ -90,12 +94,11 @@ RULE = Rule(
             summary="{consumer_group} is away, as it is now and then; {effective_lag:messages} "
             "message{effective_lag:plural} of {topic} wait",
             summary_zh="{consumer_group} 照例暂时不在线；{topic} 有 {effective_lag:messages} 条消息等待",
-            cause="No client of consumer group {consumer_group} is online since {away_since:moment}: " + _WAITING + ". "
-            "It has been away {absence_count} time{absence_count:plural} in the last days, for up to "
-            "{longest_absence_ms:duration}, and "
-            "came back each time.",
-            cause_zh="消费组 {consumer_group} 自 {away_since:moment} 起没有客户端在线：" + _WAITING_ZH + "近几天它离开"
-            "过 {absence_count} 次，最长 {longest_absence_ms:duration}，每次都自行恢复。",
+            cause=_AWAY
+            + "It has been away {absence_count} time{absence_count:plural} in the last days, for up to about "
+            "{longest_absence_ms:duration}, and came back each time.",
+            cause_zh=_AWAY_ZH
+            + "近几天它离开过 {absence_count} 次，最长约 {longest_absence_ms:duration}，每次都自行恢复。",
             do_next="Nothing, if it is a batch that starts again by itself; a warning comes when it is away for longer "
             "than ever.",
             do_next_zh="如果是会自行重新启动的批处理任务，则无需处理；离开时间超过以往时会发出警告。",
@@ -103,11 +106,12 @@ RULE = Rule(
         "came_and_went": Texts(
             summary=_SUMMARY,
             summary_zh=_SUMMARY_ZH,
-            cause="No client of consumer group {consumer_group} is online since {away_since:moment}: " + _WAITING + ". "
-            "It has been seen to come and go: away {absence_count} time{absence_count:plural} in the last days, for up "
-            "to {longest_absence_ms:duration}; whether that is its rhythm is not known yet.",
-            cause_zh="消费组 {consumer_group} 自 {away_since:moment} 起没有客户端在线：" + _WAITING_ZH + "它曾离开后又"
-            "恢复：近几天离开过 {absence_count} 次，最长 {longest_absence_ms:duration}；这是否是它的规律尚不清楚。",
+            cause=_AWAY
+            + "It has been seen to come and go: away {absence_count} time{absence_count:plural} in the last days, "
+            "for up to about {longest_absence_ms:duration}; whether that is its rhythm is not known yet.",
+            cause_zh=_AWAY_ZH
+            + "它曾离开后又恢复：近几天离开过 {absence_count} 次，最长约 {longest_absence_ms:duration}；"
+            "这是否是它的规律尚不清楚。",
             do_next="If it is a batch that starts again by itself, nothing. Otherwise: " + _DO_NEXT,
             do_next_zh="如果是会自行重新启动的批处理任务，则无需处理。否则：" + _DO_NEXT_ZH,
             commands=(commands.PROGRESS, commands.DELETE_GROUP),
@@ -152,7 +156,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "silence": None if silence_ms is None else longest_silence(silent),
                 "silence_ms": silence_ms,
                 "stopped_queue_count": len(stopped) or None,
-                "away_since": known.away_since or facts.interval.start if known else None,
+                "away_since": known.away_since or facts.seen_at if known else None,
                 "absence_count": len(known.began_at) if known else None,
                 "longest_absence_ms": known.longest // timedelta(milliseconds=1) if known else None,
                 "max_lag_messages": policy.max_lag_messages,
@@ -187,7 +191,7 @@ def _severity(judged: JudgedGroup, silence_ms: int | None, now: datetime) -> Sev
 
 def _is_usual(known: Absences, facts: IntervalFacts) -> bool:
     """Whether it is not away for longer than ever; a batch does not take equally long each time."""
-    away = facts.now - (known.away_since or facts.interval.start)
+    away = facts.seen_at - (known.away_since or facts.seen_at)
     return has_rhythm(known) and away <= _LONGER * known.longest
 
 
