@@ -86,12 +86,17 @@ def forecast_outcomes(session: Session, span: Span) -> list[ForecastQuality]:
 
 
 def data_quality(session: Session, span: Span, clusters: Iterable[str]) -> list[DataQuality]:
-    """Return how much of each cluster was seen; intervals that were history when they were judged do not count."""
+    """Return how much of each cluster was seen.
+
+    Neither intervals that were history when they were judged count, nor those that lay ahead of a clock put right.
+    """
     judged, cycle = JudgedIntervalRow, CycleRow
     starts: dict[str, list[datetime]] = defaultdict(list)
     late, failed, violations, quarantined = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     query = select(judged.cluster, judged.interval_start, judged.mode).where(
-        judged.interval_start >= span.start, judged.interval_start < span.end, judged.mode != Mode.HISTORY
+        judged.interval_start >= span.start,
+        judged.interval_start < span.end,
+        judged.mode.in_((Mode.LIVE, Mode.LATE)),
     )
     for cluster, start, mode in session.execute(query.order_by(judged.interval_start)):
         starts[cluster].append(start)

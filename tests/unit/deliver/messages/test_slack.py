@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from offsetguard.deliver.messages.slack import MAX_TOTAL_UNITS, SlackMessage, render_slack, total_units
+from offsetguard.deliver.messages.slack import SlackMessage, render_slack, total_units
 from offsetguard.deliver.messages.slack_blocks import code, fit, units
 from offsetguard.model.views import FigureView, MessageView, News, NotificationReason, QueueView
 from offsetguard_peers.cases.messages import ALL_RESOLVED, ENDED, INCIDENT, PAGE, VIEW, incident, message, text_objects
@@ -261,7 +261,7 @@ def test_any_view_is_accepted_and_its_worst_incident_told(
     }  # fmt: skip
     sent = rendered(VIEW.model_copy(update=changes))
     accept(sent)
-    assert total_units(sent.blocks) <= MAX_TOTAL_UNITS
+    assert total_units(sent.blocks) <= 12_000
     assert 0 < units(sent.text) <= 4_000
     stories = [
         text["text"] for text in text_objects(sent.blocks) if re.match(r"(It was: |原告警.)?cause", text["text"])

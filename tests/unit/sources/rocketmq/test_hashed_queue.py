@@ -103,6 +103,7 @@ def test_queues_are_listed_as_a_producer_lists_them(given_route: TopicRoute, exp
         (route(B9, order_topic_conf="broker-9"), "not BROKER:QUEUES"),
         (route(B9, order_topic_conf="broker-9:" + "9" * 5_000), "not BROKER:QUEUES"),
         (route(B9, order_topic_conf="broker-9:999999999999"), "999,999,999,999 queues on a broker"),
+        (route(QueueData("b", 8, 8_193, 6)), "8,193 queues on a broker"),
         (route(QueueData("b", 8, 2**31 - 1, 6)), "2,147,483,647 queues on a broker"),
         (route(*(QueueData(f"b{number}", 8, 8_192, 6) for number in range(100))), "819,200 queues, which cannot be"),
     ],
@@ -110,6 +111,11 @@ def test_queues_are_listed_as_a_producer_lists_them(given_route: TopicRoute, exp
 def test_a_route_whose_queues_do_not_follow_is_named(given_route: TopicRoute, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         queues_to_write("orders", given_route)
+
+
+def test_as_many_queues_as_may_be_are_taken() -> None:
+    found = queues_to_write("orders", route(*(QueueData(f"b{number}", 8, 8_192, 6) for number in range(61))))
+    assert len(found) == 499_712
 
 
 def test_brokers_of_the_command_line_may_come_in_any_order() -> None:
