@@ -27,7 +27,6 @@ from offsetguard.cli.parameters import (
     PATTERN,
     check_group,
     chosen_cluster,
-    client_of,
     concerns,
     credentials_from,
     details_option,
@@ -46,6 +45,7 @@ from offsetguard.model.intervals import Interval, zone_of
 from offsetguard.sources.bundle.layout import BROKERS_LOG_TIME_ZONE, LOGS, broker_of
 from offsetguard.sources.bundle.log_excerpts import LogFolder, find_log_folders
 from offsetguard.sources.bundle.log_replay import log_source, moment_of
+from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.header import Credentials
 from offsetguard.tables import GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS
 
@@ -102,7 +102,7 @@ async def _log_sources(plan: SamplingPlan, tell: Callable[[str], None]) -> tuple
     if not plan.logs:
         return tuple(plan.config.clusters[plan.cluster].logs)
     settings = plan.config.clusters[plan.cluster]
-    async with client_of(settings, plan.credentials) as client:
+    async with RocketMQClient.of(settings, plan.credentials) as client:
         labels = await replica_labels(client, settings.name_servers, tell)
     return sources_of_folders(find_log_folders(plan.logs, labels))
 

@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from offsetguard.cli.output import json_line
-from offsetguard.cli.parameters import client_of, credentials_from, format_option
+from offsetguard.cli.parameters import credentials_from, format_option
 from offsetguard.collect.name_servers import unmatched_addresses
 from offsetguard.config import RECEIVER_LISTS, EffectivePolicy
 from offsetguard.config.checks import check_file, groups_not_seen
@@ -52,7 +52,7 @@ async def _live_groups_of(file: ConfigFile, name: str, credentials: Credentials 
     addresses: dict[str, str | None] = {}  # broker name -> address of its master
     listed: set[str] = set()
     groups: set[str] = set()
-    async with client_of(cluster, credentials) as client:
+    async with RocketMQClient.of(cluster, credentials) as client:
         asked = [client.call_many(address, [GetBrokerClusterInfo()]) for address in cluster.name_servers]
         for position, (answer,) in enumerate(await asyncio.gather(*asked)):
             if isinstance(answer, RocketMQError):

@@ -225,14 +225,6 @@ def _config_for(namesrv: str) -> tuple[str, Config]:
     return name, default_config({name: addresses})
 
 
-def client_of(cluster: Cluster, credentials: Credentials | None) -> RocketMQClient:
-    """Return a client for a cluster, with its limits and its TLS."""
-    limits = cluster.collection
-    return RocketMQClient(
-        cluster.request_timeout_ms, credentials, limits.max_in_flight, limits.max_requests_per_s, cluster.tls
-    )
-
-
 def default_config(name_servers: Mapping[str, Sequence[str]]) -> Config:
     """Return a configuration with the default limits for clusters by name, with their name servers."""
     nobody = {"nobody": Team(mail=["nobody@localhost"])}  # nothing is sent

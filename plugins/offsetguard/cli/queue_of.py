@@ -22,7 +22,6 @@ from offsetguard.cli.parameters import (
     DURATION,
     check_group,
     chosen_cluster,
-    client_of,
     credentials_from,
     first_answer,
     format_option,
@@ -288,7 +287,7 @@ class GroupStanding:
 async def _look_up(plan: SamplingPlan, consumer_group: str | None, topics: Sequence[str]) -> dict[str, KeyLookup]:
     """Return the queues of topics and how they stand; a topic that cannot be looked up has an error."""
     cluster = plan.config.clusters[plan.cluster]
-    async with client_of(cluster, plan.credentials) as client:
+    async with RocketMQClient.of(cluster, plan.credentials) as client:
         found = {topic: await _look_up_topic(client, cluster, topic) for topic in topics}
     if consumer_group is None or all(one.error is not None for one in found.values()):
         return found

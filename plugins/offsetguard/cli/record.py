@@ -23,7 +23,6 @@ from offsetguard.cli.parameters import (
     DURATION,
     LOG_FOLDER,
     chosen_cluster,
-    client_of,
     credentials_from,
     details_option,
     replica_labels,
@@ -158,7 +157,7 @@ class Recording:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop.set)
         settings = self.config.clusters[self.cluster]
-        async with client_of(settings, self.credentials) as client:
+        async with RocketMQClient.of(settings, self.credentials) as client:
             if self.logs:
                 labels = await replica_labels(client, settings.name_servers, self.tell)
                 folders = find_log_folders(self.logs, labels)

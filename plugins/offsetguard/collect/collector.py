@@ -136,14 +136,7 @@ async def collect_round(
     """
     settings = config.clusters[cluster]
     logger.info("collect %s %s: start, name servers %s", cluster, interval.name, ", ".join(settings.name_servers))
-    limits = settings.collection
-    asking = (
-        nullcontext(transport)
-        if transport is not None
-        else RocketMQClient(
-            settings.request_timeout_ms, credentials, limits.max_in_flight, limits.max_requests_per_s, settings.tls
-        )
-    )
+    asking = nullcontext(transport) if transport is not None else RocketMQClient.of(settings, credentials)
     async with asking as whom:
         one_round = Round(
             cluster,

@@ -13,6 +13,7 @@ from offsetguard.config.fields import (
     Count,
     FilePath,
     Glob,
+    HostRange,
     Milliseconds,
     Name,
     Section,
@@ -69,6 +70,9 @@ class Cluster(Section):
     broker_time_zone: TimeZone | None = None  # of the brokers' hosts: deleteWhen is an hour there; without it: learned
     tls: Tls | None = None  # only if name servers and brokers speak TLS
     address_map: dict[Address, Address] = {}  # listed by the name server -> reachable from here
+    allowed_addresses: list[
+        HostRange
+    ] = []  # of brokers that name servers list; without it: all but link-local and clouds' metadata addresses
     proxies: list[Address] = []  # remoting ports of cluster-mode proxies: they know the members of gRPC groups
     metrics_urls: dict[Glob, WebUrl] = {}  # broker name -> its Prometheus exporter, e.g. http://10.0.0.1:5557/metrics
     logs: list[LogSource] = []  # where this machine can read the brokers' or clients' logs

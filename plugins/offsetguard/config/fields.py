@@ -8,6 +8,7 @@ import fnmatch
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, StrictStr, WithJsonSchema
@@ -55,6 +56,24 @@ def _port_exists(address: str) -> str:
     return address
 
 
+def network_of(text: str) -> IPv4Network | IPv6Network | None:
+    """Return a network, or that of a single address; None for a host name. ValueError for a network that is none."""
+    try:
+        return ip_network(text, strict=False)
+    except ValueError:
+        if "/" in text or ":" in text:
+            raise
+        return None
+
+
+def _network_exists(text: str) -> str:
+    try:
+        network_of(text)
+    except ValueError as error:
+        raise PydanticCustomError("no_such_network", "is no network: write e.g. 10.1.0.0/16 or fd00::/8") from error
+    return text
+
+
 def _exists(find: Callable[[str], object], otherwise: str) -> AfterValidator:
     """Check a text by what finds it, and raises ConfigError where there is no such thing."""
 
@@ -89,6 +108,15 @@ Address = Annotated[
     ),
     AfterValidator(_port_exists),
     _shown_as("host:port"),
+]
+HostRange = Annotated[
+    StrictStr,
+    _written(
+        r"[A-Za-z0-9_.*?-]{1,255}|[0-9A-Fa-f.:]{2,45}(/\d{1,3})?",
+        "is neither a network nor a host name: write 10.1.0.0/16, 10.1.2.3, fd00::/8 or broker-*.example.com",
+    ),
+    AfterValidator(_network_exists),
+    _shown_as("network or host name"),
 ]
 Glob = Annotated[
     StrictStr,

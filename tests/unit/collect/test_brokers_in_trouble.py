@@ -78,6 +78,21 @@ def test_an_address_that_cannot_be_one_costs_only_its_broker(play: Play) -> None
     assert {row["broker_name"] for row in rounds.rows(QUEUE_SNAPSHOTS)} == {"broker-a"}
 
 
+@pytest.mark.parametrize(
+    ("allowed", "unseen"),
+    [(["127.0.0.2/32"], ("broker-a",)), (["127.0.0.0/8"], ()), ([], ())],
+)
+def test_a_listed_broker_is_asked_only_where_its_address_is_allowed(
+    allowed: list[str], unseen: tuple[str, ...]
+) -> None:
+    """The name server, which the configuration names, is asked in any case."""
+    broker = healthy_broker()
+    manifest, _ = collect(broker, allowed_addresses=allowed)
+    assert manifest.unseen_broker_names == unseen
+    assert bool(broker.asked) is not bool(unseen)
+    assert not unseen or "allowed_addresses" in manifest.gaps[0].reason
+
+
 def test_a_topic_with_settings_that_cannot_be_read_costs_only_itself() -> None:
     broker = healthy_broker()
     broker.topics["refunds"] = [(0, 5)]

@@ -15,10 +15,11 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
-from offsetguard.config import Tls
+from offsetguard.config import Cluster, Tls
 from offsetguard.model.errors import RocketMQError
 from offsetguard.sources.rocketmq.header import Credentials, RemotingCommand, signed_ext_fields
 from offsetguard.sources.rocketmq.peer import Pacing, Peer
+from offsetguard.sources.rocketmq.reach import Reach
 from offsetguard.sources.rocketmq.requests import AnswerT, Request
 from offsetguard.sources.rocketmq.tls import tls_context
 from offsetguard.sources.rocketmq.transport import answer_of
@@ -41,8 +42,12 @@ class RocketMQClient:
         max_in_flight: int = 8,
         max_requests_per_s: int = 5000,
         tls: Tls | ssl.SSLContext | None = None,
+        *,
+        reach: Reach | None = None,
     ) -> None:
         """`timeout_ms`: for connecting, and again for each answer. Limits are per address; `tls` None = plain.
+
+        `reach`: who may be connected to; None = all but link-local and metadata addresses.
 
         Raises ConfigError when a file of `tls` cannot be used.
         """
@@ -50,8 +55,22 @@ class RocketMQClient:
         self._credentials = credentials
         self._limits = max_in_flight, max_requests_per_s
         self._tls = tls_context(tls) if isinstance(tls, Tls) else tls
+        self._reach = reach or Reach()
         self._peers: dict[str, Peer] = {}
         self._pacing: dict[str, Pacing] = {}
+
+    @classmethod
+    def of(cls, cluster: Cluster, credentials: Credentials | None) -> Self:
+        """Return a client with the limits of a cluster, its TLS, and the addresses that it allows."""
+        limits = cluster.collection
+        return cls(
+            cluster.request_timeout_ms,
+            credentials,
+            limits.max_in_flight,
+            limits.max_requests_per_s,
+            cluster.tls,
+            reach=Reach.of(cluster),
+        )
 
     async def __aenter__(self) -> Self:
         return self
@@ -134,7 +153,7 @@ class RocketMQClient:
         peer = self._peers.get(address)
         if peer is None:
             pacing = self._pacing.setdefault(address, Pacing(*self._limits))
-            peer = self._peers[address] = Peer(address, self._timeout_s, pacing, self._tls)
+            peer = self._peers[address] = Peer(address, self._timeout_s, pacing, self._tls, self._reach)
         return peer
 
 

@@ -84,7 +84,7 @@ class FrameReader:
         length, header_word = _HEAD.unpack_from(buffer, start)
         header_length = header_word & 0xFFFFFF
         if header_length > length - 4 or header_length > MAX_HEADER_BYTES:
-            raise MalformedBytes(f"frame: declares a header of {header_length} bytes in a frame of {length}")
+            raise MalformedBytes("frame: declares a header that is longer than a header may be, or than the frame")
         header_start = start + _HEAD.size
         body_start = header_start + header_length
         frame = Frame(header_word >> 24, bytes(buffer[header_start:body_start]), bytes(buffer[body_start:end]))
@@ -97,8 +97,8 @@ class FrameReader:
         """Size of the begun frame with its length field."""
         (length,) = _LENGTH.unpack_from(self._buffer, self._start)
         if not 4 <= length <= MAX_FRAME_BYTES - _LENGTH.size:
-            first_bytes = bytes(self._buffer[self._start : self._start + 4])
-            raise MalformedBytes(f"frame: declares a length of {length} bytes (first bytes {first_bytes!r})")
+            # not shown: whoever registers an address as a broker's would read what answers there
+            raise MalformedBytes("frame: does not begin with the length of one")
         return int(length) + _LENGTH.size
 
 

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable
 from offsetguard.model.errors import ConnectionLost, PeerUnreachable, RequestTimedOut, RocketMQError
 from offsetguard.sources.rocketmq.codes import ResponseCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
+from offsetguard.sources.rocketmq.reach import Reach
 from offsetguard.sources.rocketmq.refusals import SystemBusy
 from offsetguard.sources.rocketmq.tls import DOES_IT_SPEAK_TLS, why_tls_failed
 from offsetguard.sources.rocketmq.wire import Batch, Exchange, Outcome, Wire
@@ -117,8 +118,11 @@ _MAX_PORT = 65535
 class Peer:
     """The callers' side of one address; the owner of its wires."""
 
-    def __init__(self, address: str, timeout_s: float, pacing: Pacing, tls: ssl.SSLContext | None) -> None:
+    def __init__(
+        self, address: str, timeout_s: float, pacing: Pacing, tls: ssl.SSLContext | None, reach: Reach
+    ) -> None:
         self._address = address
+        self._reach = reach
         self._timeout_s = timeout_s
         self._pacing = pacing
         self._tls = tls
@@ -230,21 +234,42 @@ class Peer:
 
     async def _connect(self) -> None:
         host, separator, port = self._address.rpartition(":")
-        if not separator or not host or not port.isdecimal() or not 0 < int(port[:6]) <= _MAX_PORT:
+        host = host.strip("[]")
+        if (
+            not separator
+            or not host
+            or not host.isprintable()
+            or not port.isdecimal()
+            or not 0 < int(port[:6]) <= _MAX_PORT
+        ):
             raise OSError("not an address; write host:port, for example 10.0.0.1:9876")
         try:
             async with asyncio.timeout(self._timeout_s):
-                _, wire = await self._loop.create_connection(
-                    lambda: Wire(self._address, self._timeout_s, self, encrypted=self._tls is not None),
-                    host.strip("[]"),
-                    int(port),
-                    ssl=self._tls,
-                )
-        except ValueError as error:  # of NUL; also what the idna codec says of labels that are empty or too long
-            if isinstance(error, OSError):  # a certificate that does not fit is both
-                raise
+                wire = await self._wire_to(host, int(port))
+        except UnicodeError as error:  # what the idna codec says of labels that are empty or too long
             raise socket.gaierror(socket.EAI_NONAME, "not a host name") from error
         self._wires.append(wire)
+
+    async def _wire_to(self, host: str, port: int) -> Wire:
+        """Connect to the first address of a host that may be connected to and lets us; raises OSError."""
+        failure: OSError | None = None
+        resolved = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        for ip_address in dict.fromkeys(str(place[0]) for *_, place in resolved):
+            try:
+                if (refusal := self._reach.refusal(self._address, host, ip_address)) is not None:
+                    raise PermissionError(f"not asked, {refusal}; see allowed_addresses of the cluster")
+                _, wire = await self._loop.create_connection(
+                    lambda: Wire(self._address, self._timeout_s, self, encrypted=self._tls is not None),
+                    ip_address,
+                    port,
+                    ssl=self._tls,
+                    server_hostname=host if self._tls is not None else None,
+                )
+            except OSError as error:
+                failure = error
+            else:
+                return wire
+        raise failure or socket.gaierror(socket.EAI_NONAME, "it has no address")
 
     def _fail_queue(self, error_for: Callable[[Exchange], RocketMQError]) -> None:
         """Tell everybody who queues; each gets an error of their own."""

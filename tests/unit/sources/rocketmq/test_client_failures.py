@@ -18,8 +18,10 @@ from offsetguard.model.errors import (
 )
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.connection import Frame, encode_frame
+from offsetguard.sources.rocketmq.reach import Reach
 from offsetguard.sources.rocketmq.refusals import AccessDenied, TopicNotExist
 from offsetguard.sources.rocketmq.requests import GetBrokerRuntimeInfo, GetMaxOffset, GetTopicStatsInfo
+from offsetguard_peers.cases.running import for_each
 from offsetguard_peers.scripted.peer import PATIENT_MS, QUICK_MS, Conversation, answer_bytes, ask, failure
 
 NO_LOGIN = "org.apache.rocketmq.acl.common.AclException: No accessKey is configured, org.apache..."
@@ -33,7 +35,7 @@ NO_LOGIN = "org.apache.rocketmq.acl.common.AclException: No accessKey is configu
         pytest.param({"body": b"x" * 100}, -30, ConnectionLost, "in mid-frame, 30 bytes too early", id="half a body"),
         pytest.param({}, 3, ConnectionLost, "in mid-frame, 1 bytes too early", id="half a length"),
         pytest.param(b"HTTP/1.1 400 Bad Request\r\n\r\n", False, UndecodableResponse, "is this the port of", id="HTTP"),
-        pytest.param(b"\x7f\xff\xff\xff", False, UndecodableResponse, "a length of 2147483647 bytes", id="huge"),
+        pytest.param(b"\x7f\xff\xff\xff", False, UndecodableResponse, "not begin with the length", id="huge"),
         pytest.param(Frame(0, b"[1,2,3]", b""), False, UndecodableResponse, "expected an object", id="no header"),
         pytest.param(Frame(9, b"{}", b""), False, UndecodableResponse, "serialize type 9", id="another form"),
         pytest.param({"body": b"<html>"}, False, UndecodableBody, "no JSON", id="no JSON"),
@@ -75,7 +77,7 @@ def test_each_failure_has_its_class_and_names_the_address(sent, closes, error_ty
         ("localhost", "write host:port"),
         ("localhost:99999999999", "write host:port"),
         (":9876", "write host:port"),
-        ("10.0.0.1\0:80", "cannot be resolved"),
+        ("10.0.0.1\0:80", "write host:port"),  # NUL: resolvers do not see what is behind it,
     ],
 )
 def test_an_address_that_leads_nowhere_is_unreachable(address: str, says: str) -> None:
@@ -87,6 +89,46 @@ def test_an_address_that_leads_nowhere_is_unreachable(address: str, says: str) -
     assert type(error) is PeerUnreachable
     assert str(error).startswith(f"{address}: ")
     assert says in str(error)
+
+
+@for_each(
+    "address, allowed, says",
+    [
+        ("169.254.169.254:80", [], "169.254.169.254 is no broker's address"),
+        ("[::ffff:169.254.169.254]:80", [], "169.254.169.254 is no broker's address"),
+        ("2852039166:80", [], "169.254.169.254 is no broker's address"),  # what resolvers take for an address
+        ("100.100.100.200:80", [], "100.100.100.200 is no broker's address"),
+        ("[fe80::1]:80", [], "fe80::1 is no broker's address"),
+        ("0.0.0.0:80", [], "0.0.0.0 is no broker's address"),
+        ("169.254.169.254:80", ["169.254.*"], "169.254.169.254 is no broker's address"),
+        ("127.0.0.1:1", ["10.0.0.0/8", "broker-*"], "127.0.0.1 is not among allowed_addresses"),
+        ("localhost:1", ["10.0.0.0/8", "broker-*"], "1 is not among allowed_addresses"),
+        ("127.0.0.1:1", ["127.0.0.0/8"], "nobody listens there"),
+        ("127.0.0.1:1", ["127.0.0.1"], "nobody listens there"),
+        ("localhost:1", ["LOCAL*"], "nobody listens there"),
+        ("127.0.0.1:1", [], "nobody listens there"),
+    ],
+)
+def test_only_an_address_that_is_allowed_is_connected_to(address, allowed, says):
+    async def run() -> RocketMQError:
+        async with RocketMQClient(reach=Reach(allowed=allowed)) as client:
+            return await failure(client.call(address, GetBrokerRuntimeInfo()))
+
+    error = asyncio.run(run())
+    assert type(error) is PeerUnreachable
+    assert says in str(error)
+
+
+@pytest.mark.parametrize("banner", [b"SSH-2.0-OpenSSH_9.6\r\n", b"\x00\x00\x00\x50\x51\x52\x53\x54" + b"secret" * 20])
+def test_what_answers_instead_of_a_broker_is_not_repeated(banner: bytes) -> None:
+    async def greets(conversation: Conversation) -> None:
+        conversation.send(banner)
+        await conversation.hang()
+
+    error, _ = ask(greets, lambda client, address: failure(client.call(address, GetBrokerRuntimeInfo())))
+    assert type(error) is UndecodableResponse
+    parts = {str(banner[:4]), "SSH", "PQRS", str(int.from_bytes(banner[:4])), str(int.from_bytes(banner[5:8]))}
+    assert not [part for part in parts if part in str(error)]
 
 
 def test_a_refused_connection_is_unreachable() -> None:
