@@ -24,12 +24,11 @@ from offsetguard.config.configuration import Config, reference_problems
 from offsetguard.config.disk import replace_text, why_unwritten
 from offsetguard.config.fields import Section
 from offsetguard.config.routes import RECEIVER_LISTS
+from offsetguard.config.secret_values import gives_itself_away, smells
 from offsetguard.config.workspace import Workspace
 from offsetguard.config.yaml_lines import LinedDocument, Path, read_lined_yaml
 from offsetguard.model.errors import ConfigError
 
-_SECRET_KEY = re.compile(r"pass(word|wd|phrase)?|.*(token|secret|password|webhook).*|(access|secret|api)[-_]?key", re.I)
-_SECRET_VALUE = re.compile(r"xox[a-z]-|xapp-|hooks\.slack\.com/|://[^/\s@]+:[^/\s@]+@", re.I)
 _USE_A_CONNECTION = (
     "secrets do not belong in this file; use an Airflow connection and write its id here "
     "(clusters.<name>.connection, delivery.mail_connection, delivery.slack_connection, "
@@ -237,14 +236,14 @@ def _section_in(annotation: Any) -> type[Section] | None:
 def _secrets(value: object, where: Path) -> Iterator[tuple[Path, str]]:
     if isinstance(value, dict):
         for key, below in value.items():
-            if _SECRET_KEY.fullmatch(key) and key not in RECEIVER_LISTS and not _is_chosen_name(where):
+            if smells(str(key)) and key not in RECEIVER_LISTS and not _is_chosen_name(where):
                 yield (*where, key), _USE_A_CONNECTION
             else:
                 yield from _secrets(below, (*where, key))
     elif isinstance(value, list):
         for position, below in enumerate(value):
             yield from _secrets(below, (*where, position))
-    elif isinstance(value, str) and _SECRET_VALUE.search(value):
+    elif isinstance(value, str) and gives_itself_away(value):
         yield where, f"looks like a secret; {_USE_A_CONNECTION}"
 
 

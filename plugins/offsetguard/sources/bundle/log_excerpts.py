@@ -14,10 +14,10 @@ from typing import BinaryIO
 
 from offsetguard.config import LogSource
 from offsetguard.config.disk import why_unwritten
+from offsetguard.config.secret_values import open_block, text_without_secrets
 from offsetguard.model.errors import BundleError
 from offsetguard.sources.bundle.layout import CLIENTS, LOGS, broker_of, safe_name
 from offsetguard.sources.bundle.log_replay import log_source
-from offsetguard.sources.bundle.recording import log_without_secrets
 
 CLIENT_LOG = "rocketmq_client.log"
 MAX_EXCERPT_BYTES = 64 * 1024 * 1024  # of one file
@@ -127,9 +127,11 @@ class LogExcerpts:
                 _, newline, data = data.partition(b"\n")
                 tail.skip_to_line_end = not newline
             lines, newline, tail.rest = (tail.rest + data).rpartition(b"\n")
+            if (start := open_block(lines)) < len(lines):
+                lines, newline, tail.rest = lines[:start], b"", lines[start:] + newline + tail.rest
             if len(tail.rest) > _READ_BYTES:  # no log has such lines
                 tail.rest, tail.skip_to_line_end = b"", True
-            kept = log_without_secrets(lines + newline)
+            kept = text_without_secrets(lines + newline)
             if self.byte_counts.get(name, 0) + len(kept) > MAX_EXCERPT_BYTES:
                 self._note(f"{file}: more than {MAX_EXCERPT_BYTES} bytes were written; the rest is left out")
                 tail.opened.seek(0, 2)

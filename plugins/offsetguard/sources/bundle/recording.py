@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -20,6 +19,7 @@ from types import TracebackType
 from typing import Self
 
 from offsetguard.config.disk import replace_text, why_unwritten
+from offsetguard.config.secret_values import json_without_secrets, settings_without_secrets, text_without_secrets
 from offsetguard.model.errors import BundleError, RocketMQError
 from offsetguard.sources.bundle.layout import (
     BODIES,
@@ -40,51 +40,26 @@ from offsetguard.sources.rocketmq.requests import AnswerT, Request
 from offsetguard.sources.rocketmq.routes import cluster_info
 from offsetguard.sources.rocketmq.transport import ExchangeTransport
 
-LEFT_OUT = "***"
 _LOGIN_FIELDS = frozenset({"AccessKey", "Signature", "SecurityToken"})
-_TELLING = (
-    rb"(?:(?i:secret|passw(?:or)?d|pwd|credential|access_?key|api_?key|private_?key|signature|token|authorization|webhook"
-    rb"|initauthenticationuser)|(?:[a-z0-9_]|\b)Sk\b|(?:_|\b)sk\b|[a-z0-9_]Ak\b)"  # aliyunSk
-)
-_NAME = re.compile(_TELLING)
-# Linear whatever stands there: what has no end goes to the end of the line, or of the body, and is not looked at again.
-_QUOTED = rb"\\?\"(?:[^\"\\\r\n]|\\[^\"\r\n])*(?:\\?\"|(?=[\r\n\\])|\Z)"
-_IN_TEXT = re.compile(
-    rb"(" + _TELLING + rb"[A-Za-z_.]{0,40}+\\?\"?\s?[=:]\s?+)"
-    rb"(?:\{[^}\r\n]*+\}?|" + _QUOTED + rb"|(?i:(?:bearer|basic)\s)?[^\s,;\]})\"]+)"
-)
-_IN_JSON = re.compile(rb"(" + _TELLING + rb"[A-Za-z_.]{0,40}+\"\s?:\s?)\"(?:[^\"\\]|\\.)+(?:\"|\Z)", re.DOTALL)
-_IN_ADDRESS = re.compile(
-    rb"(://[^\s/:@\"]{0,100}+:)[^\s/@\"]{1,300}+(?=@)|(https://hooks\.slack\.com/services/)[^\s\"]++"
-)
 
 
 def without_secrets(code: int, body: bytes) -> tuple[bytes, tuple[str, ...]]:
     """Return a response body to be kept, and the names of the settings whose values were left out of it.
 
-    Of a body that is no list of settings, texts that JSON gives to such names; it stays JSON.
+    A body that is no list of settings stays JSON, if it was.
     """
-    if code != RequestCode.GET_BROKER_CONFIG:
-        return _IN_JSON.sub(rb'\1"' + LEFT_OUT.encode() + rb'"', body), ()
-    lines = body.split(b"\n")
-    names: list[str] = []
-    for number, line in enumerate(lines):
-        name, _, value = line.partition(b"=")
-        if value.strip() and _NAME.search(name):  # an empty password is no secret, and tells something
-            lines[number] = name + b"=" + LEFT_OUT.encode()
-            names.append(name.decode("utf-8", "replace").strip())
-    return b"\n".join(lines), tuple(names)
-
-
-def log_without_secrets(lines: bytes) -> bytes:
-    """Return log lines without the values of secret-looking names and the passwords in addresses."""
-    left_out = _IN_TEXT.sub(rb"\1" + LEFT_OUT.encode(), lines)
-    return _IN_ADDRESS.sub(lambda match: (match[1] or match[2]) + LEFT_OUT.encode(), left_out)
+    if code == RequestCode.GET_BROKER_CONFIG:
+        return settings_without_secrets(body)
+    return json_without_secrets(body), ()
 
 
 def fields_without_login(ext_fields: Mapping[str, str]) -> dict[str, str]:
     """Return request fields without those of a login."""
     return {name: value for name, value in ext_fields.items() if name not in _LOGIN_FIELDS}
+
+
+def _said(text: str) -> str:
+    return text_without_secrets(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
 
 _CODE_NAMES = {int(code): code.name for code in RequestCode}
@@ -150,15 +125,15 @@ class BundleWriter:
             "language": response.language,
             "version": response.version,
             "opaque": response.opaque,
-            **({"remark": response.remark} if response.remark is not None else {}),
-            **({"extFields": dict(response.ext_fields)} if response.ext_fields else {}),
+            **({"remark": _said(response.remark)} if response.remark is not None else {}),
+            **({"extFields": fields_without_login(response.ext_fields)} if response.ext_fields else {}),
         }
         file = self._keep(exchange, body) if body else None
         self._append(replace(exchange, file=file, header=header), redacted)
 
     def add_failure(self, exchange: Exchange, kind: str, message: str) -> None:
         """Write that no response came, and why."""
-        self._append(replace(exchange, error=(kind, message)), ())
+        self._append(replace(exchange, error=(kind, _said(message))), ())
 
     def _keep(self, exchange: Exchange, body: bytes) -> str:
         digest = hashlib.sha256(body).digest()

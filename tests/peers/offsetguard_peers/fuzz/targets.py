@@ -21,10 +21,11 @@ from offsetguard.collect.metrics_endpoint import BrokerMetrics
 from offsetguard.collect.offset_events import decode_event
 from offsetguard.collect.replica import Answer, Replica
 from offsetguard.collect.snapshot_rows import client_queue_rows, running_info_columns
+from offsetguard.config.secret_values import text_without_secrets
 from offsetguard.model.errors import BundleError
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.bundle.layout import read_index_line, read_meta
-from offsetguard.sources.bundle.recording import log_without_secrets, without_secrets
+from offsetguard.sources.bundle.recording import without_secrets
 from offsetguard.sources.logs.events import read_records
 from offsetguard.sources.logs.log_stream import LogStream
 from offsetguard.sources.rocketmq import (
@@ -140,7 +141,8 @@ def file_targets(offsets: Sequence[bytes], settings: Sequence[bytes]) -> list[Ta
         Target("index line of a bundle", _index_line, index_lines, refusals=(BundleError,), weight=10),
         Target("meta of a bundle", partial(_meta, folder), [META_JSON], refusals=(BundleError,), weight=4),
         Target("secrets in settings", partial(without_secrets, 26), settings, refusals=(), weight=4),
-        Target("secrets in logs", log_without_secrets, lines, refusals=(), weight=4),
+        Target("secrets in bodies", partial(without_secrets, 43), [*offsets, *settings], refusals=(), weight=4),
+        Target("secrets in logs", text_without_secrets, lines, refusals=(), weight=4),
         Target("state file", partial(_state_file, folder), [*state_texts, *map(gzip.compress, state_texts)], (), 4),
         Target("consume queue", partial(_consume_queue, folder), [units], (OSError, ValueError), 2),
     ]

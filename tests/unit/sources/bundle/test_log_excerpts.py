@@ -70,6 +70,16 @@ def test_secrets_in_lines_are_left_out(tmp_path: Path) -> None:
     assert logs.copied() == b"extFields={AccessKey=***, Signature=***, topic=T1}\n"
 
 
+def test_a_key_whose_end_is_not_written_yet_waits_and_one_that_never_ends_holds_nothing_up(tmp_path: Path) -> None:
+    logs = Logs(tmp_path)
+    logs.write(b"one\n-----BEGIN PRIVATE KEY-----\nMIIabc\n")
+    assert logs.copied() == b"one\n"
+    logs.write(b"MIIdef\n-----END PRIVATE KEY-----\ntwo\n")
+    assert logs.copied() == b"one\n-----BEGIN PRIVATE KEY-----***\ntwo\n"
+    logs.write(b"-----BEGIN PRIVATE KEY-----\n" + b"three\n" * 4_000)
+    assert logs.copied().endswith(b"three\n"), "beyond what a key may be long"
+
+
 LABELS = ["broker-a-0", "broker-a-1"]
 
 

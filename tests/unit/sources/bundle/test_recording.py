@@ -11,7 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from offsetguard.config.secret_values import text_without_secrets
 from offsetguard.model.errors import BundleError, RequestTimedOut
 from offsetguard.sources.bundle.layout import Exchange, Meta
 from offsetguard.sources.bundle.reader import moments, open_bundle
@@ -19,7 +22,6 @@ from offsetguard.sources.bundle.recording import (
     BundleWriter,
     RecordingTransport,
     fields_without_login,
-    log_without_secrets,
     without_secrets,
 )
 from offsetguard.sources.bundle.replay import BundleTransport
@@ -35,9 +37,11 @@ from offsetguard.sources.rocketmq.requests import (
     GetTopicStatsInfo,
 )
 from offsetguard.sources.rocketmq.transport import Transport
+from offsetguard_peers.cases.running import examples
 from offsetguard_peers.scripted.broker import ScriptedBroker, name_server_of, scripted_cluster
 from offsetguard_peers.scripted.peer import Conversation, ScriptedPeer
 
+RECORDED = Path(__file__).parents[3] / "data" / "bundles" / "4.9.8-healthy"
 HOSTILE = "../../\u202eorders<b>\n=cmd()|" + "x" * 100
 
 
@@ -143,15 +147,28 @@ CONFIG = (
     b"tls.server.keyPassword=hunter2\n"
     b"accessMessageInMemoryMaxRatio=40\n"
     b"password=\n"
+    b"metricsGrpcExporterHeader=x-auth:abcdef123\n"
+    b"rocksdb.pass=hunter2\n"
+    b"namesrvAddr=http://u:hunter2@10.0.0.1:9876;token-host:9876\n"
+    b"authorizationEnabled=false\n"
     b"aclEnable=true\r\n"
 )
 
 
 def test_values_of_secret_settings_are_left_out_and_their_names_told() -> None:
     body, names = without_secrets(RequestCode.GET_BROKER_CONFIG, CONFIG)
-    assert names == ("initAuthenticationUser", "innerClientAuthenticationCredentials", "tls.server.keyPassword")
+    assert names == (
+        "initAuthenticationUser",
+        "innerClientAuthenticationCredentials",
+        "tls.server.keyPassword",
+        "metricsGrpcExporterHeader",
+        "rocksdb.pass",
+        "namesrvAddr",
+    )
     assert b"12345678" not in body
     assert b"hunter2" not in body
+    assert b"abcdef123" not in body
+    assert b"namesrvAddr=http://u:***@10.0.0.1:9876;token-host:9876" in body
     untouched = [line for line in CONFIG.split(b"\n") if not any(name.encode() in line for name in names)]
     assert [line for line in body.split(b"\n") if b"***" not in line] == untouched
     assert without_secrets(RequestCode.GET_BROKER_RUNTIME_INFO, b"password=1") == (b"password=1", ()), "no settings"
@@ -180,19 +197,40 @@ def test_fields_of_a_login_are_left_out() -> None:
         (b"to https://hooks.slack.com/services/T0/B0/x now", b"to https://hooks.slack.com/services/*** now"),
         (b'secret="without an end, and more', b"secret=***"),
         (b"secret={without an end, and more\nnext=1", b"secret=***\nnext=1"),
+        (b"rocksdb.pass=abc keystorePass=def", b"rocksdb.pass=*** keystorePass=***"),
+        (b"X-Api-Key: abc, secret-key=def passphrase=ghi", b"X-Api-Key: ***, secret-key=*** passphrase=***"),
+        (b"password='two words' x=1", b"password=*** x=1"),
+        (rb'password="two \" words" x=1', b"password=*** x=1"),
+        (b"password  :  abc x", b"password  :  *** x"),
+        (b'Authorization: Digest username="u", response="abc"', b"Authorization: ***"),
+        (b"posted with xoxb-1234-abc to it", b"posted with *** to it"),
+        (
+            b"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4\nMIIabc\n-----END RSA PRIVATE KEY-----\nx",
+            b"-----BEGIN RSA PRIVATE KEY-----***\nx",
+        ),
+        (b'{"password":12345,"keys":1}', b'{"password":***,"keys":1}'),
+        (b'{"passwords":["a","b"],"x":{"token":{"a":{"b":"]}"}},"y":1}}', b'{"passwords":***,"x":{"token":***,"y":1}}'),
+        (b"credential={user={name=a}, b=c}, x=1", b"credential=***, x=1"),
+        (b"password=a,b)c;d x", b"password=*** x"),
+        (b"java -Djavax.net.ssl.keyStorePassword=abc -Xmx1g", b"java -Djavax.net.ssl.keyStorePassword=*** -Xmx1g"),
+        (b"namesrv http://u:p@ss@10.0.0.1:9876", b"namesrv http://u:***@10.0.0.1:9876"),
+        (
+            b"bypass=1, compass: north, tokenValid=false, secret=null",
+            b"bypass=1, compass: north, tokenValid=false, secret=null",
+        ),
         (b"risk=high, desk:4, task=3", b"risk=high, desk:4, task=3"),
         (b"the consumer's subscription not latest", b"the consumer's subscription not latest"),
         (b"2026-11-21 15:51:11 INFO signature check failed", b"2026-11-21 15:51:11 INFO signature check failed"),
     ],
 )
 def test_secrets_in_log_lines_are_left_out(line: bytes, kept: bytes) -> None:
-    assert log_without_secrets(line) == kept
+    assert text_without_secrets(line) == kept
 
 
 def test_a_long_line_of_secret_looking_words_is_read_in_no_time() -> None:
     """An expression that looks at every end for every beginning would take hours."""
     line = b"secret" * 200_000
-    assert log_without_secrets(line) == line
+    assert text_without_secrets(line) == line
     for unit in (
         b"secret={ ",
         b'secret="',
@@ -205,13 +243,48 @@ def test_a_long_line_of_secret_looking_words_is_read_in_no_time() -> None:
         b'\\"pwd\\":',
     ):
         began = time.process_time()
-        log_without_secrets(unit * (1_000_000 // len(unit)))
+        text_without_secrets(unit * (1_000_000 // len(unit)))
         without_secrets(RequestCode.GET_BROKER_RUNTIME_INFO, unit * (1_000_000 // len(unit)))
         assert time.process_time() - began < 5.0, unit
 
 
 def test_of_other_bodies_texts_of_secret_looking_names_are_left_out_and_they_stay_json() -> None:
-    told = {"properties": {"accessKey": "a", "x": "b", "db.password": 'q"uo\\te', "token": 5}, "tokenTable": {"t": 1}}
+    told = {
+        "properties": {"accessKey": "a", "x": "b", "db.password": 'q"uo\\te', "token": 5, "pwd": "", "secret": None},
+        "credentials": [{"a": ["]"]}, 1],
+        "webhook": {"b": {"c": "}"}},
+        "arguments": 'java -Dpassword="a b" -Dx=1 xoxb-1-2\n',
+        "topicConfigTable": {"password-resets": {"perm": 6}, "token": {"perm": 4}},
+        "brokerAddrTable": {"token-broker": {"brokerAddrs": {"0": "token-broker:10911"}}},
+        "lines": "secret={a\n" + "token: 'b",
+    }
     body, _ = without_secrets(RequestCode.GET_CONSUMER_RUNNING_INFO, json.dumps(told).encode())
-    told["properties"] |= {"accessKey": "***", "db.password": "***"}
+    told["properties"] |= {"accessKey": "***", "db.password": "***", "token": "***"}
+    told |= {"credentials": "***", "webhook": "***", "arguments": "java -Dpassword=*** -Dx=1 ***\n"}
+    told |= {"lines": "secret=***"}
     assert json.loads(body) == told
+
+
+def test_names_of_topics_and_groups_that_smell_of_a_secret_keep_their_figures() -> None:
+    """Real answers of brokers, in which every topic and group has such a name."""
+    lines = [json.loads(line) for line in (RECORDED / "index.jsonl").read_text().splitlines()]
+    names = {one for line in lines for key, one in (line["ext"] or {}).items() if key in ("topic", "consumerGroup")}
+    assert names
+    for line in lines:
+        if line["file"] and line["code"] != RequestCode.GET_BROKER_CONFIG:
+            body = (RECORDED / "bodies" / line["file"]).read_bytes()
+            for number, name in enumerate(sorted(names)):
+                body = body.replace(f'"{name}'.encode(), f'"password-token_{number}'.encode())
+            assert without_secrets(line["code"], body) == (body, ())
+
+
+@pytest.mark.parametrize("form", ['{"a": SECRET}', "[SECRET]", '{"a": [{"b": SECRET}]}'])
+@given(text=st.text(), number=st.integers())
+@settings(max_examples=examples(200), deadline=None)
+def test_whatever_a_secret_is_none_of_it_is_kept_and_json_stays_json(form: str, text: str, number: int) -> None:
+    marked = [f"{text}s3cret", number, ["s3cret", {"a": f"s3cret{text}"}], {text: {"b": ["s3cret"]}}]
+    for value in marked:
+        planted = json.dumps({"db.password": value, "x": text})
+        body, _ = without_secrets(RequestCode.GET_CONSUMER_RUNNING_INFO, form.replace("SECRET", planted).encode())
+        assert "s3cret" not in body.decode()
+        assert json.loads(body)
