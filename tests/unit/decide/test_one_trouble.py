@@ -49,13 +49,14 @@ class Now:
 
 
 def world(course: Mapping[int, Now], until: int) -> list[IntervalFacts]:
-    """Return the facts of the minutes from 0 on; `course`: how it stands from each of its minutes on."""
+    """Return the facts of the minutes from 0, or the course's first, on; how it stands from each of its minutes on."""
     stands = {at: course[max(one for one in course if one <= at)] for at in range(min(course), until + 1)}
     ends = [(interval(at).end, now.offsets(at)) for at, now in stands.items()]
     samples = [(at, one_sample(offsets, at)) for at, offsets in ends]
-    histories = {minute: samples[: len(samples) - until + minute] for minute in range(until + 1)}
+    minutes = range(max(0, min(course)), until + 1)
+    histories = {minute: samples[: len(samples) - until + minute] for minute in minutes}
     windows = windows_of(histories, timedelta(minutes=30))
-    return [seen(minute, stands[minute], windows[minute]) for minute in range(until + 1)]
+    return [seen(minute, stands[minute], windows[minute]) for minute in minutes]
 
 
 def seen(minute: int, stands: Now, window: QueueState) -> IntervalFacts:
@@ -175,6 +176,35 @@ def test_a_loss_is_heard_although_what_came_before_it_is_silenced_and_may_be_sil
     (incident,) = newest_incidents(engine)
     assert (incident.subject.rule_id, incident.shown_by) == ("consumer_offline", "messages_lost")
     assert Matchers.of(incident.shown_as).rule == "messages_lost"
+
+
+def test_what_was_set_beyond_the_end_is_no_second_trouble_when_its_windows_are_lost(engine: Engine) -> None:
+    """Set at 2, sent back at 4; from 8 on, after a restart of its broker, each queue was seen only since then."""
+    within = Now(committed=4000, oldest=0, clients=1)
+    again = replace(within, committed=4270)
+    asked = replace(_move(4, 4260), requested_offset=9000)
+    course = {-20: within, 2: replace(within, committed=9000), 5: again}
+    reports = [
+        judge(engine, replace(given, offset_moves=(asked,) if given.interval.start > interval(4).start else ()))
+        for given in (*world(course, until=7), *world({8: again}, until=14))
+    ]
+    (incident,) = newest_incidents(engine)
+    assert (incident.subject.rule_id, incident.is_open) == ("offset_reset", False)
+    assert [(minute, reason) for minute, reason, *_ in told(reports)] == [(2, "first"), (7, "all_resolved")]
+
+
+def test_an_offset_that_stays_beyond_the_end_when_its_windows_are_lost_is_the_same_incident(engine: Engine) -> None:
+    within = Now(committed=4000, oldest=0, clients=1)
+    set_beyond = replace(within, committed=9000)
+    reports = [
+        judge(engine, given)
+        for given in (*world({-20: within, 2: set_beyond}, until=4), *world({5: set_beyond}, until=9))
+    ]
+    (incident,) = newest_incidents(engine)
+    assert (incident.subject.rule_id, incident.shown_by) == ("offset_reset", "queue_recreated")
+    assert (incident.is_open, incident.evidence.severity.value) == (True, "critical")
+    assert [(minute, reason) for minute, reason, *_ in told(reports)] == [(2, "first"), (5, "worse")]
+    assert len({message.view.thread_key for report in reports for message in report.messages}) == 1
 
 
 STAGES = [rule for rule in RULES.values() if rule.stage is not None]

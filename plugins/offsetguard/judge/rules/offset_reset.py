@@ -37,7 +37,7 @@ from offsetguard.judge.evidence.move_figures import (
     within_again_figures,
 )
 from offsetguard.judge.evidence.unseen import is_first_look
-from offsetguard.judge.rule import CannotTell, Explains, Figure, Finding, Rule, Scope, Sentence, Severity, Texts
+from offsetguard.judge.rule import CannotTell, Explains, Figure, Finding, Rule, Scope, Sentence, Severity, Stage, Texts
 from offsetguard.model.verdicts import QueueEvidence
 from offsetguard.tables.facts import OffsetMoveFacts
 
@@ -177,6 +177,7 @@ RULE = Rule(
     peak="repeated",
     recovered="over: no offset of it was set since",
     recovered_zh="已结束：此后没有位点被重置",
+    stage=Stage("offsets_set", 0),
     explains=(Explains(Scope.TOPIC, ("accumulation", "offsets_violate_invariant")),),
 )
 

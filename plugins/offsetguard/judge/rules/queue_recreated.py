@@ -31,7 +31,7 @@ from offsetguard.judge.evidence.move_figures import (
     was_beyond,
 )
 from offsetguard.judge.evidence.unseen import is_first_look
-from offsetguard.judge.rule import CannotTell, Explains, Figure, Finding, Rule, Scope, Sentence, Severity, Texts
+from offsetguard.judge.rule import CannotTell, Explains, Figure, Finding, Rule, Scope, Sentence, Severity, Stage, Texts
 
 _SET = (
     "Find out whether the topic was recreated, the broker restored, or a slave took over {moved_when}; then set the "
@@ -101,6 +101,7 @@ RULE = Rule(
     peak="beyond",
     recovered="recovered: no end fell since, and no offset lies beyond an end",
     recovered_zh="已恢复：此后没有最大位点回退，也没有位点超出最大位点",
+    stage=Stage("offsets_set", 1),
     explains=(
         Explains(
             Scope.TOPIC, ("offset_reset", "offset_moved_by_retention", "messages_lost", "offsets_violate_invariant")
