@@ -8,13 +8,13 @@ A mutant is one change (`changes.py`), drawn by the seed: rooms take turns, with
 other. Facts are changed in the SQL that people write; DuckDB's text is made from it again, and what that refuses is
 drawn anew.
 
-Each runs in a copy of the tracked files (`--workers` copies) in a fork of a warm process (`warm.py`): first the tests
-that noticed the room's other mutants and those that name what was changed, then all others of the room, then all
-without a JVM; Spark's and Airflow's rooms have their own tests before these. A test that noticed is run without the
-change, too. Whoever survives all of them is printed as a difference, to be killed by a case, or to be judged: some
-mutants mean the same. A run that was interrupted goes on where it was, if no file has changed since: what was tried is
-kept in .cache/mutants.jsonl. Exit code: 0 = at least `--least` per cent were killed, 1 = fewer, 2 = a test fails
-without any change.
+Each runs in a copy of the tracked files (`--workers` copies) in a fork of a warm process (`warm.py`): by the tests of
+its room, first those that noticed the room's other mutants and those that name what was changed; when all have been
+tried by these, who is left by all others without a JVM. Spark's and Airflow's rooms have tests of their own with one.
+A test that noticed is run without the change, too. Whoever survives all of them is printed as a difference, to be
+killed by a case, or to be judged: some mutants mean the same. A run that was interrupted goes on where it was, if no
+file has changed since: what was tried is kept in .cache/mutants.jsonl. Exit code: 0 = at least `--least` per cent were
+killed, 1 = fewer, 2 = a test fails without any change.
 """
 
 from __future__ import annotations

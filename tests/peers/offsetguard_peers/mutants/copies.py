@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
@@ -19,6 +20,13 @@ SOURCES = ("plugins", "expectations", "spark", "tests/peers")
 EVERYTHING = ("tests/unit", "tests/architecture")
 _OPTIONS = ("-x", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", "-m", "not slow and not browser")
 _NO_TEST = 5  # pytest's exit code
+
+
+class Tests(StrEnum):
+    """Those of a mutant's room, which are quick and notice most of them, and all others without a JVM."""
+
+    OWN = "own"
+    OTHERS = "others"
 
 
 class FailsWithoutChange(Exception):
@@ -90,21 +98,22 @@ class Copy:
             for file in sorted((self._folder / path).rglob("test_*.py"))
         ]
 
-    def killed_by(self, mutant: Mutant, first: Sequence[str] = ()) -> str | None:
-        """Return the test that noticed; None: none did, though all were run.
+    def killed_by(self, mutant: Mutant, tests: Tests, first: Sequence[str] = ()) -> str | None:
+        """Return the test that noticed; None: none did, though all of them were run.
 
-        The files of tests `first` come first, and those that name what was changed; then all others of its room, then
-        everything. Raises ValueError where the change is none, and FailsWithoutChange.
+        Of a room's own, the files `first` come first, and those that name what was changed. Raises ValueError where
+        the change is none, and FailsWithoutChange.
         """
         own = self.test_files(*tests_of(mutant.room))
-        name = re.compile(rf"\b{re.escape(Path(mutant.file).stem)}\b")
-        near = [*(file for file in first if (self._folder / file).exists())]
-        near += [file for file in own if name.search((self._folder / file).read_text(encoding="utf-8"))]
-        near = list(dict.fromkeys(near))
-        rest = [file for file in own if file not in near]
-        others = [file for file in self.test_files(*EVERYTHING) if file not in {*near, *rest}]
+        if tests is Tests.OTHERS:
+            parts = [[file for file in self.test_files(*EVERYTHING) if file not in own]]
+        else:
+            name = re.compile(rf"\b{re.escape(Path(mutant.file).stem)}\b")
+            near = [file for file in first if (self._folder / file).exists()]
+            near += [file for file in own if name.search((self._folder / file).read_text(encoding="utf-8"))]
+            parts = [list(dict.fromkeys(near)), [file for file in own if file not in near]]
         with self._changed(mutant):
-            test = self.failing_test(near) or self.failing_test(rest) or self.failing_test(others)
+            test = next(filter(None, map(self.failing_test, parts)), None)
         if test and "::" in test and test not in self._passed:
             if self.failing_test([test]):
                 raise FailsWithoutChange(test)

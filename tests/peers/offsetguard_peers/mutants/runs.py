@@ -12,11 +12,11 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 
 from offsetguard_peers.mutants.changes import ROOT, Mutant
-from offsetguard_peers.mutants.copies import EVERYTHING, Copy, FailsWithoutChange
+from offsetguard_peers.mutants.copies import EVERYTHING, Copy, FailsWithoutChange, Tests, tests_of
 
 _FIRST = 3  # files of tests
 
@@ -36,14 +36,15 @@ class Results:
         """Whether a mutant of these files was tried, so that all tests could be collected."""
         return any(line["files"] == self._files for line in self._lines)
 
-    def of(self, mutant: Mutant) -> tuple[str | None] | None:
-        """Return what noticed it when all files were what they are; None: it was not tried."""
+    def of(self, mutant: Mutant, tests: Tests) -> tuple[str | None] | None:
+        """Return what noticed it of some tests, when all files were what they are; None: it was not tried by them."""
         key = self._key(mutant)
-        return next(((line["test"],) for line in self._lines if line["key"] == key), None)
+        return next(((line["test"],) for line in self._lines if line["key"] == key and line["tests"] == tests), None)
 
-    def add(self, mutant: Mutant, test: str | None) -> None:
+    def add(self, mutant: Mutant, tests: Tests, test: str | None) -> None:
         """Keep what noticed it, if anything did."""
-        line = {"files": self._files, "key": self._key(mutant), "room": mutant.room, "test": test}
+        key = self._key(mutant)
+        line = {"files": self._files, "key": key, "room": mutant.room, "tests": tests, "test": test}
         self._lines.append(line)
         with self._file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
@@ -68,49 +69,56 @@ def _digest_of_tracked(root: Path) -> str:
 def run(mutants: Iterator[Mutant], *, count: int, workers: int, root: Path = ROOT) -> list[Mutant]:
     """Try `count` mutants; returns who survived, and prints a line for each as it ends.
 
-    Raises SystemExit(2) if a test fails without any change.
+    All are tried by the tests of their rooms before those that are left are tried by all others, which takes minutes
+    each: most of what a run tells is told early. Raises SystemExit(2) if a test fails without any change.
     """
-    survived: list[Mutant] = []
-    results, tried = Results(root), 0
+    results = Results(root)
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="offsetguard-mutants-"))
         copies: queue.SimpleQueue[Copy] = queue.SimpleQueue()
         for number in range(workers):
             copies.put(stack.enter_context(Copy(Path(folder) / str(number), root)))
         pool = stack.enter_context(ThreadPoolExecutor(workers))
+        killed = 0
 
-        def is_tried(mutant: Mutant) -> bool:
-            """Try one; False: it is refused, and another one has to be drawn."""
-            nonlocal tried
+        def tried(mutant: Mutant, tests: Tests) -> bool | None:
+            """Return whether it was killed; None: it is refused, and another one has to be drawn."""
+            nonlocal killed
             copy, started = copies.get(), time.monotonic()
             try:
-                if (before := results.of(mutant)) is not None:
+                if (before := results.of(mutant, tests)) is not None:
                     (test,) = before
                 else:
-                    test = copy.killed_by(mutant, results.noticed_last(mutant.room))
-                    results.add(mutant, test)
+                    test = copy.killed_by(mutant, tests, results.noticed_last(mutant.room))
+                    results.add(mutant, tests, test)
             except ValueError:
-                return False
+                return None
             finally:
                 copies.put(copy)
-            if test is None:
-                survived.append(mutant)
-            tried += 1
-            said = f"killed by {test}" if test else f"SURVIVED\n{mutant.difference()}\n"
-            figures = f"{time.monotonic() - started:.0f} s; {tried - len(survived)} of {tried} killed, {count} to try"
-            print(f"{mutant.file}:{mutant.line} {said} ({figures})", flush=True)
-            return True
+            killed += test is not None
+            figures = f"{time.monotonic() - started:.0f} s; {killed} of {count} killed"
+            if test is None and tests is Tests.OTHERS:
+                print(f"{mutant.file}:{mutant.line} SURVIVED ({figures})\n{mutant.difference()}\n", flush=True)
+            else:
+                said = f"killed by {test}" if test else f"survives {', '.join(tests_of(mutant.room))}"
+                print(f"{mutant.file}:{mutant.line} {said} ({figures})", flush=True)
+            return test is not None
 
         first = copies.get()
         try:
             if not results.began() and (failing := first.failing_test(first.test_files(*EVERYTHING), "--collect-only")):
                 raise FailsWithoutChange(failing)
             copies.put(first)
-            left = count
-            while left:
-                left -= sum(pool.map(is_tried, islice(mutants, left)))
+            left: list[Mutant] = []
+            to_draw = count
+            while to_draw:
+                drawn = list(islice(mutants, to_draw))
+                fates = list(pool.map(tried, drawn, repeat(Tests.OWN)))
+                left += [one for one, is_killed in zip(drawn, fates, strict=True) if is_killed is False]
+                to_draw -= sum(is_killed is not None for is_killed in fates)
+            fates = list(pool.map(tried, left, repeat(Tests.OTHERS)))
         except FailsWithoutChange as error:
             pool.shutdown(cancel_futures=True)
             print(f"{error} fails without any change: mend that first", file=sys.stderr)
             raise SystemExit(2) from error
-    return survived
+    return [one for one, is_killed in zip(left, fates, strict=True) if not is_killed]
