@@ -239,6 +239,7 @@ def _body_targets() -> list[Target]:
         *targets,
         runtime,
         Target("quick reader of 43", same_offsets_both_ways, _bodies(43), weight=20),
+        Target("queues of 105", _queues_of_route, _routes(), refusals=(ValueError,), weight=8),
         Target("landed rows of 307", _running_info_rows, _bodies(307), weight=8),
         Target("landed rows of 28", _broker_rows, _bodies(28), weight=4),
         Target("landed rows of 26", _settings_rows, _bodies(26), weight=4),
@@ -249,6 +250,19 @@ def _body_targets() -> list[Target]:
 
 def _bodies(code: int) -> list[bytes]:
     return [file.read_bytes() for file in sorted(BODIES.glob(f"{code}_*"))]
+
+
+def _routes() -> list[bytes]:
+    """Return routes of brokers, and such of topics that are ordered, with more queues than there can be."""
+    ordered = [
+        f'{{"brokerDatas":[],"orderTopicConf":"a:{count};b:1","queueDatas":[]}}'.encode()
+        for count in (8, 2**31, 10**12)
+    ]
+    return [*_bodies(105), *ordered]
+
+
+def _queues_of_route(body: bytes) -> object:
+    return routes.queues_to_write("orders", routes.topic_route(body))
 
 
 def _runtime_figures(body: bytes) -> object:
