@@ -219,7 +219,8 @@ def test_a_group_leads_to_its_queues_with_a_picture_and_the_same_as_a_table(airf
     assert "没有任何队列出现堆积" in get(airflow, "&consumer_group=calm-007&lang=zh", page="queues").text
     assert_not_known(airflow, "queues", "&consumer_group=nobody", "consumer group 'nobody'")
     assert get(airflow, "&consumer_group=g&span=7d", page="queues").status_code == 422
-    assert get(airflow, "&consumer_group=g", page="queues.png").status_code == 422
+    for until in ("", "&until=0001-01-01T00:00:00%2B14:00", "&until=9999-12-31T23:59:59-14:00"):
+        assert get(airflow, f"&consumer_group=g{until}", page="queues.png").status_code == 422
 
 
 @pytest.mark.browser

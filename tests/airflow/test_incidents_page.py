@@ -217,6 +217,12 @@ def test_a_database_that_somebody_else_locks_is_asked_for_another_try(
     assert acknowledged(engine, incident)
 
 
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00%2B14:00", "9999-12-31T23:59:59-14:00"])
+def test_a_moment_that_no_other_can_be_reckoned_from_is_refused(airflow: AirflowStandalone, moment: str) -> None:
+    with client(airflow) as browser:
+        assert browser.get(f"{LIST}?open_at={moment}").status_code == 422
+
+
 def test_a_damaged_database_is_named_with_what_to_do(airflow: AirflowStandalone, engine: Engine) -> None:
     with client(airflow, Accept="text/html") as browser:
         assert browser.get(LIST).status_code == 200

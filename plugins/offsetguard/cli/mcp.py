@@ -10,7 +10,7 @@ import inspect
 import json
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -146,19 +146,33 @@ def answer(name: str, arguments: Mapping[str, Any]) -> tuple[str, bool]:
 
 
 def bounded(document: dict[str, Any]) -> str:
-    """Return a document as JSON of at most MOST_CHARACTERS: its longest lists are cut, by what `left_out` says."""
-    left_out: dict[str, int] = {}
+    """Return a document as JSON of at most MOST_CHARACTERS: its longest lists are cut, by what `left_out` says.
+
+    Lists may stand at any depth; `left_out` names one by the fields that lead to it (`groups.queues`).
+    """
     text = _json(document)
+    document = json.loads(text)
+    left_out: dict[str, int] = {}
     while len(text) > MOST_CHARACTERS:
-        lists = {name: one for name, one in document.items() if isinstance(one, list | tuple) and one}
-        if not lists:
-            break
-        longest = max(lists, key=lambda name: len(_json(lists[name])))
-        kept = lists[longest][: len(lists[longest]) // 2]
-        left_out[longest] = left_out.get(longest, 0) + len(lists[longest]) - len(kept)
-        document = {**document, longest: kept, "left_out": left_out}
-        text = _json(document)
+        path, longest = max(_lists(document, ()), key=lambda one: len(_json(one[1])), default=((), []))
+        if not longest:
+            return _json({"left_out": "everything: it is too long, and holds no list that could be cut"})
+        while len(longest) == 1 and (below := list(_lists(longest[0], path))):  # one entry may hold all of it
+            path, longest = max(below, key=lambda one: len(_json(one[1])))
+        kept, name = len(longest) // 2, ".".join(path)
+        left_out[name] = left_out.get(name, 0) + len(longest) - kept
+        del longest[kept:]
+        text = _json({**document, "left_out": left_out})
     return text
+
+
+def _lists(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
+    """Yield the outermost lists that are not empty, with the fields that lead to them."""
+    if isinstance(value, dict):
+        for name, below in value.items():
+            yield from _lists(below, (*path, name))
+    elif isinstance(value, list) and value:
+        yield path, value
 
 
 def _json(value: object) -> str:

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.views import Record
@@ -51,6 +51,10 @@ Name = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00]+$")
 
 Asked = Annotated[str, Field(max_length=255, pattern=r"^[^\x00]*$")]  # empty: whatever
 EMPTY_IS_NONE = BeforeValidator(lambda given: given or None)  # as forms say it
+
+
+# A moment that spans and zones can be reckoned from
+AskedMoment = Annotated[AwareDatetime, Field(ge=datetime(2000, 1, 1, tzinfo=UTC), le=datetime(9000, 1, 1, tzinfo=UTC))]
 
 
 class AskedSpan(BaseModel):

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from offsetguard.catalogue import Catalogue
 from offsetguard.config import Config
@@ -18,7 +18,7 @@ from offsetguard.model.silence import Acknowledgement, Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import Record
 from offsetguard.store.incidents import Which
-from offsetguard.views.course import EMPTY_IS_NONE, Asked
+from offsetguard.views.course import EMPTY_IS_NONE, Asked, AskedMoment
 from offsetguard.views.fleet import ROWS, page_count
 
 
@@ -40,7 +40,7 @@ class WantedIncidents(BaseModel):
     rule: Asked = ""  # its id
     cluster: Asked = ""  # as the configuration calls it
     search: Asked = ""  # part of a group's or topic's name in any case, or the beginning of an id
-    open_at: Annotated[AwareDatetime | None, EMPTY_IS_NONE] = None  # only what was open at this moment
+    open_at: Annotated[AskedMoment | None, EMPTY_IS_NONE] = None  # only what was open at this moment
     page: Annotated[int, Field(ge=1, le=1_000_000)] = 1  # of a hundred incidents each
 
 

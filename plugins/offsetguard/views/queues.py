@@ -12,11 +12,11 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 import pyarrow as pa
-from pydantic import AwareDatetime, ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.model.views import Record
-from offsetguard.views.course import POINTS, AskedSpan, Name, Span
+from offsetguard.views.course import POINTS, AskedMoment, AskedSpan, Name, Span
 from offsetguard.views.fleet import Trust
 from offsetguard.views.group import QueueLine, queue_lines
 
@@ -82,7 +82,7 @@ class AskedQueues(AskedSpan):
 class AskedPicture(AskedQueues):
     """The heat map alone."""
 
-    until: AwareDatetime
+    until: AskedMoment
 
 
 class QueueRows(Record):

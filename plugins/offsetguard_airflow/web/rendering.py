@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -33,7 +34,9 @@ _ENVIRONMENT = Environment(
     lstrip_blocks=True,
 )
 _ENVIRONMENT.globals["load"] = tag_of
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would run
+# Where a spreadsheet would begin to run something: it may skip what cannot be seen, take wide forms of the signs for
+# them, and split cells at semicolons
+_FORMULA = re.compile(r"(^|;)(?=[\s\x00-\x1f\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20])")
 
 
 def html(template: str, **given: object) -> Response:
@@ -61,7 +64,7 @@ def given_as(request: Request, template: str, view: Record, lines: Iterable[Reco
         case "json":
             given: Response = JSONResponse(view.model_dump(mode="json"), headers=FORM_HEADERS)
         case "csv":
-            given = Response(_csv(lines), headers=FORM_HEADERS, media_type="text/csv; charset=utf-8")
+            given = Response(csv_of(lines), headers=FORM_HEADERS, media_type="text/csv; charset=utf-8")
         case _:
             words = words_for(request)
             said = {"words": words, "say": words.say, "figure": words.figure}
@@ -103,15 +106,16 @@ def _opened(url: str) -> Engine:
     return open_migrated(url)
 
 
-def _csv(lines: Iterable[Record]) -> str:
+def csv_of(lines: Iterable[Record]) -> str:
+    """Return lines as CSV that a spreadsheet only shows: what it would run begins with an apostrophe."""
     written = io.StringIO()
     rows = [line.model_dump(mode="json") for line in lines]
     if rows:
-        writer = csv.DictWriter(written, list(rows[0]))
+        writer = csv.DictWriter(written, list(rows[0]), quoting=csv.QUOTE_ALL)
         writer.writeheader()
         writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
     return written.getvalue()
 
 
 def _cell(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    return _FORMULA.sub(r"\1'", value) if isinstance(value, str) else value

@@ -105,6 +105,9 @@ def test_people_read_when_it_was() -> None:
     assert all(text in shown for text in ("Over; found from 2026-11-21 07:58:", "CRITICAL", "Do next:"))
 
 
+IN_9999 = '{"t": 253402300000000, "broker": "broker-a-0", "code": 43, "ext": null, "file": null, "header": {}}\n'
+
+
 def copy_of(name: str, folder: Path) -> Path:
     bundle = folder / name  # which its findings name as the cluster
     shutil.copytree(BUNDLES / name, bundle)
@@ -143,6 +146,7 @@ def test_files_that_do_not_belong_to_a_bundle_change_nothing(tmp_path: Path) -> 
         ("index.jsonl", None, "index.jsonl: missing"),
         ("index.jsonl", "", "holds no round"),
         ("index.jsonl", "nonsense\n", "index.jsonl:1: is not JSON"),
+        ("index.jsonl", IN_9999, "index.jsonl:1: field t: 253402300000000 is no time in unix ms"),
         ("meta.json", '{"format": 99}', "format 99 is newer"),
     ],
 )

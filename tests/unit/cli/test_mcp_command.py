@@ -290,6 +290,25 @@ def test_an_answer_is_bounded_and_says_what_was_left_out() -> None:
     assert json.loads(bounded({"few": [1]})) == {"few": [1]}
 
 
+@pytest.mark.parametrize(
+    ("document", "named"),
+    [
+        ({"group": {"queues": [{"name": "x" * 200} for _ in range(2_000)]}}, "group.queues"),
+        ({"groups": [{"queues": [{"name": "x" * 200} for _ in range(2_000)]}]}, "groups.queues"),
+        ({"groups": [{"queues": ["x" * 200] * 40} for _ in range(100)]}, "groups"),
+    ],
+)
+def test_lists_at_any_depth_are_cut(document: dict[str, Any], named: str) -> None:
+    text = bounded(document)
+    assert 1_000 < len(text) <= 50_000
+    assert list(json.loads(text)["left_out"]) == [named]
+
+
+def test_an_answer_that_nothing_can_be_cut_of_is_not_given() -> None:
+    said = json.loads(bounded({"text": "x" * 60_000, "few": []}))
+    assert said == {"left_out": "everything: it is too long, and holds no list that could be cut"}
+
+
 def test_no_other_command_waits_for_the_sdk() -> None:
     imported = "import sys, offsetguard.cli.mcp, offsetguard.cli.mcp_tools; assert 'mcp' not in sys.modules"
     subprocess.run([sys.executable, "-c", imported], check=True)

@@ -28,6 +28,7 @@ def test_lines_become_the_waits_that_the_case_says(case: dict[str, Any]) -> None
     lines = [log_cases.lock_line(at, line) for at, line in enumerate(case["lines"])]
     expected = [log_cases.lock_wait(given) for given in case["waits"]]
     assert lock_waits(lines) == sorted(expected, key=repr)
+    assert lock_waits(log_cases.read_again(lines)) == sorted(expected, key=repr)
 
 
 def test_lines_of_a_later_interval_do_not_count() -> None:

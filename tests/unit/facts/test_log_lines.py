@@ -28,6 +28,7 @@ def test_lines_are_counted_as_the_case_says(case: dict[str, Any]) -> None:
     rows = [log_cases.group_line(at, line) for at, line in enumerate(case["lines"])]
     expected = [log_line({"consumer_group": "billing", **given}) for given in case["facts"]]
     assert log_lines(rows) == sorted(expected, key=repr)
+    assert log_lines(log_cases.read_again(rows)) == sorted(expected, key=repr)
 
 
 @settings(max_examples=20)

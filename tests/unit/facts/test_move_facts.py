@@ -65,7 +65,10 @@ def _names(given: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["why"])
 def test_moves_become_the_facts_that_the_case_says(case: dict[str, Any]) -> None:
     expected = [expected_fact(fact) for fact in case["facts"]]
-    assert offset_moves([move_row(move) for move in case["moves"]]) == sorted(expected, key=repr)
+    rows = [move_row(move) for move in case["moves"]]
+    again = [row | {"interval_start": row["interval_start"] - timedelta(minutes=1), "source": "again"} for row in rows]
+    for read in (rows, [*rows, *again]):
+        assert offset_moves(read) == sorted(expected, key=repr)
 
 
 def test_a_step_back_keeps_the_start_and_the_change_of_members_nearest_to_it() -> None:

@@ -31,9 +31,11 @@ def changed(pairs: list[tuple[str | None, str | None]]) -> list[SubscriptionFact
 
 @pytest.mark.parametrize("case", log_cases.cases("subscriptions"), ids=lambda case: case["why"])
 def test_lines_and_members_become_the_fact_that_the_case_says(case: dict[str, Any]) -> None:
-    found = subscriptions(*log_cases.subscription_rows(case))
+    lines, clients = log_cases.subscription_rows(case)
     expected = log_cases.subscription_fact(case["fact"])
-    assert [fact for fact in found if fact.topic == "orders"] == ([expected] if expected else [])
+    for read in (lines, log_cases.read_again(lines)):
+        found = subscriptions(read, clients)
+        assert [fact for fact in found if fact.topic == "orders"] == ([expected] if expected else [])
 
 
 def test_tags_are_compared_as_a_set() -> None:

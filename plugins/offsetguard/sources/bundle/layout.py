@@ -43,7 +43,7 @@ MAX_BODY_BYTES = MAX_FRAME_BYTES
 MAX_META_BYTES = 4 * 1024 * 1024
 BROKERS_LOG_TIME_ZONE = "+08:00"  # brokers write GMT+8 wherever they run
 
-_LATEST_MS = 253_402_300_799_000  # the year 9999
+_LATEST_MS = 253_370_764_800_000  # the year 9999 begins: what is reckoned from there stays a time
 _LABEL = re.compile(r"(?s)(.{1,255})-(\d{1,18})")
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_%][A-Za-z0-9_.%-]{0,99}")
 

@@ -61,6 +61,15 @@ def event_row(kind: str, seconds: float, fields: dict[str, Any], **columns: Any)
     return _row(LOG_EVENTS, given | columns)
 
 
+def read_again(rows: list[Row]) -> list[Row]:
+    """Return rows, and those that reading them once more gives: in an earlier round, and from a file renamed meanwhile.
+
+    The same position: what moves with a file stays at its place in it.
+    """
+    earlier = {"interval_start": INTERVAL.start - timedelta(minutes=1)}
+    return [*rows, *(row | earlier for row in rows), *(row | {"file": "broker.1.log"} for row in rows)]
+
+
 def lock_line(number: int, line: list[Any], consumer_group: str = "billing") -> Row:
     """Return the row of `[seconds before the end, what, client, holder, columns]`."""
     seconds, what, client, holder, *more = line
