@@ -48,7 +48,7 @@ HARMLESS = replace(
     BILLING,
     incident_id="3fb0000000000001",
     subject=Subject("demo", "accumulation", HOSTILE, "orders"),
-    evidence=replace(BILLING.evidence, severity=Severity.WARNING, summary=f"{HOSTILE} is behind"),
+    evidence=replace(BILLING.evidence, severity=Severity.WARNING, summary=f"{HOSTILE} is behind", audited=False),
     unknown_since=START + timedelta(minutes=5),
     unknown_because="broker-a gave no offsets",
 )
@@ -141,6 +141,13 @@ def test_the_first_digits_of_an_id_show_all_about_it_and_who_was_told() -> None:
     assert one["told"] == [told_of | told]
     kept_from = "mail to orders@example.org (team orders): not told, now muted by silence"
     assert kept_from in text("incidents", "show", OVER.incident_id)
+
+
+def test_only_of_what_spark_has_not_published_it_is_said_that_nobody_audited_it() -> None:
+    shown = {one.incident_id: text("incidents", "show", one.incident_id) for one in (BILLING, HARMLESS)}
+    assert [one for one, page in shown.items() if "Not audited: Spark has not published these facts yet" in page] == [
+        HARMLESS.incident_id
+    ]
 
 
 @pytest.mark.parametrize("command", [("incidents", "list"), ("incidents", "show", HARMLESS.incident_id)])

@@ -228,6 +228,16 @@ def test_the_producer_curve_never_goes_back_and_ends_at_the_newest_seen_sample(d
         assert figures["produce_tps"] is None or figures["produce_tps"] >= 0
 
 
+def test_of_the_newest_flat_stretch_the_producer_curve_has_the_first_and_the_last_point() -> None:
+    samples = [(minute(at), sample(minute(at), 0, 0, high)) for at, high in enumerate((100, 110, 110, 110))]
+    states = folded([samples, samples[:2], samples[:1]])
+    assert [curve(state) for state in states] == [
+        [(100, minute(0)), (110, minute(1)), (110, minute(3))],
+        [(100, minute(0)), (110, minute(1))],
+        [(100, minute(0))],
+    ]
+
+
 def test_a_queue_without_samples_for_a_day_is_dropped_and_starts_anew_when_it_comes_back() -> None:
     gone = START + KEPT_FOR
     old, younger = [(START, sample(START, 0, 50, 100))], [(minute(1), sample(START, 0, 50, 100))]

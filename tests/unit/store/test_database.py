@@ -123,6 +123,16 @@ def test_a_writer_sees_what_the_writer_before_it_wrote(engine: Engine) -> None:
     assert numbers(engine) == [3]
 
 
+def test_a_reader_that_is_not_done_keeps_no_writer_waiting(engine: Engine) -> None:
+    with writing(engine) as session:
+        session.execute(text("CREATE TABLE tally (number INTEGER)"))
+    with reading(engine) as reader:
+        assert reader.execute(text("SELECT number FROM tally")).all() == []
+        with writing(engine) as session:
+            session.execute(text("INSERT INTO tally VALUES (7)"))
+    assert numbers(engine) == [7]
+
+
 def test_what_fails_half_way_leaves_nothing(engine: Engine) -> None:
     with writing(engine) as session:
         session.execute(text("CREATE TABLE tally (number INTEGER PRIMARY KEY)"))
