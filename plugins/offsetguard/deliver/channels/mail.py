@@ -99,6 +99,10 @@ class _TlsSession(_Session, smtplib.SMTP_SSL):
     pass
 
 
+class _NoLogin(smtplib.SMTPException):
+    """The server's challenge is none, or the login cannot be sent."""
+
+
 class TlsMode(enum.StrEnum):
     """How the connection is protected."""
 
@@ -207,7 +211,10 @@ class MailChannel(Transport):
             if self.tls_mode is TlsMode.STARTTLS:
                 session.starttls(context=context)
             if self.user:
-                session.login(self.user, self.password or "")
+                try:
+                    session.login(self.user, self.password or "")
+                except ValueError as error:  # of base64, of ASCII
+                    raise _NoLogin(type(error).__name__) from None
             yield session
             with contextlib.suppress(smtplib.SMTPException, OSError):
                 session.quit()  # the mail is accepted already: a server that hangs up now changes nothing
@@ -225,6 +232,11 @@ class MailChannel(Transport):
                 permanent = code >= 500
             case smtplib.SMTPAuthenticationError(smtp_code=code, smtp_error=text):
                 what = f"refused the login {self.user!r}: {_answer(code, text)}; correct the Airflow connection"
+            case _NoLogin():
+                what = (
+                    f"gets no login {self.user!r} ({error}): its challenge is not base64, or login and password are not"
+                    " ASCII, which SMTP wants; correct the Airflow connection"
+                )
             case smtplib.SMTPServerDisconnected():
                 what = f"closed the connection or did not answer within {self.timeout_s:g} s: {error}"
             case smtplib.SMTPResponseException(smtp_code=code, smtp_error=text):

@@ -82,6 +82,22 @@ def test_a_wrong_login_can_be_mended_so_the_message_waits() -> None:
         assert len(server.mails) == 1
 
 
+@pytest.mark.parametrize(("password", "challenge"), [("secret", b"334 abc"), ("geheimnis-größer", b"334 YWJj")])
+def test_a_login_that_cannot_be_sent_can_be_mended_so_the_message_waits(password: str, challenge: bytes) -> None:
+    def talk(connection: socket.socket) -> None:
+        connection.sendall(b"220 here\r\n")
+        connection.recv(1_000)
+        connection.sendall(b"250-here\r\n250 AUTH CRAM-MD5\r\n")
+        connection.recv(1_000)
+        connection.sendall(challenge + b"\r\n")
+        connection.recv(1_000)
+
+    with talking(talk) as port, pytest.raises(DeliveryError, match="gets no login 'me'") as caught:
+        MailChannel("127.0.0.1", port, "me", password).send(mail())
+    assert not caught.value.permanent
+    assert password not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("mode", "reason"), [(TlsMode.STARTTLS, "STARTTLS"), (TlsMode.TLS, "cannot be reached: .*SSL")]
 )
