@@ -114,7 +114,7 @@ def moments(bundle: Bundle) -> list[Moment]:
     else:
         starts = _starts_by_committed_offsets(bundle.exchanges)
         starts = _followed_by_max_offsets(bundle, starts) or starts
-        starts = [one for one in starts if _is_read_together(bundle, one)] or starts
+        starts = _read_together(bundle, starts) or starts
     if not starts:
         return []
     ends = [*(one.line for one in starts[1:]), bundle.exchanges[-1].line + 1]
@@ -161,15 +161,24 @@ def _followed_by_max_offsets(bundle: Bundle, starts: Sequence[Exchange]) -> list
     return []
 
 
-def _is_read_together(bundle: Bundle, start: Exchange) -> bool:
-    """Whether the same broker's max offsets came soon behind the committed ones."""
-    behind = (
-        one
-        for one in bundle.exchanges[bisect_left(bundle.exchanges, start.line, key=lambda one: one.line) :]
-        if one.code == RequestCode.GET_TOPIC_STATS_INFO and one.broker == start.broker
-    )
-    first = next(behind, None)
-    return first is not None and first.t_ms - start.t_ms <= READ_TOGETHER_MS
+def _read_together(bundle: Bundle, starts: Sequence[Exchange]) -> list[Exchange]:
+    """Return the rounds in which the same broker's max offsets came soon behind the committed ones."""
+    max_offsets: dict[str, list[Exchange]] = defaultdict(list)
+    for one in bundle.exchanges:
+        if one.code == RequestCode.GET_TOPIC_STATS_INFO:
+            max_offsets[one.broker].append(one)
+    found = []
+    for start in starts:
+        of_broker = max_offsets[start.broker]
+        behind = first_from(of_broker, start.line)
+        if behind < len(of_broker) and of_broker[behind].t_ms - start.t_ms <= READ_TOGETHER_MS:
+            found.append(start)
+    return found
+
+
+def first_from(recorded: Sequence[Exchange], line: int) -> int:
+    """Return the position of the first exchange at a line or behind it."""
+    return bisect_left(recorded, line, key=lambda one: one.line)
 
 
 def _read_index(bundle: Bundle) -> Iterator[Exchange]:

@@ -11,7 +11,7 @@ Not here: making anything up. What is not in the bundle, or not in a comparable 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from offsetguard.model import errors
@@ -23,6 +23,7 @@ from offsetguard.sources.bundle.reader import (
     PULL_OFFSET_CODES,
     Bundle,
     Moment,
+    first_from,
     key_of,
 )
 from offsetguard.sources.rocketmq.codes import RequestCode
@@ -51,18 +52,22 @@ _FAILURES = {
 }
 
 
+def last_max_lines(bundle: Bundle) -> dict[str, int]:
+    """Return by label the last line with the max offsets of a topic."""
+    return {one.broker: one.line for one in bundle.exchanges if one.code == RequestCode.GET_TOPIC_STATS_INFO}
+
+
 class BundleTransport(ExchangeTransport):
     """One moment of a bundle; make a new one for each round."""
 
-    def __init__(self, bundle: Bundle, moment: Moment) -> None:
+    def __init__(self, bundle: Bundle, moment: Moment, last_max: Mapping[str, int] | None = None) -> None:
+        """`last_max`: what `last_max_lines` says of the bundle, for whoever replays many moments."""
         self._bundle = bundle
         self._moment = moment
         self._served: dict[tuple[str, int], int] = defaultdict(int)  # (label, kind of offset) -> last line served
         self._now: dict[str, int] = {}  # label -> unix ms of the answer that it gave last
         self._newest_ms = moment.t_ms  # of all answers
-        self._last_max = {  # label -> last line with the max offsets of a topic
-            one.broker: one.line for one in bundle.exchanges if one.code == RequestCode.GET_TOPIC_STATS_INFO
-        }
+        self._last_max = last_max or last_max_lines(bundle)
 
     def now(self, address: str | None = None) -> datetime:
         """When the answer that an address gave last was recorded; without one, the newest answer of all."""
@@ -114,7 +119,8 @@ class BundleTransport(ExchangeTransport):
     def _in_order(self, label: str, kind: int, recorded: Sequence[Exchange]) -> Exchange | None:
         """Return the first exchange behind what was served of the kinds that must be older, within the period."""
         floor = max(self._moment.line, *(self._served[label, other] for other in _OLDER[kind]))
-        chosen = next((one for one in recorded if one.line >= floor), None)
+        position = first_from(recorded, floor)
+        chosen = recorded[position] if position < len(recorded) else None
         if chosen is None or chosen.t_ms > self._moment.t_ms + PERIOD_MS:
             return None
         if _ORDERED[kind] is PULL_OFFSET_CODES and self._last_max.get(label, 0) < chosen.line:
@@ -151,14 +157,13 @@ class BundleTransport(ExchangeTransport):
 
 def _setting(recorded: Sequence[Exchange], moment: Moment) -> Exchange | None:
     """Return the newest exchange of the round, else the newest before it, else the first after it."""
-    before = [one for one in recorded if one.line < moment.next_line]
-    return before[-1] if before else next(iter(recorded), None)
+    behind = first_from(recorded, moment.next_line)
+    return recorded[max(0, behind - 1)] if recorded else None
 
 
 def _figure(recorded: Sequence[Exchange], moment: Moment) -> Exchange | None:
-    """Return the first exchange of the round, else the newest of the minute before it."""
-    in_round = next((one for one in recorded if moment.line <= one.line < moment.next_line), None)
-    if in_round is not None:
-        return in_round
-    before = [one for one in recorded if one.line < moment.line and one.t_ms >= moment.t_ms - PERIOD_MS]
-    return before[-1] if before else None
+    """Return the first exchange of the round, else the one before it, where that is of the minute before."""
+    first = first_from(recorded, moment.line)
+    if first < len(recorded) and recorded[first].line < moment.next_line:
+        return recorded[first]
+    return recorded[first - 1] if first and recorded[first - 1].t_ms >= moment.t_ms - PERIOD_MS else None

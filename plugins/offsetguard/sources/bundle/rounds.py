@@ -12,9 +12,10 @@ from offsetguard.model.errors import BundleError
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.bundle.log_replay import LogReplay
 from offsetguard.sources.bundle.reader import Bundle, Moment, moments, open_bundle
-from offsetguard.sources.bundle.replay import BundleTransport
+from offsetguard.sources.bundle.replay import BundleTransport, last_max_lines
 from offsetguard.sources.rocketmq.transport import Transport
 
+MAX_ROUNDS = 5_000  # a day of one each 20 s
 AT_TOLERANCE = timedelta(minutes=1)
 
 
@@ -59,22 +60,25 @@ def rounds_of_bundle(folder: Path, at: datetime | None = None) -> Iterator[Recor
 def all_rounds_of_bundle(bundle: Bundle) -> Iterator[RecordedRound]:
     """Yield every round of an opened bundle, oldest first, each with the log lines up to its start; the last has all.
 
-    So it is with live rounds, which read the logs first: what is written later, the next one finds.
-    Raises BundleError when the bundle holds no round.
+    So it is with live rounds, which read the logs first: what is written later, the next one finds. Of more than
+    MAX_ROUNDS the last ones: all of them are held in memory. Raises BundleError when the bundle holds no round.
     """
-    chosen = _all_moments(bundle)
+    found = _all_moments(bundle)
+    chosen = found[-MAX_ROUNDS:]
+    if len(chosen) < len(found):
+        bundle.notes.append(f"{bundle.folder}: holds {len(found):,} rounds; the last {MAX_ROUNDS:,} of them are judged")
     yield from _rounds(bundle, chosen, [*(one.at for one in chosen[:-1]), None])
 
 
 def _rounds(bundle: Bundle, chosen: Sequence[Moment], ends: Sequence[datetime | None]) -> Iterator[RecordedRound]:
     """Yield rounds; `ends`: up to when each of them knows the logs, None = to their end."""
-    logs = LogReplay(bundle)
+    logs, last_max = LogReplay(bundle), last_max_lines(bundle)
     for moment, end in zip(chosen, ends, strict=True):
         yield RecordedRound(
             cluster=bundle.meta.cluster or bundle.folder.resolve().name,
             interval=Interval.containing(moment.at),
             started_at=moment.at,
-            transport=BundleTransport(bundle, moment),
+            transport=BundleTransport(bundle, moment, last_max),
             log_sources=logs.until(end),
             details=bundle.meta.details,
             damages=tuple(Damage(str(bundle.folder), note) for note in bundle.notes),

@@ -24,7 +24,7 @@ from offsetguard.sources.bundle.layout import Exchange, Meta, index_line
 from offsetguard.sources.bundle.log_replay import MAX_LOG_BYTES, LogReplay, log_sources
 from offsetguard.sources.bundle.reader import Bundle, key_of, moments, open_bundle
 from offsetguard.sources.bundle.replay import PERIOD_MS, BundleTransport
-from offsetguard.sources.bundle.rounds import rounds_of_bundle
+from offsetguard.sources.bundle.rounds import MAX_ROUNDS, all_rounds_of_bundle, rounds_of_bundle
 from offsetguard.sources.logs.log_files import LogCursor
 from offsetguard.sources.logs.tailing import read_logs
 from offsetguard.sources.rocketmq.refusals import ConsumerNotOnline
@@ -279,6 +279,7 @@ def test_a_round_reads_no_further_than_its_logs_had_grown(compressed, tmp_path):
     assert positions[-1] == len(b"".join(lines))
 
 
+@pytest.mark.slow
 def test_logs_beyond_all_measure_are_left_out_and_that_is_said(tmp_path: Path) -> None:
     bundle = bundle_with_log(tmp_path, LOG)
     with (tmp_path / "logs" / "broker-a-0" / "of zeros.log").open("wb") as file:
@@ -286,3 +287,14 @@ def test_logs_beyond_all_measure_are_left_out_and_that_is_said(tmp_path: Path) -
     (source,) = LogReplay(bundle).until(None)
     assert sum(source.ends.values()) == MAX_LOG_BYTES
     assert "cut the logs to the time of the recording" in bundle.notes[0]
+
+
+def test_of_rounds_beyond_all_measure_the_last_are_judged_and_that_is_said() -> None:
+    """Each of them would stay in memory, and look through all of the others."""
+    asked = [exchange for round_ in range(2 * MAX_ROUNDS) for exchange in ((*A_43, round_), (*A_202, round_))]
+    bundle = bundle_of(*asked)
+    rounds = list(all_rounds_of_bundle(bundle))
+    assert len(rounds) == MAX_ROUNDS
+    assert rounds[-1].started_at == datetime.fromtimestamp((START_MS + 2 * MAX_ROUNDS - 1) / 1000, UTC)
+    assert f"holds {2 * MAX_ROUNDS:,} rounds" in bundle.notes[0]
+    assert bundle.notes[0] in {one.reason for one in rounds[0].damages}
