@@ -208,7 +208,7 @@ class Finding:
     broker_names: frozenset[str] = frozenset()  # brokers that it concerns besides those of its queues
     last_event_at: datetime | None = None  # of what is over by itself: when it was seen last; None: it goes on
     unsure: bool = False  # what decides its severity could not be seen: an open incident does not get better by it
-    explains: tuple[Explained, ...] = ()  # set by `subsumption.subsume`, never by a rule
+    explained: tuple[Finding, ...] = ()  # those that it explains; set by `subsumption.subsume`, never by a rule
     audited: bool = True  # False: the facts that show it are not published
 
     @property
@@ -216,12 +216,17 @@ class Finding:
         """Every broker that it concerns, with those of its queues."""
         return self.broker_names.union(evidence.message_queue.broker_name for evidence in self.queues)
 
+    @property
+    def explains(self) -> tuple[Explained, ...]:
+        """What it explains, as readers see it."""
+        return tuple(one.as_explained for one in self.explained)
+
     def ended_before(self, shown_at: datetime | None) -> bool:
         """Whether what it is about was over when an earlier judgement, as of `shown_at`, showed it already.
 
         What it explains goes on, and so does it.
         """
-        if self.last_event_at is None or self.explains or shown_at is None:
+        if self.last_event_at is None or self.explained or shown_at is None:
             return False
         return self.last_event_at <= shown_at
 

@@ -67,8 +67,8 @@ def _named(
             reached.append((explained, quiet))
             if not quiet and ordered[explained].severity.rank > severity.rank:
                 severity = ordered[explained].severity
-    explains = tuple(ordered[position].as_explained for position in sorted(named))
-    return replace(finding, severity=severity, explains=explains) if explains else finding
+    of_it = tuple(ordered[position] for position in sorted(named))
+    return replace(finding, severity=severity, explained=of_it) if of_it else finding
 
 
 def _edges(ordered: Sequence[Finding]) -> dict[int, dict[int, Explains]]:

@@ -85,8 +85,8 @@ class Incident:
     escalation_level: int = 0  # how often it was escalated
     changes: tuple[Change, ...] = ()  # of the hour before it, newest first
     first_read_at: datetime | None = None  # when the round had been read that first showed it; None: not kept
-    newest_read_at: datetime | None = None  # likewise of the newest one that showed it
-    end_read_at: datetime | None = None  # likewise of the first one since then that did not show it
+    newest_read_at: datetime | None = None  # likewise of the newest one that showed it in the words that it has
+    end_read_at: datetime | None = None  # likewise of the first one since then that did not show it, or could not
 
     @property
     def shown_by(self) -> str:
@@ -107,6 +107,12 @@ class Incident:
     def newest_seen_at(self) -> datetime:
         """The moment at which it was seen last."""
         return self.newest_read_at or self.last_seen_at + INTERVAL_LENGTH
+
+    @property
+    def words_are_old(self) -> bool:
+        """Whether the newest round did not show it as its words say."""
+        is_found_anew = self.end_read_at is None and self.unknown_since is None
+        return self.resolved_at is None and not (is_found_anew and self.newest_seen_at >= self.last_seen_at)
 
     @property
     def ended_at(self) -> datetime | None:
@@ -152,12 +158,11 @@ class Incident:
             newest_read_at=None if self.newest_read_at is None else min(self.newest_read_at, interval.start),
         )
 
-    def explained(self, interval: Interval, read_at: datetime) -> Incident:
-        """Go on with the words that it has: it was found, and another finding explains it."""
+    def explained(self, interval: Interval) -> Incident:
+        """Go on with the words that it has: another stage of it was found, and another finding explains that."""
         return replace(
             self,
             last_seen_at=interval.start,
-            newest_read_at=read_at,
             end_read_at=None,
             counted_at=interval.start,
             seen_count=self.seen_count + 1,

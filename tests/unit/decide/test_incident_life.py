@@ -17,7 +17,7 @@ from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.model.incident import EventKind, Incident, IncidentEvent
 from offsetguard.model.intervals import Interval
-from offsetguard.model.verdicts import Explained, Severity
+from offsetguard.model.verdicts import Severity
 from offsetguard_peers.cases.running import for_each
 from offsetguard_peers.judging.records import a_group, said
 
@@ -76,8 +76,7 @@ def look(one: Rule, minute: int, shown: Look, before: tuple[Incident, ...]) -> R
     severity = Severity.CRITICAL if shown is Look.WORSE else Severity.WARNING
     found = Finding(one, "demo", "billing", "orders", severity=severity, figures={"lag": minute}, state="STOPPED")
     elsewhere = replace(rule(), id="elsewhere")
-    explains = (Explained(one.id, "billing", "orders", "behind"),)
-    cause = Finding(elsewhere, "demo", None, None, severity=severity, figures={"lag": 1}, explains=explains)
+    cause = Finding(elsewhere, "demo", None, None, severity=severity, figures={"lag": 1}, explained=(found,))
     findings = {Look.BAD: [found], Look.WORSE: [found], Look.EXPLAINED: [cause]}.get(shown, [])
     rules = {one.id: one, elsewhere.id: elsewhere}
     changes = advance(before, [item for item in findings if item.rule is one], facts, rules, wider=findings)

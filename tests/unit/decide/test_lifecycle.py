@@ -12,7 +12,7 @@ from offsetguard.decide.incidents.lifecycle import EVIDENCE_KEPT, advance, evide
 from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import Finding
 from offsetguard.model.incident import Incident, Subject
-from offsetguard.model.verdicts import CannotTell, Explained
+from offsetguard.model.verdicts import CannotTell, Severity
 from offsetguard_peers.judging.records import START, after, facts, finding, interval, opened, row
 
 
@@ -72,17 +72,34 @@ def test_moves_of_queues_that_nobody_named_keep_their_broker() -> None:
 
 
 def test_what_another_finding_explains_goes_on_and_does_not_recover() -> None:
-    named = Explained("accumulation", "billing", "orders", "billing is 500 behind")
-    cause = finding("collection_incomplete", None, None, explains=(named,))
+    named = finding(lag=7, severity=Severity.INFO)
+    cause = finding("collection_incomplete", None, None, explained=(named,))
     changes = after(opened(), facts(1, row()), cause)
     (goes_on,) = changes.seen_again
     assert (goes_on.subject.rule_id, goes_on.seen_count, goes_on.is_open) == ("accumulation", 2, True)
+    words = goes_on.evidence
+    assert (words.figures["effective_lag"], words.severity, goes_on.words_are_old) == (7, Severity.WARNING, False)
     assert [one.subject.rule_id for one in changes.opened] == ["collection_incomplete"]
-    assert changes.opened[0].evidence.explains == (named,)
+    assert changes.opened[0].evidence.explains == (named.as_explained,)
     alone = after((), facts(1, row()), cause)
     assert [one.subject.rule_id for one in alone.opened] == ["collection_incomplete"]
     wider = advance(opened(), (), facts(1, row()), RULES, wider=[cause])
     assert [(len(wider.seen_again), len(wider.opened), len(wider.resolved))] == [(1, 0, 0)]
+
+
+def test_words_that_the_newest_round_did_not_find_again_are_those_of_an_older_one() -> None:
+    """Where its rule wants calm, where it could not look, and where another finding explains another stage of it."""
+    (ahead,) = opened(finding("loss_ahead", state="AT_RISK"))
+    ahead = replace(ahead, newest_read_at=START + timedelta(seconds=30))
+    (calm,) = after((ahead,), facts(1, row())).calm
+    assert (calm.words_are_old, calm.newest_seen_at) == (True, ahead.newest_seen_at)
+    (unseen,) = after((ahead,), facts(1, cluster_unseen=True)).calm
+    assert unseen.words_are_old
+    cause = finding("collection_incomplete", None, None, explained=(finding("messages_lost", state="LOST"),))
+    (explained,) = after((ahead,), facts(1, row()), cause).seen_again
+    assert (explained.words_are_old, explained.evidence.rule_id) == (True, "loss_ahead")
+    (found,) = after((calm,), facts(2, row()), finding("loss_ahead", state="AT_RISK")).seen_again
+    assert not found.words_are_old
 
 
 def test_an_incident_keeps_what_could_not_be_told_about_its_group_and_its_brokers() -> None:
@@ -120,8 +137,8 @@ def test_what_is_over_by_itself_ends_minutes_after_it_and_is_not_opened_anew() -
 
 
 def test_what_is_over_stands_while_it_explains_what_goes_on() -> None:
-    explained = Explained("accumulation", "billing", "orders", "behind")
-    assert what_stands(30, explains=(explained,)) == list(range(30))
+    explained = finding()
+    assert what_stands(30, explained=(explained,)) == list(range(30))
 
 
 def test_a_second_reset_is_another_trouble() -> None:

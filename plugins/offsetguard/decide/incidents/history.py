@@ -109,10 +109,12 @@ class IncidentWords:
 
     @property
     def cause(self) -> str:
-        """One sentence with names and figures; why it is not seen any more, where it is not."""
+        """One sentence with names and figures; of what is not seen any more when it was seen last, or why not."""
         cause = self._said("cause", self._evidence.cause)
         because = self._incident.unknown_because
-        return cause if because is None else self._catalogue.say("not_seen_any_more", because=because, cause=cause)
+        if because is None:
+            return self._when_seen(cause)
+        return self._catalogue.say("not_seen_any_more", because=because, cause=cause)
 
     @property
     def do_next(self) -> str:
@@ -181,7 +183,7 @@ class IncidentWords:
             yield f"{one.rule_id}: {self._catalogue.read(one.because)}"
 
     def _when_seen(self, summary: str) -> str:
-        if self._incident.unknown_since is None:
+        if not self._incident.words_are_old:
             return summary
         return self._catalogue.say("last_seen", at=self._incident.newest_seen_at, summary=summary)
 

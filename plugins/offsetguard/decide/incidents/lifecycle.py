@@ -11,7 +11,8 @@ what was not seen neither ends an incident nor opens one. With `bad_cycles` = 1 
 falls by what was seen only: not in an interval that could not have shown the end, nor by a finding that is unsure.
 Where a rule wants calm (`calm_ms`), one good interval is enough, when nothing was found for so long.
 Rules that show stages of one trouble (`Rule.stage`) give one incident: it goes on in the words of what is found.
-What is found and explained by another finding goes on where it is open, and opens nothing where it is not.
+What is found and explained by another finding goes on where it is open, in the words of now, and opens nothing where it
+is not.
 What is over by itself (`Finding.last_event_at`: a reset, a stall) is found for as long as rules look back; an interval
 after the one that showed its end counts as good, unless it explains something that goes on.
 What was shown only by facts that are not audited ends with the first published ones that do not show it.
@@ -22,7 +23,7 @@ Pure: incidents and facts in, incidents out. The caller sees to it that only new
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -97,9 +98,7 @@ def advance(
         _about(finding): finding for finding in findings if not finding.ended_before(shown_until.get(_about(finding)))
     }
     unanswered = Unanswered(cannot_tell, facts.unseen_broker_names)
-    life = _Life(
-        facts, rules, unanswered, GroupRows(facts), _explained(facts.cluster, (*found.values(), *wider), rules)
-    )
+    life = _Life(facts, rules, unanswered, GroupRows(facts), _explained((*found.values(), *wider)))
     fates: dict[Fate, list[Incident]] = {fate: [] for fate in Fate}
     just_gone = set()
     for incident in incidents:
@@ -124,7 +123,7 @@ class _Life:
     rules: Mapping[str, Rule]
     unanswered: Unanswered
     rows: GroupRows
-    explained: Set[Subject]
+    explained: Mapping[Subject, Finding]
 
     def found(self, incident: Incident, finding: Finding) -> tuple[Fate, Incident]:
         """Say what becomes of an incident that the interval shows."""
@@ -146,17 +145,24 @@ class _Life:
         if incident.is_pending:
             is_hidden = not self._is_explained(incident) and self._hidden_by(incident) is not None
             return (Fate.PENDING if is_hidden else Fate.VANISHED), incident
-        if self._is_explained(incident):
-            return Fate.SEEN_AGAIN, incident.explained(self.facts.interval, self.facts.seen_at)
-        return self._good_or_unseen(incident)
+        explained = self.explained.get(_trouble_of(incident.subject, self.rules))
+        if explained is None:
+            return self._good_or_unseen(incident)
+        facts = self.facts
+        if explained.rule.id != incident.shown_by:
+            return Fate.SEEN_AGAIN, incident.explained(facts.interval)
+        same = replace(explained, severity=incident.evidence.severity)  # how bad it is, is told by what explains it
+        return Fate.SEEN_AGAIN, seen_again(incident, same, facts.interval, read_at=facts.seen_at)
 
     def _good_or_unseen(self, incident: Incident) -> tuple[Fate, Incident]:
         interval, rule = self.facts.interval, self.rules.get(incident.shown_by)
         because = self._hidden_by(incident)
         is_early = rule is not None and interval.start - incident.last_seen_at < timedelta(milliseconds=rule.calm_ms)
-        if because is not None:
+        if because is not None and is_early:
             # a rule that wants calm may look at times only: that is no reason to call what it found unknown
-            return (Fate.CALM, incident) if is_early else (Fate.UNKNOWN, incident.unseen(interval, because))
+            return Fate.CALM, replace(incident, end_read_at=incident.end_read_at or self.facts.seen_at)
+        if because is not None:
+            return Fate.UNKNOWN, incident.unseen(interval, because)
         good = incident.not_seen(interval, self.facts.seen_at)
         wanted = 1 if rule is None or rule.calm_ms else rule.good_cycles
         if self.facts.audited and not incident.evidence.audited:
@@ -182,11 +188,14 @@ class _Life:
         return Fate.UNKNOWN if incident.unknown_since is not None else Fate.CALM
 
 
-def _explained(cluster: str, findings: Iterable[Finding], rules: Mapping[str, Rule]) -> frozenset[Subject]:
-    explained = (one for finding in findings for one in finding.explains)
-    return frozenset(
-        _trouble_of(Subject(cluster, one.rule_id, one.consumer_group, one.topic), rules) for one in explained
-    )
+def _explained(findings: Iterable[Finding]) -> Mapping[Subject, Finding]:
+    """Return what others explain, by what it is about; of one trouble its last stage."""
+    explained = [one for finding in findings for one in finding.explained]
+    return {_about(one): one for one in sorted(explained, key=_stage_of)}
+
+
+def _stage_of(finding: Finding) -> int:
+    return 0 if finding.rule.stage is None else finding.rule.stage.place
 
 
 def _about(finding: Finding) -> Subject:
@@ -224,7 +233,7 @@ def evidence_of(finding: Finding, cannot_tell: Sequence[CannotTell] = ()) -> Evi
         text_figures=finding.text_figures,
         commands=finding.commands,
         rule_id=finding.rule.id,
-        stage=0 if finding.rule.stage is None else finding.rule.stage.place,
+        stage=_stage_of(finding),
         audited=finding.audited,
     )
 
