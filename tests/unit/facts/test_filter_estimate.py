@@ -15,7 +15,9 @@ from offsetguard.facts.filter_estimate import (
     estimate_for,
     wilson_range,
 )
-from offsetguard_peers.judging.records import a_group
+from offsetguard.facts.interval import QueueFacts
+from offsetguard.model.offsets import MessageQueue, QueueOffsets
+from offsetguard_peers.judging.records import a_group, a_queue
 
 SLOW = a_group(
     "alarm-pager",
@@ -84,6 +86,58 @@ def test_a_failing_message_of_an_orderly_group_is_tried_in_place_and_counts_once
 )
 def test_what_is_not_known_gives_no_estimate(columns: dict[str, Any]) -> None:
     assert estimate_for(replace(SLOW, **columns), (), topic_count=1) is None
+
+
+def queue(number: int, lag: int, cache: tuple[int, int, int] | None = None, **more: Any) -> QueueFacts:
+    """Return a queue; `cache`: its first and its last offset, and how many messages it holds."""
+    names = ("cached_min_offset", "cached_max_offset", "cached_message_count")
+    cached = dict(zip(names, cache or (None, None, None), strict=True))
+    place, offsets = MessageQueue("orders", "broker-a", number), QueueOffsets(0, 5_000, 5_000 - lag)
+    return a_queue("alarm-pager", place, offsets, **cached, **more)
+
+
+QUARTER, HALF = queue(0, 1_000, (100, 299, 50)), queue(1, 500, (0, 99, 50))
+
+
+@pytest.mark.parametrize(
+    ("lag", "queues", "matching", "hit_ratio"),
+    [
+        pytest.param(1_500, [QUARTER, HALF], 500, 1 / 3, id="250 of 1000, and 250 of 500"),
+        pytest.param(1_500, [QUARTER, HALF, queue(2, 0, (0, 99, 99))], 500, 1 / 3, id="nothing waits in a third one"),
+        pytest.param(1_666, [QUARTER, HALF, queue(2, 166)], 500, 1 / 3, id="a tenth of the lag has no cache"),
+        pytest.param(1_667, [QUARTER, HALF, queue(2, 167)], 172, 0.1034, id="more than that: what was counted"),
+        pytest.param(1_000, [queue(0, 1_000, (100, 299, 8))], 40, 0.04, id="eight messages are enough"),
+        pytest.param(1_000, [queue(0, 1_000, (100, 299, 7))], 103, 0.1034, id="seven are not"),
+        pytest.param(1_000, [queue(0, 1_000, (100, 100, 8))], 103, 0.1034, id="nor one offset"),
+        pytest.param(1_000, [queue(0, 1_000, (100, 101, 8))], 1_000, 1.0, id="two have no more than two messages"),
+    ],
+)
+def test_what_caches_hold_of_what_went_by_is_the_share_of_each_queue(
+    lag: int, queues: list[QueueFacts], matching: int, hit_ratio: float
+) -> None:
+    """Else it is what was finished in a minute or is held, 58.8 + 93, of what was committed or is held, 473.4 + 995."""
+    found = estimate_for(replace(SLOW, effective_lag=lag), queues, topic_count=1)
+    assert found is not None
+    assert found.low < found.matching <= found.high
+    assert found.matching == matching
+    assert found.hit_ratio == pytest.approx(hit_ratio, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("rates", "is_told"),
+    [
+        pytest.param([(600, 3.0), (400, 1.0)], True, id="half of what was committed is of queues that lag"),
+        pytest.param([(600, 3.0), (400, 0.9)], False, id="less is"),
+        pytest.param([(1_000, 0.9), (0, 7.1)], False, id="the most is of one in which nothing waits"),
+        pytest.param([(600, 0.9), (400, None)], True, id="of one it is not known: nothing says otherwise"),
+    ],
+)
+def test_what_was_counted_elsewhere_says_nothing_of_the_queues_that_lag(
+    rates: list[tuple[int, float | None]], *, is_told: bool
+) -> None:
+    queues = [queue(number, lag, consume_tps=rate) for number, (lag, rate) in enumerate(rates)]
+    group = replace(SLOW, effective_lag=1_000, consume_tps=8.0)
+    assert (estimate_for(group, queues, topic_count=1) is not None) is is_told
 
 
 @given(
