@@ -127,6 +127,8 @@ def _same_queues(explaining: Finding, explained: Finding) -> bool:
     known = {queue: lag for queue, lag in lags.items() if isinstance(lag, int) and lag > 0}
     if not known:
         return set(lags) <= queues
+    if any(lag is None and queue not in queues for queue, lag in lags.items()):
+        return False
     return sum(lag for queue, lag in known.items() if queue in queues) >= _EXPLAINED_SHARE * sum(known.values())
 
 
@@ -151,7 +153,7 @@ def by_shares(
     shares = {}
     for subject, queues in (queues_by_group(facts) if causes else {}).items():
         held, others = _halves(subject, queues, causes)
-        if subject in of_load and any(map(_waits, held)) and any(map(_waits, others)):
+        if subject in of_load and any(map(_waits, held)) and not all(map(_nothing_waits, others)):
             shares[subject] = held, others
     if not shares:
         return list(findings)
@@ -202,17 +204,30 @@ def _part(facts: IntervalFacts, shares: Mapping[_Subject, _Halves], *, inside: b
 
 
 def _group(group: GroupFacts, held: Sequence[QueueFacts], others: Sequence[QueueFacts], *, inside: bool) -> GroupFacts:
-    """Return a group's row with the figures of the held queues, or without them. How many queues it has stays."""
+    """Return a group's row with the figures of the held queues, or without them. How many queues it has stays.
 
-    def share(total: float | None, figures: Iterable[float | None]) -> float | None:
-        of_held = sum(figure or 0 for figure in figures)
-        return None if total is None else of_held if inside else max(0, total - of_held)
+    A cause explains no message that it is not known to hold: it counts among the others. A rate without some queues
+    whose rates are not known is not known.
+    """
+
+    def share(total: float | None, figures: Sequence[float | None], *, at_most: bool) -> float | None:
+        known = [figure for figure in figures if figure is not None]
+        if total is None or (len(known) < len(figures) and (inside or not at_most)):
+            return None
+        return sum(known) if inside else max(0, total - sum(known))
 
     ages = [one.lag_ms for one in (held if inside else others) if one.lag_ms is not None]
-    counts = {name: share(getattr(group, name), [getattr(one.offsets, name) for one in held]) for name in _COUNTS}
-    rates = {name: share(getattr(group, name), [getattr(one, name) for one in held]) for name in _RATES}
+    counts = {
+        name: share(getattr(group, name), [getattr(one.offsets, name) for one in held], at_most=True)
+        for name in _COUNTS
+    }
+    rates = {name: share(getattr(group, name), [getattr(one, name) for one in held], at_most=False) for name in _RATES}
     return replace(group, lag_ms=max(ages, default=None), **counts, **rates)  # type: ignore[arg-type]
 
 
 def _waits(queue: QueueFacts) -> bool:
     return (queue.offsets.effective_lag or 0) > 0
+
+
+def _nothing_waits(queue: QueueFacts) -> bool:
+    return queue.offsets.effective_lag == 0

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge.evidence.lookups import message_models, online_clients, queues_by_group
+from offsetguard.judge.evidence.lookups import message_models, online_clients, queues_by_group, sum_at_least
 from offsetguard.judge.evidence.move_figures import beyond
 from offsetguard.judge.rule import Figure, Finding, QueueEvidence, Rule, Severity, Texts
 from offsetguard.model.offsets import OffsetOrderViolation
@@ -139,8 +139,7 @@ def _worst_violation(broken: Sequence[QueueFacts]) -> tuple[str, str, list[Queue
 
 def _figures(telling: Sequence[QueueFacts]) -> dict[str, Figure]:
     worst = min(telling, key=_worst_first)
-    lost = sum(queue.offsets.lost or 0 for queue in telling)
-    past_end = sum(_beyond(queue) for queue in telling)
+    lost, past_end = [queue.offsets.lost for queue in telling], [_beyond(queue) for queue in telling]
     return {
         "queue_count": len(telling),
         "broker_name": worst.message_queue.broker_name,
@@ -149,9 +148,9 @@ def _figures(telling: Sequence[QueueFacts]) -> dict[str, Figure]:
         "consumer_offset": worst.offsets.consumer_offset,
         "pull_offset": worst.offsets.pull_offset,
         "max_offset": worst.offsets.max_offset,
-        "lost": lost,
-        "beyond": past_end,
-        "missing": lost + past_end,
+        "lost": sum_at_least(lost),
+        "beyond": sum_at_least(past_end),
+        "missing": sum_at_least([*lost, *past_end]),
     }
 
 
@@ -175,12 +174,12 @@ def _evidence(queues: Sequence[QueueFacts]) -> tuple[QueueEvidence, ...]:
 
 def _worst_first(queue: QueueFacts) -> tuple[int, int, object]:
     ranks = [rank for rank, (violation, _, _) in enumerate(_VARIANTS) if violation.value in queue.violated_invariants]
-    return (min(ranks, default=len(_VARIANTS)), -_beyond(queue) - (queue.offsets.lost or 0), queue.message_queue)
+    return (min(ranks, default=len(_VARIANTS)), -(_beyond(queue) or 0) - (queue.offsets.lost or 0), queue.message_queue)
 
 
-def _beyond(queue: QueueFacts) -> int:
-    """Return how far the committed or pulled offset lies beyond the end, messages."""
+def _beyond(queue: QueueFacts) -> int | None:
+    """Return how far the committed or pulled offset lies beyond the end, messages; None = not known."""
     positions = [p for p in (queue.offsets.consumer_offset, queue.offsets.pull_offset) if p is not None]
     if not positions or queue.offsets.max_offset is None:
-        return 0
+        return None
     return max(0, max(positions) - queue.offsets.max_offset)

@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge import commands
-from offsetguard.judge.evidence.lookups import worst_brokers
+from offsetguard.judge.evidence.lookups import sum_at_least, worst_brokers
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
 from offsetguard.tables.broker_facts import BrokerFacts
@@ -115,7 +115,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             "worst_broker": worst.broker_name,
             "half_message_count": worst.half_message_count,
             "half_late_count": worst.half_late_count,
-            "given_up_growth": sum(one.given_up_growth or 0 for one in brokers),
+            "given_up_growth": sum_at_least(one.given_up_growth for one in brokers),
             "since": worst.half_late_since if variant == "unchecked" else worst.half_growing_since,
         },
         broker_names=frozenset(one.broker_name for one in brokers),

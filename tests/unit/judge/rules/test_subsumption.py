@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import Explains, Finding, Rule, Scope
-from offsetguard.judge.subsumption import subsume
-from offsetguard.model.offsets import MessageQueue
+from offsetguard.judge.subsumption import by_shares, subsume
+from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.model.verdicts import QueueEvidence, Severity
-from offsetguard_peers.judging.records import said
+from offsetguard_peers.judging.records import a_group, a_queue, facts, said
 
 INVENTED = {
     name: Rule(
@@ -173,6 +174,37 @@ def test_a_rule_explains_rules_and_variants_that_there_are() -> None:
             for explained in how.rules:
                 assert explained != rule.id
                 assert set(how.explained_variants) <= set(RULES[explained].texts), (rule.id, explained)
+
+
+@pytest.mark.parametrize(
+    ("lags", "of_held", "of_others"),
+    [
+        pytest.param((700, 300), 700, 300, id="all are known"),
+        pytest.param((700, None), 700, 300, id="that of another queue is not"),
+        pytest.param((700, 300, None), None, 300, id="that of a held one is not: it explains no more than is known"),
+    ],
+)
+def test_a_cause_holds_no_messages_that_nobody_knows_to_be_on_its_queues(
+    lags: tuple[int | None, ...], of_held: int | None, of_others: int
+) -> None:
+    places = [MessageQueue("t", "broker-a", queue_id) for queue_id in (0, 1, 2)]
+    held = [places[0], *places[2:][: len(lags) - 2]]
+    queues = tuple(
+        a_queue("g", place, QueueOffsets(0, None if lag is None else 1000 + lag, 1000), lag_ms=1)
+        for place, lag in zip(places, lags, strict=False)
+    )
+    group = replace(a_group("g", 1000), topic="t", produce_tps=8.0)
+    about_load = replace(INVENTED["b"], about_load=True)
+    cause = replace(INVENTED["a"], holds_queues=True)
+    evidence = tuple(QueueEvidence(place, {}) for place in held)
+    found = [
+        Finding(cause, "demo", "g", "t", queues=evidence, severity=Severity.WARNING, figures={}),
+        replace(finding("b"), rule=about_load),
+    ]
+    asked: list[IntervalFacts] = []
+    by_shares(found, facts(0, group, queues=queues), lambda part: asked.append(part) or ())
+    assert [part.groups[0].effective_lag for part in asked] == [of_held, of_others]
+    assert [part.groups[0].produce_tps for part in asked] == [None, None]  # that of no queue is known
 
 
 def test_nothing_is_explained_twice_by_a_rule() -> None:
