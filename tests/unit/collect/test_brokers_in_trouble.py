@@ -118,6 +118,7 @@ def test_a_broker_with_more_offsets_than_fit_is_unknown_and_told() -> None:
 def test_a_broker_may_have_what_others_leave_of_their_share() -> None:
     large = healthy_broker("broker-b")
     large.committed |= {("orders", f"group-{number}"): {0: 1} for number in range(11)}
+    large.committed |= {(f"%LMQ%$chats${number}", "billing"): {0: 1} for number in range(50)}  # these get no rows
     manifest, _ = collect(healthy_broker(), large, collection={"entries": 20})
     assert manifest.complete
 
