@@ -86,7 +86,7 @@ TEXT = st.text(TEXT_CHARS)
 EXCHANGES = st.builds(
     Exchange,
     line=st.just(3),
-    t_ms=st.integers(1, 253_402_300_799_000),
+    t_ms=st.integers(1, 253_370_764_800_000),
     broker=st.builds("{}-{}".format, st.text(TEXT_CHARS, min_size=1, max_size=255), st.integers(0, 2**40)),
     code=st.integers(0, 2**31 - 1),
     ext=st.dictionaries(TEXT, TEXT, max_size=3),
