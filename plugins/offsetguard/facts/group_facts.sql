@@ -219,11 +219,12 @@ SELECT
   filtered,
   -- Brokers count what they hand out, filtered; the committed offset passes everything. So their quotient is the share
   -- that matches, as far as both look at the same minute. What was produced cannot stand in for what was committed: a
-  -- group that catches up passes more. A POP group's rate counts repeated hand-outs as well. Below 30 messages in the
+  -- group that catches up passes more. A POP group's rate counts repeated hand-outs as well, and so may that of a group
+  -- of which nobody could tell how it consumes. Below 30 messages in the
   -- minute that the brokers' rates cover nothing can be said of a share.
   CASE
     WHEN
-      filtered AND COALESCE(consumption <> 'pop', TRUE) AND unseen_rate_count = 0 AND consume_tps >= 0.5
+      filtered AND consumption = 'classic' AND unseen_rate_count = 0 AND consume_tps >= 0.5
       AND get_tps IS NOT NULL THEN LEAST(1, get_tps / consume_tps)
   END AS hit_ratio,
   sums[6] AS consumer_offset_total,

@@ -124,7 +124,7 @@ HIT_RATIOS: list[tuple[Row, float | None]] = [
     ({}, 0.12),
     ({"get_tps": 0.0}, 0.0),
     ({"get_tps": 130.0}, 1.0),
-    ({"consumption": None}, 0.12),
+    ({"consumption": None}, None),
     ({"expression": "*"}, None),
     ({"expression": None}, None),
     ({"consumption": "pop"}, None),

@@ -222,7 +222,7 @@ SELECT
   filtered,
   CASE
     WHEN filtered
-    AND COALESCE(consumption <> 'pop', TRUE)
+    AND consumption = 'classic'
     AND unseen_rate_count = 0
     AND consume_tps >= 0.5
     AND NOT get_tps IS NULL
