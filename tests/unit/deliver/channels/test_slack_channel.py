@@ -61,7 +61,9 @@ def test_the_receipt_is_channel_id_and_ts_of_what_slack_keeps(slack_server: Slac
     assert (receipt.text, receipt.remark) == (f"C0ALERTS {posted.ts}", None)
     assert posted.metadata == slack_message().metadata
     assert [request.method for request in slack_server.requests] == ["chat.postMessage"]
-    assert slack_server.requests[0].arguments["mrkdwn"] is False
+    arguments = slack_server.requests[0].arguments
+    assert arguments["mrkdwn"] is False
+    assert (arguments["unfurl_links"], arguments["unfurl_media"]) == (False, False), "no preview of our own pages"
 
 
 def test_an_update_edits_the_parent_in_place_and_stands_below_it(slack_server: SlackServer) -> None:
