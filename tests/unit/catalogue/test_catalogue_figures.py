@@ -35,6 +35,7 @@ def test_every_figure_of_a_rules_table_has_a_name_for_readers(rule: Rule) -> Non
         ("lag_ms", 3_900_000, "1 h 5 min", "1 小时 5 分"),
         ("lag_ms", 3_600_000, "1 h", "1 小时"),
         ("lag_ms", 93_600_000, "1 d 2 h", "1 天 2 小时"),
+        ("lag_ms", 93_784_000, "1 d 2 h", "1 天 2 小时"),
         ("lag_ms", 250, "250 ms", "250 毫秒"),
         ("lag_ms", 999, "999 ms", "999 毫秒"),
         ("lag_ms", 1_000, "1 s", "1 秒"),
