@@ -187,7 +187,10 @@ def test_a_group_leads_to_its_topics_and_a_topic_to_its_readers(airflow: Airflow
     assert re.search(r'href="group\?[^"]+consumer_group=calm-007[^"]*">calm-007', topic.text)
     assert "&lt;script&gt;alert(1)" in topic.text
     assert "<script>" not in topic.text
-    assert get(airflow, "&topic=orders", page="topic", Accept="application/json").json()["readers"][0]["lag_ms"] == 1190
+    readers = get(airflow, "&topic=orders", page="topic", Accept="application/json").json()["readers"]
+    ages = [one["lag_ms"] for one in readers]
+    assert ages[0] is None, "who is not known to be well stands before who is"
+    assert [age for age in ages if age is not None][0] == 1190
     assert_not_known(airflow, "topic", "&topic=ordrs", "topic 'ordrs'")
     assert get(airflow, page="topic").status_code == 422
 
