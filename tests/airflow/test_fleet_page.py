@@ -190,7 +190,7 @@ def test_a_group_leads_to_its_topics_and_a_topic_to_its_readers(airflow: Airflow
     readers = get(airflow, "&topic=orders", page="topic", Accept="application/json").json()["readers"]
     ages = [one["lag_ms"] for one in readers]
     assert ages[0] is None, "who is not known to be well stands before who is"
-    assert [age for age in ages if age is not None][0] == 1190
+    assert next(age for age in ages if age is not None) == 1190
     assert_not_known(airflow, "topic", "&topic=ordrs", "topic 'ordrs'")
     assert get(airflow, page="topic").status_code == 422
 

@@ -18,7 +18,7 @@ from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.capacity import LASTING, falls_behind_fast
 from offsetguard.judge.evidence.lookups import master_boots, queues_by_group
 from offsetguard.judge.evidence.move_causes import HANDOVER, just_came
-from offsetguard.judge.evidence.unseen import GRACE, names
+from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.forecasts import forecasts
 from offsetguard.judge.forecasts.broker_retentions import tiered_broker_names
 from offsetguard.judge.windows.windows import above_limit
@@ -93,13 +93,12 @@ class JudgedGroup:
         """How many clients are online; None = not known, nor where all masters of its queues were just started.
 
         They have forgotten all clients, and learn of each by its next heartbeat. These are 30 s apart; one was seen
-        39 s after its broker was up. Who was silent for longer before than a restart takes is gone all the same; of
-        whom that is not known, the next look shows it.
+        39 s after its broker was up. Who was away before that start is away all the same; who had only committed
+        nothing for long may hang.
         """
         if not self.offline or self.up_for is None or self.up_for > HANDOVER:
             return self.group.online_client_count
-        silence_ms = longest_ms(self.standing or self.queues, "silence_ms")
-        return None if not silence_ms or silence_ms * _MS - self.up_for <= GRACE else 0
+        return 0 if self.absences is not None and self.absences.away_since is not None else None
 
     def stands_still(self, now: datetime) -> bool:
         """Whether no queue moves in which messages wait, and more have come since: that is loud before any limit is.

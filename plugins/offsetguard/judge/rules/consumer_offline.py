@@ -8,8 +8,8 @@ Not judged: groups whose connections were not seen, as gRPC clients behind a pro
 groups; groups that have consumed everything. Within the limits it is WARNING where more messages come, else INFO. A
 group that comes and goes by plan (batches) is INFO while it is away for no longer than before: it went at regular
 times, at least three in the last days. It is WARNING at most while it has been seen to come and go once or twice. Who
-goes at odd times, and often, is no batch. INFO as well where its masters were started less than 60 s ago, and it was
-not silent long before: they forget all clients, and learn of each by its next heartbeat.
+goes at odd times, and often, is no batch. Nor can it be told of a group that was not away before, where all its masters
+were started less than 60 s ago: they forget all clients, and learn of each by its next heartbeat.
 Do next: see where it stands and start the consumers; only a group that is retired is to be deleted.
 Source: mqcloud skips exactly these groups (code 206), and so never tells of a consumer that is stopped.
 """
@@ -32,7 +32,19 @@ from offsetguard.judge.evidence.judged_groups import (
     waits_unknown,
 )
 from offsetguard.judge.evidence.lookups import lag_evidence
-from offsetguard.judge.rule import Explains, Finding, Mutes, Rule, Scope, Severity, Stage, State, Texts
+from offsetguard.judge.rule import (
+    CannotTell,
+    Explains,
+    Finding,
+    Mutes,
+    Rule,
+    Scope,
+    Sentence,
+    Severity,
+    Stage,
+    State,
+    Texts,
+)
 from offsetguard.judge.windows.figures import EVENLY
 from offsetguard.model.fact_records import Absences
 
@@ -135,13 +147,13 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per (consumer group, topic) with queues that stopped."""
     for judged in judged_groups(facts, config):
         stopped = judged.standing
-        if not judged.offline or not (stopped or _is_above_at_one_look(judged)):
+        if judged.client_count != 0 or not (stopped or _is_above_at_one_look(judged)):
             continue
         known = facts.absences.get(judged.group.consumer_group)
         silent = stopped or judged.queues
         silence_ms = longest_ms(silent, "silence_ms") or None  # no time has passed: one look does not show since when
         group, policy, variant = judged.group, judged.policy, _variant(known, facts, one_look=silence_ms is None)
-        at_most = Severity.INFO if judged.client_count is None else _AT_MOST.get(variant, RULE.severity)
+        at_most = _AT_MOST.get(variant, RULE.severity)
         yield RULE.finding(
             facts,
             about=(group.consumer_group, group.topic),
@@ -164,6 +176,13 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             },
             queues=lag_evidence(stopped or judged.queues),
         )
+
+
+def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
+    """Give the groups whose clients may be about to tell their brokers of themselves again."""
+    for judged in judged_groups(facts, config):
+        if judged.offline and judged.client_count is None:
+            yield RULE.cannot_tell(Sentence("clients_forgotten"), consumer_group=judged.group.consumer_group)
 
 
 def _rank(severity: Severity) -> int:
