@@ -35,7 +35,10 @@ def test_a_round_lands_and_a_look_names_the_group_that_stopped(cluster: RocketMQ
     (manifest,) = tmp_path.rglob("manifest.json")
     assert json.loads(manifest.read_text(encoding="utf-8"))["row_counts"]["queue_snapshots"] >= 4
 
-    (finding,) = findings("--namesrv", cluster.namesrv, "--group", "^smoke-export$", "--samples", "1")
+    look = ("--namesrv", cluster.namesrv, "--group", "^smoke-export$", "--samples", "1")
+    # in the first minute after a broker's start nobody can tell who is away
+    wait_until(lambda: bool(findings(*look)), "the group that stopped", timeout_s=PATIENCE_S)
+    (finding,) = findings(*look)
     assert (finding["rule"], finding["topic"]) == ("consumer_offline", "smoke-orders")
     assert f"{BACKLOG:,}" in finding["cause"]
 

@@ -139,7 +139,7 @@ def file_targets(offsets: Sequence[bytes], settings: Sequence[bytes]) -> list[Ta
         Target("log file", _log_file, [*beginnings, *map(gzip.compress, [b"", *beginnings])], (OSError,), 8),
         Target("metrics page", _metrics, [METRICS], refusals=(), weight=20),
         Target("index line of a bundle", _index_line, index_lines, refusals=(BundleError,), weight=10),
-        Target("meta of a bundle", partial(_meta, folder), [META_JSON], refusals=(BundleError,), weight=4),
+        Target("meta of a bundle", partial(_meta, folder), [META_JSON], refusals=(BundleError,), weight=8),
         Target("secrets in settings", partial(without_secrets, 26), settings, refusals=(), weight=4),
         Target("secrets in bodies", partial(without_secrets, 43), [*offsets, *settings], refusals=(), weight=4),
         Target("secrets in logs", text_without_secrets, lines, refusals=(), weight=4),
