@@ -77,6 +77,7 @@ class Causes:
     """What happened to one (consumer group, topic); `model`: None = no client of it was seen."""
 
     model: str | None
+    queues: Sequence[QueueFacts] = ()  # all of them
     not_persisted: list[OffsetMoveFacts] = field(default_factory=list)
     overtaken: list[OffsetMoveFacts] = field(default_factory=list)
     moved_back: list[OffsetMoveFacts] = field(default_factory=list)  # reset, by whoever it was
@@ -162,7 +163,7 @@ def causes(facts: IntervalFacts, config: Config) -> Mapping[tuple[str, str], Cau
             lines[line.consumer_group, line.topic].append(line)
     found = {}
     for pair in sorted(moves.keys() | lines.keys() | queues.keys()):
-        one = Causes(models.get(pair[0]), reset_lines=lines.get(pair, []))
+        one = Causes(models.get(pair[0]), queues.get(pair, ()), reset_lines=lines.get(pair, []))
         _sort_queues(one, queues.get(pair, ()), since, facts.now, switches)
         _sort_moves(one, moves.get(pair, ()), clients.get(pair[0]), facts.now, switches)
         found[pair] = one

@@ -38,8 +38,10 @@ def move_figures(moves: Sequence[OffsetMoveFacts]) -> dict[str, Figure]:
         "last_moved_at": max(move.last_moved_at for move in moves),
         "lost": lost_of(moves),
         "worst_lost": max(0, worst.corrected_offset - worst.requested_offset),
-        # where only log lines tell of moves, how many queues there are is not known
-        "queue_count": None if any(move.queue_id is None for move in moves) else len(_by_queue(moves)),
+        # where only log lines tell of moves, how many queues there are is not known; the one they name is not the only
+        "queue_count": None
+        if any(move.queue_id is None or _queues_asking(move) > 1 for move in moves)
+        else len(_by_queue(moves)),
         "clients": clients_of(moves),
     }
 
@@ -83,7 +85,7 @@ def worst_first(move: OffsetMoveFacts) -> tuple[int, str, int, int]:
 
 def lost_of(moves: Iterable[OffsetMoveFacts]) -> int:
     """Return the messages that moves forward skipped; in one queue overlapping moves count once."""
-    return sum(_lost(some) * max(map(_queues_asking, some)) for some in _by_queue(moves).values())
+    return sum(map(_lost, _by_queue(moves).values()))
 
 
 def asked_beyond(moves: Collection[OffsetMoveFacts]) -> int | None:
@@ -93,19 +95,41 @@ def asked_beyond(moves: Collection[OffsetMoveFacts]) -> int | None:
     return sum(max(0, one.requested_offset - one.corrected_offset) * _queues_asking(one) for one in moves)
 
 
-def repeated_and_skipped(moves: Sequence[OffsetMoveFacts]) -> dict[str, Figure]:
-    """Return the messages that offsets which were set repeat and skip; None = not seen.
+def repeated_and_skipped(moves: Sequence[OffsetMoveFacts], queues: Collection[QueueFacts] = ()) -> dict[str, Figure]:
+    """Return the messages that offsets which were set repeat and skip; None = not seen. `queues`: all of the group's.
 
     A log line stands for one queue that was set, and says how far its client had asked: what it had not consumed yet
-    is dropped as well, and nobody knows how much that is.
+    is dropped as well, and nobody knows how much that is. A client that asked for what its group had committed already
+    skips nothing by that; what lies behind the commit, nobody knows either.
     """
     by = [
         (move.corrected_offset - move.requested_offset, move.move_count if move.origin == "log" else 1)
         for move in moves
+        if move.origin != "log" or not _asks_again(move, queues)
     ]
     repeated, skipped = (sum(max(0, sign * distance) * count for distance, count in by) for sign in (-1, 1))
     hidden = any(move.origin == "log" for move in moves)
     return {"repeated": repeated if moves else None, "skipped": skipped or (None if hidden or not moves else 0)}
+
+
+def _asks_again(move: OffsetMoveFacts, queues: Iterable[QueueFacts]) -> bool:
+    """Whether it asked for less than had been committed: while its master is away a client takes a slave's old offsets.
+
+    Of queues that it may be about, since they stand where it was sent: less than in each of them.
+    """
+    committed = []
+    for queue in queues:
+        place = queue.message_queue
+        is_it = place.broker_name == move.broker_name and move.queue_id in {None, place.queue_id}
+        if is_it and (queue.offsets.consumer_offset or 0) >= move.corrected_offset:
+            looks = (look for look in (queue.window.seen, *queue.window.points) if look is not None)
+            before = [look for look in looks if look.at < move.first_moved_at]
+            committed += [
+                look.committed_offset
+                for look in sorted(before, key=lambda one: one.at)[-1:]
+                if look.committed_offset is not None and look.committed_offset < move.corrected_offset
+            ]
+    return move.requested_offset < min(committed, default=move.requested_offset)
 
 
 def _queues_asking(move: OffsetMoveFacts) -> int:
@@ -130,7 +154,7 @@ def _lost(moves: Iterable[OffsetMoveFacts]) -> int:
     for move in sorted(moves, key=lambda move: move.requested_offset):
         start = max(counted_to, move.requested_offset)
         if move.corrected_offset > start:
-            lost += move.corrected_offset - start
+            lost += (move.corrected_offset - start) * _queues_asking(move)
             counted_to = move.corrected_offset
     return lost
 

@@ -243,7 +243,7 @@ def _direction(one: Causes) -> str:
     target_ms, at = ordered_to(one.reset_lines) or (0, None)
     if target_ms == TO_THE_END:
         return "to_the_end"
-    counts = repeated_and_skipped(_moves(one))
+    counts = repeated_and_skipped(_moves(one), one.queues)
     is_now = at is not None and target_ms >= (at - ORDER_TAKES).timestamp() * 1000
     return "forward" if is_now or (counts["skipped"] and not counts["repeated"]) else "default"
 
@@ -253,7 +253,7 @@ def _figures(one: Causes, variant: str) -> dict[str, Figure]:
         return move_figures(one.not_persisted) | {"repeated": None, "skipped": None}
     moves = _moves(one)
     moved = move_figures(moves) if moves else {}
-    both = repeated_and_skipped(moves)
+    both = repeated_and_skipped(moves, one.queues)
     if variant == "set_beyond":
         return {**fallen_end(one.set_beyond, fell=False), **both}
     if variant == "within_again":
