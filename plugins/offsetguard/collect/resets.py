@@ -6,13 +6,13 @@ regained before the second one.
 
 To where    5.x prints it, of all queues that it set. 4.x looks it up, and is asked again (SEARCH_OFFSET_BY_TIMESTAMP),
             which is wrong where messages were deleted meanwhile; "to the end": its end then.
-From where  what the group had consumed by then. Commits are up to a round old, so a group that keeps up is taken to
-            have been at the end, between the ends of the round before and of this one; any other has gone on from its
-            last commit as fast as its clients said that they finish messages, if they were asked: what they pull may
-            lie in their caches. Commits are made every 5 s, so one that is read is half of that old; and the messages
-            that clients have in hand when they are told to go, they finish. 4.x tells them at once; 5.x when they
-            pull next, and prints a line then (without the queue: it is that of all queues with one target); until it
-            does, half of a long poll is taken for it.
+From where  what the group had consumed by then, or the oldest message: what retention deleted, no reset skips. Commits
+            are up to a round old, so a group that keeps up is taken to have been at the end, between the ends of the
+            round before and of this one; any other has gone on from its last commit as fast as its clients said that
+            they finish messages, if they were asked: what they pull may lie in their caches. Commits are made every
+            5 s, so one that is read is half of that old; and the messages that clients have in hand when they are told
+            to go, they finish. 4.x tells them at once; 5.x when they pull next, and prints a line then (without the
+            queue: it is that of all queues with one target); until it does, half of a long poll is taken for it.
             A commit that this round saw before the target counts: clients of 4.x stop, wait for 10 s, and go there.
             Log lines tell whole seconds: half of one has passed.
 """
@@ -50,7 +50,7 @@ LONG_POLL = timedelta(seconds=15)  # PullMessageProcessor: as long as a broker k
 COMMIT_AGE = timedelta(seconds=2.5)  # on average: persistConsumerOffsetInterval is 5 s
 
 _QUEUE = ("consumer_group", "topic", "broker_name", "queue_id")
-_COLUMNS = ("cluster", *_QUEUE, "consumer_offset", "max_offset", "max_offset_read_at")
+_COLUMNS = ("cluster", *_QUEUE, "consumer_offset", "min_offset", "max_offset", "max_offset_read_at")
 _PACES = ("consumer_group", "client_id", "consume_ok_tps", "consume_rt_ms")
 
 
@@ -193,6 +193,7 @@ def reset_moves(
             requested = _consumed(*sides, at, one.told_after, corrected, pace=pace)
             if requested is None:
                 continue
+            requested = max(requested, min(corrected, before[one.queue]["min_offset"] or 0))
             group_name, topic, _, queue_id = one.queue
             yield move_row(
                 before[one.queue]["cluster"],
