@@ -221,12 +221,12 @@ class Finding:
         """What it explains, as readers see it."""
         return tuple(one.as_explained for one in self.explained)
 
-    def ended_before(self, shown_at: datetime | None) -> bool:
+    def ended_before(self, shown_at: datetime | None, *, is_open: bool = True) -> bool:
         """Whether what it is about was over when an earlier judgement, as of `shown_at`, showed it already.
 
-        What it explains goes on, and so does it.
+        What it explains goes on, and so does it while it `is_open`.
         """
-        if self.last_event_at is None or self.explained or shown_at is None:
+        if self.last_event_at is None or shown_at is None or (self.explained and is_open):
             return False
         return self.last_event_at <= shown_at
 

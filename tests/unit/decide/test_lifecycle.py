@@ -141,6 +141,18 @@ def test_what_is_over_stands_while_it_explains_what_goes_on() -> None:
     assert what_stands(30, explained=(explained,)) == list(range(30))
 
 
+def test_what_comes_after_an_end_that_was_told_speaks_for_itself() -> None:
+    """A loss of 08:10, told and over, was told anew at 08:21 as the cause of a lag that an outage had left."""
+    loss = finding("offset_moved_by_retention", last_event_at=START + timedelta(seconds=20))
+    incidents, resolved = opened(loss), list[Incident]()
+    for minute in range(1, 10):
+        changes = advance(incidents, [loss], facts(minute, row()), RULES, lately_resolved=resolved)
+        incidents, resolved = changes.open, [*resolved, *changes.resolved]
+    explaining = replace(loss, explained=(finding("accumulation"), finding("loss_ahead")))
+    changes = advance((), [explaining], facts(10, row()), RULES, lately_resolved=resolved)
+    assert {one.subject.rule_id for one in (*changes.opened, *changes.pending)} == {"accumulation", "loss_ahead"}
+
+
 def test_a_second_reset_is_another_trouble() -> None:
     first = finding("offset_reset", last_event_at=START + timedelta(seconds=20))
     second = replace(first, last_event_at=interval(10).start + timedelta(seconds=5))

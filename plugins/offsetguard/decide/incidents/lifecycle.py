@@ -14,7 +14,8 @@ Rules that show stages of one trouble (`Rule.stage`) give one incident: it goes 
 What is found and explained by another finding goes on where it is open, in the words of now, and opens nothing where it
 is not.
 What is over by itself (`Finding.last_event_at`: a reset, a stall) is found for as long as rules look back; an interval
-after the one that showed its end counts as good, unless it explains something that goes on.
+after the one that showed its end counts as good, unless it explains something that goes on. Once it has been resolved,
+it opens nothing anew; what it might explain then speaks for itself.
 What was shown only by facts that are not audited ends with the first published ones that do not show it.
 What looks like the rest of a trouble that this interval is the first not to show (`after`) is pending for an interval.
 
@@ -94,9 +95,13 @@ def advance(
     """
     incidents = tuple(incidents)
     shown_until = {_trouble_of(one.subject, rules): one.last_seen_at for one in (*lately_resolved, *incidents)}
-    found = {
-        _about(finding): finding for finding in findings if not finding.ended_before(shown_until.get(_about(finding)))
-    }
+    still_open = {_trouble_of(one.subject, rules) for one in incidents}
+    found: dict[Subject, Finding] = {}
+    for one in findings:
+        if not one.ended_before(shown_until.get(_about(one)), is_open=_about(one) in still_open):
+            found[_about(one)] = one
+        else:  # what came after its end has another cause
+            found = {**_explained([one]), **found}
     unanswered = Unanswered(cannot_tell, facts.unseen_broker_names)
     life = _Life(facts, rules, unanswered, GroupRows(facts), _explained((*found.values(), *wider)))
     fates: dict[Fate, list[Incident]] = {fate: [] for fate in Fate}
