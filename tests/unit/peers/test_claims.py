@@ -19,7 +19,7 @@ from offsetguard_peers.trials.claims.truth import ENDS_WITH, RULES_OF, Kind, Loo
 CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("claims.yml").read_text(encoding="utf-8"))
 TEN = datetime(2026, 11, 27, 10, tzinfo=UTC)
 NOW = Round(TEN + timedelta(seconds=601), TEN + timedelta(seconds=603), TEN + timedelta(seconds=660))
-NAMES = ("billing", "ledger", "stock", "mailer", "exports", "images", "audits", "photos", "refunds", "returns")
+NAMES = ("billing", "ledger", "stock", "mailer", "exports", "images", "audits", "photos", "refunds", "returns", "gates")
 
 
 def minute(number: float) -> datetime:
@@ -41,11 +41,13 @@ def world() -> Truth:
             Trouble(Kind.GONE, "audits-worker", minute(7)),
             Trouble(Kind.BEYOND, "refunds-worker", minute(2), minute(8)),
             Trouble(Kind.LOST, "returns-worker", minute(-2), minute(7)),
+            Trouble(Kind.OFFLINE, "gates-worker", minute(4)),
         ],
         clients={f"{name}-worker": [(minute(-5), 1)] for name in NAMES},
     )
     for name in ("billing", "stock", "images"):
         truth.clients[f"{name}-worker"].append((minute(0), 0))
+    truth.clients["gates-worker"].append((minute(4), 0))
     truth.clients["exports-worker"] += [(minute(1), 0), (minute(8), 1)]
     for name in NAMES:
         stands = name in {"billing", "stock", "images", "photos"}
@@ -57,6 +59,13 @@ def world() -> Truth:
             low = committed + 2_002 if name == "stock" and second >= 240 else 0
             if name == "refunds" and 120 <= second < 480:
                 committed = 1_500 + 5 * 120 + 2_000
+            if name == "gates":  # its broker is away from 10:04:00 to 10:07:30
+                if 240 < second < 450:
+                    continue
+                committed = 1_500 + 5 * min(240, second)
+                end = committed + 5 * max(0, second - 449)
+            if name == "audits" and second >= 600:  # deleted while they were in process
+                low = end
             if name == "returns":  # stands still twice until a part is deleted, and goes on behind that
                 waits = next((since for since, until in ((-200, 90), (200, 420)) if since <= second < until), second)
                 committed = 1_500 + 5 * waits

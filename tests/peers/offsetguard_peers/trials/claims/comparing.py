@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
+from offsetguard_peers.trials.claims.reading import Bounds
 from offsetguard_peers.trials.claims.truth import CLOCKS, GAP, NEVER, ROUND, SLACK, TAILS, Kind, Round, Truth
 
 
@@ -26,7 +28,7 @@ class Said:
         return NEVER if self.past else self.round.since
 
 
-Check = Callable[[Truth, str, int, Said], str | None]
+Check = Callable[[Truth, str, Any, Said], str | None]
 
 
 def _counted(name: str) -> Check:
@@ -36,9 +38,10 @@ def _counted(name: str) -> Check:
         looks = truth.looks_within(group, said.since, said.round.ended)
         seen = [count for one in looks if (count := one.figure(name)) is not None]
         slack = 0 if name == "lost" else SLACK
+        between = [truth.lost_at_most(group, said.since, said.round.ended)] if name == "lost" else []
         gaps = [after.at - before.at for before, after in pairwise(looks)]
         is_unknown = len(seen) < len(looks) or max(gaps, default=GAP) >= GAP  # a broker was away, or a group is new
-        if is_unknown or min(seen) - slack <= value <= max(seen) + slack:
+        if is_unknown or min(seen) - slack <= value <= max([*seen, *between]) + slack:
             return None
         return f"{name} was between {min(seen):,} and {max(seen):,}"
 
@@ -59,14 +62,17 @@ def _silence(truth: Truth, group: str, value: int, said: Said) -> str | None:
     return None if is_so or said.past else f"it committed at {max(filter(None, last.values())):%H:%M:%S}"
 
 
-def _age(truth: Truth, group: str, value: int, said: Said) -> str | None:
+def _age(truth: Truth, group: str, value: int | Bounds, said: Said) -> str | None:
     moments = [one.at for one in truth.looks_within(group, said.since, said.round.ended)]
     written = {at: one for at in (*moments[::4], *moments[-1:]) if (one := truth.oldest(group, at)) is not None}
-    if said.past or NEVER in written.values() or not written:
+    if said.past or not written or any(by == NEVER for _, by in written.values()):
         return None
-    ages = [at - one for at, one in written.items()]
-    is_so = min(ages) - ROUND <= timedelta(milliseconds=value) <= max(ages) + ROUND + CLOCKS * 2
-    return None if is_so else f"the oldest that waits was written at {min(written.values()):%H:%M:%S}"
+    bounds = value if isinstance(value, Bounds) else Bounds(value, value)
+    youngest = min(at - by for at, (_, by) in written.items()) - ROUND
+    oldest = max(at - after for at, (after, _) in written.items()) + ROUND + CLOCKS * 2
+    least, most = (None if ms is None else timedelta(milliseconds=ms) for ms in bounds)
+    is_so = (least is None or least <= oldest) and (most is None or most >= youngest)
+    return None if is_so else f"the oldest that waits was written by {min(by for _, by in written.values()):%H:%M:%S}"
 
 
 def _set(name: str) -> Check:

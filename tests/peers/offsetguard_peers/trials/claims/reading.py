@@ -14,10 +14,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
+from typing import NamedTuple
 
 from offsetguard.catalogue.catalogue import entries
 from offsetguard.catalogue.text import Language
 from offsetguard.judge.registry import RULES
+
+
+class Bounds(NamedTuple):
+    """What is said of a time, ms: at least, and at most; None = nothing."""
+
+    least: int | None
+    most: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +34,11 @@ class Claim:
 
     rule_id: str  # empty: of no rule
     group: str | None
-    figures: Mapping[str, int | datetime]
+    figures: Mapping[str, int | datetime | Bounds]
 
 
-_DURATION = r"(?:at least )?(?:\d+ (?:ms|s|min|h|d)(?: |\b))+"
+_SPAN = r"(?:\d+ (?:ms|s|min|h|d)(?: |\b))+"
+_DURATION = rf"(?:at least |at most |{_SPAN}to )?{_SPAN}"
 MOMENT = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
 _FORMS = {"messages": r"-?[\d,]+", "duration": _DURATION, "moment": MOMENT, "plural": "s?", "clock": r"\d\d:\d\d"}
 _OF_SENTENCES = {"silence": _DURATION}
@@ -76,7 +85,7 @@ def claims_of(line: str, groups: frozenset[str]) -> tuple[Claim, ...]:
     return tuple(whole.values())
 
 
-def value_of(text: str | None) -> int | datetime | None:
+def value_of(text: str | None) -> int | datetime | Bounds | None:
     if text is None:
         return None
     if re.fullmatch(r"-?[\d,]+", text):
@@ -84,8 +93,15 @@ def value_of(text: str | None) -> int | datetime | None:
     if re.fullmatch(MOMENT, text):
         return datetime.strptime(text, "%Y-%m-%d %H:%M:%S UTC").replace(tzinfo=UTC)
     if re.fullmatch(_DURATION, text):
-        return sum(int(count) * _UNIT_MS[unit] for count, unit in re.findall(r"(\d+) (ms|s|min|h|d)\b", text))
+        first, to, last = text.partition("to ")
+        if to:
+            return Bounds(_span_ms(first), _span_ms(last))
+        return Bounds(None, _span_ms(text)) if text.startswith("at most") else _span_ms(text)
     return None
+
+
+def _span_ms(text: str) -> int:
+    return sum(int(count) * _UNIT_MS[unit] for count, unit in re.findall(r"(\d+) (ms|s|min|h|d)\b", text))
 
 
 _BLOCK = re.compile(r"</?(?:p|div|tr|li|ul|h\d|table|thead|tbody|td|th|pre|br|header|button)\b[^>]*>", re.IGNORECASE)

@@ -182,8 +182,11 @@ class Truth:
                 return after.at
         return None
 
-    def oldest(self, group: str, at: datetime) -> datetime | None:
-        """Return by when the oldest message that waits had been written; None: nothing waits, or before all looks."""
+    def oldest(self, group: str, at: datetime) -> tuple[datetime, datetime] | None:
+        """Return between which looks the oldest message that waits was written; None: nothing waits, or nobody looked.
+
+        They lie far apart where a broker was away: it came before that, or after it. NEVER: before all looks.
+        """
         looks = [one for one in self.looks.get(group, ()) if one.at <= at]
         if not looks:
             return None
@@ -191,6 +194,15 @@ class Truth:
         for place, (low, high, committed) in enumerate(looks[-1].queues):
             next_one = max(low, committed or 0)
             if high > next_one:
-                there = [one.at for one in looks if one.queues[place][1] > next_one]
-                written.append(NEVER if there[0] == looks[0].at else there[0])
-        return min(written, default=None)
+                first = next(number for number, one in enumerate(looks) if one.queues[place][1] > next_one)
+                written.append((looks[first - 1].at if first else NEVER, looks[first].at))
+        return (min(after for after, _ in written), min(by for _, by in written)) if written else None
+
+    def lost_at_most(self, group: str, since: datetime, until: datetime) -> int:
+        """Return the most that lay below what was kept at any moment of a span, also between two looks."""
+        most = 0
+        for before, after in pairwise(self.looks_within(group, since, until)):
+            pairs = zip(before.queues, after.queues, strict=True)
+            kept = sum(max(0, low - committed) for (_, _, committed), (low, _, _) in pairs if committed is not None)
+            most = max(most, kept)
+        return most
