@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from offsetguard.catalogue import catalogue
@@ -28,6 +28,8 @@ from offsetguard_peers.trials.claims.truth import (
     Truth,
     trouble_of,
 )
+
+SECOND = timedelta(seconds=1)  # what moments are cut to where people read them
 
 _TITLED = re.compile(
     r"^(?:\[\w+\] [^·]+ · |(?:\d+\. )?[A-Z]+: )[^·]+ · (?P<title>[^·]+)$"
@@ -78,6 +80,7 @@ class Checker:
     read_count: int = 0  # sentences of rules
     acknowledged: dict[tuple[str, str], tuple[datetime, Severity]] = field(default_factory=dict)  # (group, trouble)
     _told: dict[str, set[str]] = field(default_factory=dict)  # group -> rules that were told, and not that they ended
+    _rounds: dict[Round, None] = field(default_factory=dict)  # in order of time
     _known: set[tuple[str, str]] = field(default_factory=set)
     _heads: set[tuple[str, str]] = field(default_factory=set)  # of the text that is read
     _worst: dict[str, tuple[datetime, Severity | None]] = field(default_factory=dict)
@@ -90,6 +93,7 @@ class Checker:
         What is told of an acknowledged or a double trouble counts in mails: the other texts repeat them.
         """
         about, claim = group, None
+        self._rounds[of] = None
         self._heads.clear()
         title = ""
         lines = text.splitlines()
@@ -126,7 +130,8 @@ class Checker:
         if not isinstance(moment, datetime):
             return of
         self._keep(Said(where, line, of), to_come(moment, of))
-        return Round(moment - CLOCKS, moment, moment)
+        of_then = (one for one in self._rounds if one.began - SECOND <= moment <= one.ended)
+        return next(of_then, Round(moment - CLOCKS, moment, moment))
 
     def see_open(self, of: Round, worst: Mapping[str, Severity]) -> None:
         """Compare the worst severity of what is open about each group with that of the round before."""

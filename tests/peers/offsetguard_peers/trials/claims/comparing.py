@@ -12,6 +12,8 @@ from typing import Any
 from offsetguard_peers.trials.claims.reading import Bounds
 from offsetguard_peers.trials.claims.truth import CLOCKS, GAP, NEVER, ROUND, SLACK, TAILS, Kind, Round, Truth
 
+LOOKED_BACK = timedelta(minutes=29)  # `offset_move_window_ms`, less what a round takes
+
 
 @dataclass(frozen=True, slots=True)
 class Said:
@@ -35,15 +37,14 @@ def _counted(name: str) -> Check:
     """Compare a number of messages with what the broker said within a round."""
 
     def check(truth: Truth, group: str, value: int, said: Said) -> str | None:
-        looks = truth.looks_within(group, said.since, said.round.ended)
-        seen = [count for one in looks if (count := one.figure(name)) is not None]
-        slack = 0 if name == "lost" else SLACK
-        between = [truth.lost_at_most(group, said.since, said.round.ended)] if name == "lost" else []
-        gaps = [after.at - before.at for before, after in pairwise(looks)]
-        is_unknown = len(seen) < len(looks) or max(gaps, default=GAP) >= GAP  # a broker was away, or a group is new
-        if is_unknown or min(seen) - slack <= value <= max([*seen, *between]) + slack:
+        looks = list(pairwise(truth.looks_around(group, said.since, said.round.ended)))
+        bounds = [one for before, after in looks if (one := before.until(after, name)) is not None]
+        gaps = [after.at - before.at for before, after in looks]
+        if len(bounds) < len(looks) or max(gaps, default=GAP) >= GAP:  # a broker was away, or a group is new
             return None
-        return f"{name} was between {min(seen):,} and {max(seen):,}"
+        least, most = min(least for least, _ in bounds), max(most for _, most in bounds)
+        slack = 0 if name == "lost" else SLACK
+        return None if least - slack <= value <= most + slack else f"{name} was between {least:,} and {most:,}"
 
     return check
 
@@ -128,11 +129,11 @@ def _overtaken(truth: Truth, group: str, value: int, said: Said) -> str | None:
 
 
 def _overtaken_at_most(truth: Truth, group: str, value: int, said: Said) -> str | None:
-    """Compare a bound: it holds, and is not larger than all that was deleted."""
+    """Compare a bound: it holds, and is not larger than all that was deleted; what is over may be of the first loss."""
     since, until = _hour_before(said), said.round.ended
     lost, deleted = (of(group, since, until) for of in (truth.lost_within, truth.deleted_within))
     lately = said.round.since  # what just happened may be told in the next round
-    known = truth.lost_within(group, since, lately)
+    known = 0 if said.past else truth.lost_within(group, lately - LOOKED_BACK, lately)
     if known - SLACK <= value <= max(lost, deleted) + SLACK:
         return None
     return f"lost was {known:,}, of {deleted:,} that were deleted"

@@ -92,13 +92,24 @@ class Look:
 
     def figure(self, name: str) -> int | None:
         """Return `effective_lag`, `lost` or `beyond`, in messages; None: not every queue has an offset."""
-        total = 0
-        for low, high, committed in self.queues:
-            if committed is None:
+        bounds = self.until(self, name)
+        return None if bounds is None else bounds[0]
+
+    def until(self, then: Look, name: str) -> tuple[int, int] | None:
+        """Return the least and the most that a figure was at any moment from this look to another one."""
+        least = most = 0
+        for before, after in zip(self.queues, then.queues, strict=True):
+            if before[2] is None or after[2] is None:
                 return None
-            waiting, lost = high - max(low, committed), low - committed
-            total += max(0, {"effective_lag": waiting, "lost": lost, "beyond": committed - high}[name])
-        return total
+            (low, high, committed), (low_then, high_then, committed_then) = before, after
+            committed, committed_then = min(before[2], after[2]), max(before[2], after[2])
+            figures = {
+                "effective_lag": (high - max(low_then, committed_then), high_then - max(low, committed)),
+                "lost": (low - committed_then, low_then - committed),
+                "beyond": (committed - high_then, committed_then - high),
+            }
+            least, most = (count + max(0, more) for count, more in zip((least, most), figures[name], strict=True))
+        return least, most
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +151,13 @@ class Truth:
     def looks_within(self, group: str, since: datetime, until: datetime) -> list[Look]:
         """Return what the broker said within a span."""
         return [one for one in self.looks.get(group, ()) if since <= one.at <= until]
+
+    def looks_around(self, group: str, since: datetime, until: datetime) -> list[Look]:
+        """Return what the broker said within a span, and the last look before and the first one behind it."""
+        looks = self.looks.get(group, [])
+        first = max((place for place, one in enumerate(looks) if one.at < since), default=0)
+        last = next((place for place, one in enumerate(looks) if one.at > until), len(looks))
+        return looks[first : last + 1]
 
     def lost_within(self, group: str, since: datetime, until: datetime) -> int:
         """Return what commits passed by that was deleted: the most that a group lost in a span, losses added up."""
@@ -197,12 +215,3 @@ class Truth:
                 first = next(number for number, one in enumerate(looks) if one.queues[place][1] > next_one)
                 written.append((looks[first - 1].at if first else NEVER, looks[first].at))
         return (min(after for after, _ in written), min(by for _, by in written)) if written else None
-
-    def lost_at_most(self, group: str, since: datetime, until: datetime) -> int:
-        """Return the most that lay below what was kept at any moment of a span, also between two looks."""
-        most = 0
-        for before, after in pairwise(self.looks_within(group, since, until)):
-            pairs = zip(before.queues, after.queues, strict=True)
-            kept = sum(max(0, low - committed) for (_, _, committed), (low, _, _) in pairs if committed is not None)
-            most = max(most, kept)
-        return most
