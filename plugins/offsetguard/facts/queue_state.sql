@@ -63,7 +63,8 @@ WITH folded AS (
     sample.min_offset > before.seen_min_offset AS min_moved,
     sample.consumer_offset IS NOT NULL
     AND (before.committed_offset IS NULL OR sample.consumer_offset > before.committed_offset) AS advanced,
-    -- going back from beyond the end is a correction and no rewind
+    -- going back from beyond the end is a correction and no rewind: whoever was corrected has committed since
+    sample.consumer_offset < before.committed_offset AND before.committed_offset > sample.max_offset AS corrected,
     sample.consumer_offset < before.committed_offset AND before.committed_offset <= sample.max_offset AS rewound,
     GREATEST(before.advanced_at, before.end_reached_at, before.first_seen_at) AS silent_since,
     before.rewound_at IS NOT NULL AND before.regained_at IS NULL AS rewind_open,
@@ -170,7 +171,7 @@ WITH folded AS (
       WHEN goes_on OR stays THEN before.earlier_min_moved_from
     END AS earlier_min_moved_from,
     CASE
-      WHEN goes_on AND advanced THEN sample.max_offset_read_at
+      WHEN goes_on AND (advanced OR corrected) THEN sample.max_offset_read_at
       WHEN goes_on OR stays THEN before.advanced_at
     END AS advanced_at,
     CASE

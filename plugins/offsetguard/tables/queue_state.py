@@ -115,7 +115,9 @@ class Folded:
         "the move of min_offset before the last one; NULL = not seen",
     ] = None
     earlier_min_moved_from: Annotated[int | None, "min_offset before that one"] = None
-    advanced_at: Annotated[datetime | None, "last time the committed offset had grown; NULL = not seen"] = None
+    advanced_at: Annotated[
+        datetime | None, "last time the committed offset had grown, or come back from beyond the end; NULL = not seen"
+    ] = None
     end_reached_at: Annotated[datetime | None, "last time nothing waited; NULL = not seen"] = None
     longest_pause_ms: Annotated[
         int | None,

@@ -55,6 +55,8 @@ WITH folded AS (
       OR sample.consumer_offset > before.committed_offset
     ) AS advanced,
     sample.consumer_offset < before.committed_offset
+    AND before.committed_offset > sample.max_offset AS corrected,
+    sample.consumer_offset < before.committed_offset
     AND before.committed_offset <= sample.max_offset AS rewound,
     GREATEST(before.advanced_at, before.end_reached_at, before.first_seen_at) AS silent_since,
     NOT before.rewound_at IS NULL AND before.regained_at IS NULL AS rewind_open,
@@ -210,7 +212,9 @@ WITH folded AS (
       THEN before.earlier_min_moved_from
     END AS earlier_min_moved_from,
     CASE
-      WHEN goes_on AND advanced
+      WHEN goes_on AND (
+        advanced OR corrected
+      )
       THEN sample.max_offset_read_at
       WHEN goes_on OR stays
       THEN before.advanced_at

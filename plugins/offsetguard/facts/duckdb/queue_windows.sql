@@ -77,7 +77,8 @@ WITH samples AS (
           AND (
             before.committed_offset IS NULL
             OR sample.consumer_offset > before.committed_offset
-          ), 'rewound': sample.consumer_offset < before.committed_offset
+          ), 'corrected': sample.consumer_offset < before.committed_offset
+          AND before.committed_offset > sample.max_offset, 'rewound': sample.consumer_offset < before.committed_offset
           AND before.committed_offset <= sample.max_offset, 'silent_since': GREATEST(before.advanced_at, before.end_reached_at, before.first_seen_at), 'rewind_open': NOT before.rewound_at IS NULL AND before.regained_at IS NULL, 'nothing_waits': CASE
             WHEN NOT sample.consumer_offset IS NULL
             THEN sample.max_offset <= GREATEST(sample.consumer_offset, sample.min_offset)
@@ -207,7 +208,9 @@ WITH samples AS (
             WHEN part_2.goes_on OR part_2.stays
             THEN before.earlier_min_moved_from
           END AS BIGINT), 'advanced_at': TRY_CAST(CASE
-            WHEN part_2.goes_on AND part_1.advanced
+            WHEN part_2.goes_on AND (
+              part_1.advanced OR part_1.corrected
+            )
             THEN sample.max_offset_read_at
             WHEN part_2.goes_on OR part_2.stays
             THEN before.advanced_at
