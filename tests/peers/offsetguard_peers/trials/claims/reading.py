@@ -71,9 +71,13 @@ def pattern_of(template: str) -> str:
 
 @cache
 def claims_of(line: str, groups: frozenset[str]) -> tuple[Claim, ...]:
-    """Return what a line says in the words of a rule; of another group than these nothing."""
+    """Return what a line says in the words of a rule, of the one that it names; of another group than these nothing."""
     found = []
+    named = re.match(r"\W*(\w+): ", line)
+    of_rules = {named[1]} & RULES.keys() if named is not None else set()
     for rule_id, pattern in _patterns():
+        if of_rules and rule_id not in of_rules:
+            continue
         if (match := pattern.search(line)) is not None:
             texts = match.groupdict()
             group = texts.get("consumer_group")
