@@ -23,6 +23,7 @@ from offsetguard.decide.incidents.lifecycle import Changes, advance
 from offsetguard.decide.outlooks import Outlooks, keep_score
 from offsetguard.decide.planning import GroupDecision, Plan, PlannedMessage, plan
 from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge.evidence.judged_groups import clients_known
 from offsetguard.judge.registry import RULES, Judgement
 from offsetguard.judge.registry import judge as judge_facts
 from offsetguard.judge.rule import Finding
@@ -132,7 +133,7 @@ def judge_interval(
             if pattern is None and report.mode is not Mode.HISTORY:
                 keep_score(session, facts)
                 judge_memory.record_marks(session, facts.cluster, facts.now, facts.brokers)
-                judge_memory.record_absences(session, facts.cluster, facts.seen_at, facts.groups)
+                judge_memory.record_absences(session, facts.cluster, facts.seen_at, clients_known(facts))
     return report
 
 

@@ -135,6 +135,19 @@ def test_what_is_not_known_is_neither_a_going_nor_a_coming(engine: Engine) -> No
     assert known(engine, 9) == Absences((), timedelta(0), START + 3 * MINUTE)
 
 
+def test_a_master_that_was_just_started_shows_nobodys_absence(engine: Engine) -> None:
+    """It has forgotten all clients, and learns of each by its next heartbeat."""
+    judged(engine, range(2), 1)
+    boot_at = START + timedelta(minutes=1, seconds=30)
+    for minute, online in ((2, 0), (3, 1)):
+        at = START + minute * MINUTE
+        batch = a_group("batch", 0, online_client_count=online)
+        judge(engine, facts(minute, batch, read_at=at, brokers=(replace(BROKER, boot_at=boot_at),)))
+        assert known(engine, minute + 1) is None
+    judge(engine, facts(4, a_group("batch", 0, online_client_count=0), brokers=(replace(BROKER, boot_at=boot_at),)))
+    assert known(engine, 9) is not None
+
+
 class MeanwhileAnotherJudges(tuple[GroupFacts, ...]):
     """Groups of a minute; before they are looked at first, another judge judges the minute before."""
 

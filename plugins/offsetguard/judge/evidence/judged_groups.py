@@ -6,7 +6,7 @@ what `accumulation` says, or that it says nothing (`backlog_trend`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -56,7 +56,8 @@ class JudgedGroup:
     policy: EffectivePolicy
     queues: tuple[QueueFacts, ...]
     absences: Absences | None = None
-    up_for: timedelta | None = None  # of all masters of its queues the longest, at the look; None: not known
+    up_since: datetime | None = None  # since when the first of all masters of its queues has been; None: not known
+    seen_at: datetime | None = None  # the look
 
     def in_state(self, *states: State) -> list[QueueFacts]:
         """Return the queues in one of some states."""
@@ -96,9 +97,10 @@ class JudgedGroup:
         39 s after its broker was up. Who was away before that start is away all the same; who had only committed
         nothing for long may hang.
         """
-        if not self.offline or self.up_for is None or self.up_for > HANDOVER:
+        if not self.offline or self.up_since is None or not just_started(self.up_since, self.seen_at):
             return self.group.online_client_count
-        return 0 if self.absences is not None and self.absences.away_since is not None else None
+        away_since = self.absences.away_since if self.absences is not None else None
+        return 0 if away_since is not None and away_since < self.up_since else None
 
     def stands_still(self, now: datetime) -> bool:
         """Whether no queue moves in which messages wait, and more have come since: that is loud before any limit is.
@@ -216,13 +218,21 @@ def judged_groups(facts: IntervalFacts, config: Config) -> Iterator[JudgedGroup]
             continue
         policy = config.policy(facts.cluster, group.consumer_group)
         of_group = tuple(queues.get((group.consumer_group, group.topic), ()))
-        up_for = [
-            None if (boot_at := boots.get(name)) is None else facts.seen_at - boot_at
-            for name in {queue.message_queue.broker_name for queue in of_group}
-        ]
-        known = [one for one in up_for if one is not None]
-        longest = max(known, default=None) if len(known) == len(up_for) else None
-        yield JudgedGroup(group, policy, of_group, facts.absences.get(group.consumer_group), longest)
+        up_since = [boots.get(name) for name in {queue.message_queue.broker_name for queue in of_group}]
+        known = [one for one in up_since if one is not None]
+        first = min(known, default=None) if len(known) == len(up_since) else None
+        yield JudgedGroup(group, policy, of_group, facts.absences.get(group.consumer_group), first, facts.seen_at)
+
+
+def just_started(master_up_since: datetime, seen_at: datetime | None) -> bool:
+    """Whether a master may not know by a look of all clients that run: it learns of each by its next heartbeat."""
+    return seen_at is not None and seen_at - master_up_since <= HANDOVER
+
+
+def clients_known(facts: IntervalFacts) -> Iterator[GroupFacts]:
+    """Yield the groups of which brokers know by now who is online: that nobody is, no master that was just started."""
+    started = any(just_started(at, facts.seen_at) for at in master_boots(facts).values())
+    return (group for group in facts.groups if group.online_client_count or not started)
 
 
 def has_rhythm(known: Absences) -> bool:
@@ -351,17 +361,23 @@ def most_moves(
         else:
             standing += lag
     if moving == standing == 0:  # windows of one sample; the group's rates tell of all its queues together
-        if not group.orderly and queues and all(map(_finished_long_ago, queues)):
+        if finished_long_ago(group, queues):
             return False
         rates = (group.consume_tps, None if group.orderly else group.consume_ok_tps)
         return True if any((rate or 0) > 0 for rate in rates) else None
     return moving >= standing + unknown
 
 
-def _finished_long_ago(queue: QueueFacts) -> bool:
-    """Whether the holder of a queue says that it has finished nothing for a while, whatever rates span."""
-    at, seen_at = queue.last_consume_at, queue.window.seen_at
-    return at is not None and seen_at is not None and seen_at - at > RECENTLY
+def finished_long_ago(group: GroupFacts, queues: Collection[QueueFacts]) -> bool:
+    """Whether the holders of queues say that they have finished nothing for a while, whatever rates span.
+
+    Those of an orderly group say when they tried to.
+    """
+    ages = [
+        at is not None and seen_at is not None and seen_at - at > RECENTLY
+        for at, seen_at in ((one.last_consume_at, one.window.seen_at) for one in queues)
+    ]
+    return not group.orderly and bool(ages) and all(ages)
 
 
 @dataclass(frozen=True, slots=True)
