@@ -19,7 +19,13 @@ from offsetguard.config import Config, EffectivePolicy
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge import commands
 from offsetguard.judge.evidence.blocked_queues import held_back_queues
-from offsetguard.judge.evidence.judged_groups import finished_at, finishes_messages, judged_groups, most_moves
+from offsetguard.judge.evidence.judged_groups import (
+    finished_at,
+    finished_long_ago,
+    finishes_messages,
+    judged_groups,
+    most_moves,
+)
 from offsetguard.judge.evidence.lookups import lag_evidence, master_boots, queue_name
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit
@@ -96,7 +102,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         shown = finishes_messages(group) and all(one.last_consume_at == finished_at(one, boots) for one in own)
         goes_on = shown or most_moves(group, own, facts.now, boots)
         # What clients say that they finish is of the last minute; who stands still by now finished it before
-        goes_on = goes_on and not judged.stands_still(facts.now)
+        goes_on = goes_on and not (judged.stands_still(facts.now) or finished_long_ago(group, own))
         if held is None and not (goes_on and 2 * in_process > (group.effective_lag or 0)):
             continue
         worst = (
