@@ -210,7 +210,8 @@ class ClaimsWorld:
         for number, mail in enumerate(mails[self._seen :], start=self._seen + 1):
             self._tell(f"{of.began:%H:%M:%S} mail {number}: {mail.text.splitlines()[0]}")
             self._checker.read(f"mail {number}", f"{mail.message['Subject']}\n{mail.text}", of, mail=True)
-            self._checker.read(f"mail {number} (HTML)", lines_of_html(mail.html), of)
+            is_over = f"{mail.message['Subject']}".startswith("[RESOLVED]")  # the HTML does not say it again
+            self._checker.read(f"mail {number} (HTML)", lines_of_html(mail.html), of, past=is_over)
             (self._folder / f"mail-{number:03}.txt").write_text(f"{mail.message['Subject']}\n\n{mail.text}")
         self._seen = len(mails)
         for message in receivers.slack.messages:

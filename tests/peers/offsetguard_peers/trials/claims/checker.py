@@ -44,7 +44,7 @@ _LASTED = re.compile(r"^\W*Lasted\W.*, from (?P<day>\d{4}-\d\d-\d\d )\d\d:\d\d:\
 _IT_WAS = catalogue().say("mail_it_was", cause="")
 _BEFORE_THAT = "Not seen any more, because "  # `not_seen_any_more`
 _OVER = f"[{catalogue().say('resolved').upper()}]"
-_RESOLVED = {catalogue().say("mail_resolved"), catalogue().say("page_over")}
+_RESOLVED = {catalogue().say(name).casefold() for name in ("mail_resolved", "page_over")}
 
 
 def _is_titled(title: str, claims: Sequence[Claim]) -> bool:
@@ -99,7 +99,7 @@ class Checker:
         lines = text.splitlines()
         for place, raw in enumerate(lines):
             line = raw.strip().strip("*")
-            past = past or line.rstrip(":") in _RESOLVED
+            past = past or line.rstrip(":").casefold() in _RESOLVED
             was = line.startswith(_IT_WAS)
             told_as_over = was or _BEFORE_THAT in line or line.startswith(_OVER)
             said = Said(where, line, self._round_of(where, line, of), past=past or told_as_over)
