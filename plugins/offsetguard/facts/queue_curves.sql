@@ -45,6 +45,7 @@ in_messages AS (
 SELECT
   in_messages.*,
   CAST(FLOOR(UNIX_MICROS(COALESCE(max_offset_read_at, now)) / 1000) AS BIGINT) AS as_of_ms,
+  CAST(FLOOR(UNIX_MICROS(unbroken_since) / 1000) AS BIGINT) AS unbroken_since_ms,
   COALESCE(
     min_offset > consumer_offset OR consumer_offset > pull_offset OR consumer_offset > max_offset
     OR pull_offset > max_offset OR min_offset > max_offset,

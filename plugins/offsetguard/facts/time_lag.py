@@ -24,7 +24,9 @@ class TimeLag(NamedTuple):
     """An age and how it is known, or why it is not; None = unknown."""
 
     lag_ms: int | None
-    basis: str  # end_reached, interpolated, extrapolated; offset_unknown, curve_unknown, before_curve (too old for it)
+    basis: str
+    """end_reached, interpolated, extrapolated; offset_unknown, curve_unknown, before_curve (too old for it),
+    rounds_missed (nobody looked for a while, about when it was written)."""
 
 
 class CurvePlace(NamedTuple):
@@ -33,6 +35,7 @@ class CurvePlace(NamedTuple):
     curve: Sequence[Point]  # oldest first, neither offsets nor times going back
     offset: int | None
     now_ms: int
+    unbroken_since_ms: int | None = None  # the first look behind rounds that were missed; None = none were
 
 
 def time_lags(places: Sequence[CurvePlace]) -> list[TimeLag]:
@@ -60,6 +63,7 @@ def _queue_curves(places: Sequence[CurvePlace]) -> pa.Table:
                 pa.array(ends, pa.int32()), pa.StructArray.from_arrays([offsets, moments], ["max_offset", "at_ms"])
             ),
             "as_of_ms": pa.array([one.now_ms for one in places], pa.int64()),
+            "unbroken_since_ms": pa.array([one.unbroken_since_ms for one in places], pa.int64()),
         }
     )
 

@@ -9,6 +9,8 @@
 -- - Whoever stands at the newest point, or beyond it, has nothing to wait for: 0.
 -- - Before the curve there is one extrapolation, along the line from the first point to the last, and by no more than
 --   the time that the curve spans; what lies further back is unknown: NULL, never infinite.
+-- - Across rounds that were missed (before `unbroken_since_ms`, and after it) the line says little: a broker that was
+--   away wrote nothing for a while, and all of it before or after that. Unknown, but for the last minute of the line.
 --
 -- To be read from the innermost step outwards; each is a step of its own, because a formula that is used in several
 -- places is computed in each of them. They stand in one SELECT: each more is planned with all columns again.
@@ -49,6 +51,10 @@ SELECT
       WHEN x.below = SIZE(points) THEN STRUCT(CAST(0 AS BIGINT) AS lag_ms, 'end_reached' AS basis)
       WHEN x.below = 0 AND (x.share IS NULL OR x.share < -1)
         THEN STRUCT(CAST(NULL AS BIGINT) AS lag_ms, 'before_curve' AS basis)
+      WHEN
+        x.from_ms < unbroken_since_ms AND x.from_ms + x.span_ms >= unbroken_since_ms
+        AND as_of_ms - x.from_ms - x.share * CAST(x.span_ms AS DOUBLE) > 60000
+        THEN STRUCT(CAST(NULL AS BIGINT) AS lag_ms, 'rounds_missed' AS basis)
       ELSE STRUCT(
         GREATEST(0, as_of_ms - x.from_ms - CAST(FLOOR(x.share * CAST(x.span_ms AS DOUBLE)) AS BIGINT)) AS lag_ms,
         CASE WHEN x.below > 0 THEN 'interpolated' ELSE 'extrapolated' END AS basis

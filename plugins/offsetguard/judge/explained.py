@@ -107,7 +107,8 @@ def _sample(given: GivenSample, *, commits_seen: bool) -> Sample:
 def _oldest(given: GivenQueue, state: QueueState) -> CurvePlace:
     """Return where the oldest unconsumed message lies on the curve of all samples; the state keeps only a few."""
     curve = producer_curve((one.max_offset, one.at_ms) for one in given.known())
-    return CurvePlace(curve, _offsets(state).first_readable, _seen_ms(state, given))
+    unbroken = epoch_ms(state.unbroken_since)
+    return CurvePlace(curve, _offsets(state).first_readable, _seen_ms(state, given), unbroken)
 
 
 def _lag_ms(state: QueueState, on_curve: TimeLag, given: GivenQueue) -> int | None:

@@ -36,8 +36,8 @@ def lags_at(curve: list[Point], offsets: list[int], now_ms: int = NOW_MS) -> lis
 @for_each("case", CASES, name_of=lambda case: case["name"])
 def test_the_table_of_cases(case) -> None:
     curve = [(offset, at_s * 1000) for offset, at_s in case["curve"]]
-    expected_ms = None if case["lag_s"] is None else case["lag_s"] * 1000
-    assert time_lags([CurvePlace(curve, case["offset"], NOW_MS)]) == [(expected_ms, case["basis"])]
+    expected_ms, unbroken = (None if ms is None else ms * 1000 for ms in (case["lag_s"], case.get("unbroken_since")))
+    assert time_lags([CurvePlace(curve, case["offset"], NOW_MS, unbroken)]) == [(expected_ms, case["basis"])]
 
 
 @given(points=POINTS, offsets=OFFSETS)
@@ -108,9 +108,11 @@ def test_what_the_broker_told_is_preferred_to_the_curve() -> None:
 def test_a_lag_in_time_is_as_of_the_reading_and_not_as_of_the_intervals_end() -> None:
     """Of a healthy queue, read 2 s after the interval's start, the oldest message was 1.3 s old: not 59 s."""
     one = Sample(min_offset=0, max_offset=600, consumer_offset=599, oldest_unconsumed_at=at(NOW_MS - 1300))
-    measured = figures([(0, 0), (600, NOW_MS)], one, until=at(NOW_MS + 58_000))
+    measured = figures([(540, NOW_MS - 60_000), (600, NOW_MS)], one, until=at(NOW_MS + 58_000))
     assert measured["lag_ms"] == 1300
-    interpolated = figures([(0, 0), (600, NOW_MS)], replace(one, oldest_unconsumed_at=None), at(NOW_MS + 58_000))
+    interpolated = figures(
+        [(540, NOW_MS - 60_000), (600, NOW_MS)], replace(one, oldest_unconsumed_at=None), at(NOW_MS + 58_000)
+    )
     assert interpolated["lag_ms"] == 1000
 
 

@@ -37,6 +37,7 @@ WITH differing AS (
 SELECT
   in_messages.*,
   TRY_CAST(FLOOR(EPOCH_US(COALESCE(max_offset_read_at, now)) / NULLIF(1000, 0)) AS BIGINT) AS as_of_ms,
+  TRY_CAST(FLOOR(EPOCH_US(unbroken_since) / NULLIF(1000, 0)) AS BIGINT) AS unbroken_since_ms,
   COALESCE(
     min_offset > consumer_offset
     OR consumer_offset > pull_offset

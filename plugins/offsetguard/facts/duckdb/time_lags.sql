@@ -26,6 +26,10 @@ SELECT
         x.share IS NULL OR x.share < -1
       )
       THEN {'lag_ms': TRY_CAST(NULL AS BIGINT), 'basis': 'before_curve'}
+      WHEN x.from_ms < unbroken_since_ms
+      AND x.from_ms + x.span_ms >= unbroken_since_ms
+      AND as_of_ms - x.from_ms - x.share * TRY_CAST(x.span_ms AS DOUBLE) > 60000
+      THEN {'lag_ms': TRY_CAST(NULL AS BIGINT), 'basis': 'rounds_missed'}
       ELSE {'lag_ms': GREATEST(
         0,
         as_of_ms - x.from_ms - TRY_CAST(FLOOR(x.share * TRY_CAST(x.span_ms AS DOUBLE)) AS BIGINT)

@@ -78,6 +78,12 @@ class JudgedGroup:
         """Whether more waits, or for longer, than the policy allows."""
         return above_limit(self.group, self.policy)
 
+    @property
+    def waits_unknown(self) -> bool:
+        """Whether it is not known if more waits, or for longer, than the policy allows: some of it is not seen."""
+        unknown = any((one.offsets.effective_lag or 0) > 0 and one.lag_ms is None for one in self.queues)
+        return waits_unknown(self.group) or (unknown and not self.above_limit)
+
     def is_overrun(self, now: datetime) -> bool:
         """Whether clearly more is written than consumed, and most of what waits lies where it grows: no mere burst."""
         lasting, waiting = self.by_rule(*LASTING), self.group.effective_lag

@@ -9,12 +9,14 @@ from datetime import datetime
 from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, OnlineGroupFacts, QueueFacts
+from offsetguard.judge.windows.pace import waits_between
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import CannotTell, Figure, QueueEvidence
 from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.group_facts import GroupFacts
 
 _COMMANDS_OF_A_KIND = 4
+_EXACTLY_MS = 1_000  # nobody reads more exactly
 
 
 def queues_by_group(facts: IntervalFacts) -> Mapping[tuple[str, str], list[QueueFacts]]:
@@ -55,6 +57,24 @@ def last_stored(queue: QueueFacts) -> datetime | str:
     return Sentence("message_before_deleted")
 
 
+def age_of_oldest(queues: Iterable[QueueFacts], lag_ms: int | None = None) -> Figure:
+    """Return for how long the oldest message of some queues waits, ms; where it is between bounds, these as words.
+
+    `lag_ms`: the longest time that is known, where there are more than these queues. None: nothing is known.
+    """
+    waiting = [one for one in queues if (one.offsets.effective_lag or 0) > 0]
+    known = [one.lag_ms for one in waiting if one.lag_ms is not None] + ([] if lag_ms is None else [lag_ms])
+    bounds = [waits_between(one.window) for one in waiting if one.lag_ms is None]
+    least = max([*known, *(low for low, _ in bounds)], default=0)
+    highs = [high for _, high in bounds]
+    most = None if None in highs else max([*known, *(high for high in highs if high is not None)], default=None)
+    if most is None:
+        return Sentence("for_at_least", span_ms=least) if least else None
+    if most - least <= _EXACTLY_MS:
+        return most
+    return Sentence("for_between", low_ms=least, high_ms=most) if least else Sentence("for_at_most", span_ms=most)
+
+
 def sum_at_least(counts: Iterable[Figure]) -> Figure:
     """Return the sum of counts of messages; "at least" that of the known ones where some are not; None: none is."""
     all_counts = list(counts)
@@ -72,7 +92,7 @@ def lag_evidence(queues: Iterable[QueueFacts]) -> tuple[QueueEvidence, ...]:
             queue.message_queue,
             {
                 "effective_lag": queue.offsets.effective_lag,
-                "lag_ms": queue.lag_ms,
+                "lag_ms": age_of_oldest([queue]),
                 "inflight": queue.offsets.inflight,
                 "cached_message_count": queue.cached_message_count,
                 "last_timestamp": last_stored(queue),

@@ -27,7 +27,7 @@ from offsetguard.judge.evidence.judged_groups import (
     longest_ms,
     longest_silence,
 )
-from offsetguard.judge.evidence.lookups import lag_evidence
+from offsetguard.judge.evidence.lookups import age_of_oldest, lag_evidence
 from offsetguard.judge.rule import Finding, Rule, Severity, State, Texts
 from offsetguard.judge.windows.rules import POP
 from offsetguard.tables.group_facts import GroupFacts
@@ -170,12 +170,13 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             facts,
             about=(group.consumer_group, group.topic),
             severity=RULE.severity if loud and not soon else Severity.INFO,
+            unsure=not loud and judged.waits_unknown,
             variant=_variant(judged.group, trend.variant),
             state=trend.state.value,
             figures={
                 "effective_lag": group.effective_lag,
                 "beyond": group.beyond_end,
-                "lag_ms": group.lag_ms,
+                "lag_ms": age_of_oldest(judged.queues, group.lag_ms),
                 "inflight": group.inflight,
                 "available": group.available,
                 "pop_inflight": group.pop_inflight,

@@ -29,9 +29,8 @@ from offsetguard.judge.evidence.judged_groups import (
     judged_groups,
     longest_ms,
     longest_silence,
-    waits_unknown,
 )
-from offsetguard.judge.evidence.lookups import lag_evidence
+from offsetguard.judge.evidence.lookups import age_of_oldest, lag_evidence
 from offsetguard.judge.rule import (
     CannotTell,
     Explains,
@@ -160,11 +159,11 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             severity=min(_severity(judged, silence_ms, facts.now), at_most, key=_rank),
             variant=variant,
             state=State.STOPPED.value,
-            unsure=silence_ms is None or waits_unknown(group),
+            unsure=silence_ms is None or judged.waits_unknown,
             figures={
                 "effective_lag": group.effective_lag,
                 "beyond": group.beyond_end,
-                "lag_ms": group.lag_ms,
+                "lag_ms": age_of_oldest(judged.queues, group.lag_ms),
                 "silence": None if silence_ms is None else longest_silence(silent),
                 "silence_ms": silence_ms,
                 "stopped_queue_count": len(stopped) or None,

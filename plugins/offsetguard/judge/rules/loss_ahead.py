@@ -21,7 +21,7 @@ from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge import commands
 from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, tiered_brokers
-from offsetguard.judge.evidence.lookups import queue_name
+from offsetguard.judge.evidence.lookups import age_of_oldest, queue_name
 from offsetguard.judge.forecasts import forecasts
 from offsetguard.judge.forecasts.broker_retentions import forced_ratio
 from offsetguard.judge.rule import (
@@ -140,7 +140,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "risk_queue_count": len(risks),
                 "queue_count": judged.group.queue_count,
                 "effective_lag": judged.group.effective_lag,
-                "lag_ms": worst.lag_ms,
+                "lag_ms": age_of_oldest([worst]),
                 "online_client_count": judged.client_count,
                 "worst_queue": queue_name(worst.message_queue),
                 "brokers": ", ".join(sorted(brokers)),
@@ -188,7 +188,7 @@ def _evidence(queue: QueueFacts, forecast: Forecast) -> QueueEvidence:
         "loss_low_ms": forecast.low_ms,
         "loss_high_ms": forecast.high_ms,
         "effective_lag": queue.offsets.effective_lag,
-        "lag_ms": queue.lag_ms,
+        "lag_ms": age_of_oldest([queue]),
         "consumer_offset": queue.offsets.consumer_offset,
         "min_offset": queue.offsets.min_offset,
     }

@@ -24,7 +24,7 @@ from offsetguard.judge.evidence.capacity import (
     is_short_of_queues,
     twice_the_queues,
 )
-from offsetguard.judge.evidence.lookups import queues_by_group, sum_at_least
+from offsetguard.judge.evidence.lookups import age_of_oldest, queues_by_group, sum_at_least
 from offsetguard.judge.rule import CannotTell, Explains, Finding, QueueEvidence, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.tables.group_facts import GroupFacts
 
@@ -133,7 +133,9 @@ def _finding(
             "wanted_queue_nums": None if group is None else twice_the_queues(facts, group.topic),
         },
         queues=tuple(
-            QueueEvidence(queue.message_queue, {"effective_lag": queue.offsets.effective_lag, "lag_ms": queue.lag_ms})
+            QueueEvidence(
+                queue.message_queue, {"effective_lag": queue.offsets.effective_lag, "lag_ms": age_of_oldest([queue])}
+            )
             for queue in waiting
         ),
     )

@@ -26,7 +26,7 @@ from offsetguard.judge.evidence.judged_groups import (
     judged_groups,
     most_moves,
 )
-from offsetguard.judge.evidence.lookups import lag_evidence, master_boots, queue_name
+from offsetguard.judge.evidence.lookups import age_of_oldest, lag_evidence, master_boots, queue_name
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit
 from offsetguard.tables.group_facts import GroupFacts
@@ -117,7 +117,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "effective_lag": group.effective_lag,
                 "in_process": in_process,
                 "available": group.available,
-                "lag_ms": worst.lag_ms,
+                "lag_ms": age_of_oldest([worst]),
                 "worst_queue": queue_name(worst.message_queue),
                 "broker_name": worst.message_queue.broker_name,
                 "queue_id": worst.message_queue.queue_id,

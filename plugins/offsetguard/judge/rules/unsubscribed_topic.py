@@ -15,8 +15,8 @@ from datetime import datetime, timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge.evidence.judged_groups import judged_groups, waits_unknown
-from offsetguard.judge.evidence.lookups import lag_evidence
+from offsetguard.judge.evidence.judged_groups import judged_groups
+from offsetguard.judge.evidence.lookups import age_of_oldest, lag_evidence
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, State, Texts
 from offsetguard.judge.windows.windows import is_subscribed
 
@@ -80,12 +80,12 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             facts,
             about=(group.consumer_group, group.topic),
             severity=Severity.WARNING if just_now and judged.above_limit else RULE.severity,
-            unsure=waits_unknown(group),
+            unsure=judged.waits_unknown,
             variant="just_now" if just_now else "default",
             state=State.UNSUBSCRIBED.value,
             figures={
                 "effective_lag": group.effective_lag,
-                "lag_ms": group.lag_ms,
+                "lag_ms": age_of_oldest(judged.queues, group.lag_ms),
                 "online_client_count": group.online_client_count,
                 "advanced_at": advanced_at,
             },

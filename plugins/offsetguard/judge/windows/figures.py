@@ -16,6 +16,7 @@ from typing import NamedTuple
 from offsetguard.config import WindowPolicy
 from offsetguard.facts.time_lag import CurvePlace, time_lags
 from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention
+from offsetguard.judge.windows.pace import waits_between
 from offsetguard.model.offsets import QueueOffsets, epoch_ms
 from offsetguard.tables.queue_state import Point, QueueState, curve
 
@@ -128,11 +129,8 @@ class WindowFigures:
 
     @cached_property
     def lag_ms_at_most(self) -> int | None:
-        """An age that the oldest of them did not exceed: where its own is not known, that of the message before it."""
-        if self.lag_ms is not None or not self.is_newest_seen:
-            return self.lag_ms
-        before_ms, seen_ms = epoch_ms(self.state.sample.last_timestamp), epoch_ms(self.state.seen_at)
-        return None if before_ms is None or seen_ms is None else max(0, seen_ms - before_ms)
+        """An age that the oldest of them did not exceed, where its own is not known; None = no such one is known."""
+        return self.lag_ms if self.lag_ms is not None or not self.is_newest_seen else waits_between(self.state)[1]
 
     @cached_property
     def samples_used(self) -> int:
@@ -252,7 +250,7 @@ class WindowFigures:
             return True
         # the lag of who is overrun grows: half of what is worth a word shows it
         young_ms = self.policy.lag_floor_ms // (2 if self._is_overrun else 1)
-        is_young = self.lag_ms_at_most is None or self.lag_ms_at_most <= young_ms
+        is_young = self.lag_ms_at_most is not None and self.lag_ms_at_most <= young_ms
         then = self._at(recent)
         return is_young and then is not None and then.end <= committed
 
@@ -349,7 +347,8 @@ class WindowFigures:
         if all(offset is None for offset, _ in asked):
             return ()
         points = [(offset, epoch_ms(at) or 0) for offset, at in curve(self.state)]
-        return tuple(None if one is None else CurvePlace(points, one, epoch_ms(at) or 0) for one, at in asked)
+        unbroken = epoch_ms(self.state.unbroken_since)
+        return tuple(None if one is None else CurvePlace(points, one, epoch_ms(at) or 0, unbroken) for one, at in asked)
 
     def _earlier(self) -> Iterator[Point]:
         """Yield the window's points, newest first."""

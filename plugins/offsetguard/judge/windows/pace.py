@@ -123,20 +123,38 @@ def _stored_between(window: QueueState, now_ms: int) -> tuple[int, int] | None:
     It came after the samples that did not have it, and after nothing waited. The message before it may be much older,
     on a quiet topic: its time says something only where messages come all the time.
     """
+    not_yet, already = _looks_around(window)
+    before = epoch_ms(window.sample.last_timestamp)
+    is_many = (window.sample.offsets.effective_lag or 0) >= _MANY
+    steady = is_many and _is_written(window)
+    if before is not None and (not_yet or steady):
+        not_yet.append(before)
+    return (max(not_yet), min([now_ms, *already])) if not_yet else None
+
+
+def waits_between(window: QueueState) -> tuple[int, int | None]:
+    """Return for how long the oldest unconsumed message waits by the newest look, ms: at least, and at most if known.
+
+    It was written after the looks that did not show it, and after the message before it; before all others.
+    """
+    not_yet, already = _looks_around(window)
+    before, seen_ms = epoch_ms(window.sample.last_timestamp), epoch_ms(window.seen_at) or 0
+    not_before = [*not_yet, *([] if before is None else [before])]
+    return seen_ms - min([seen_ms, *already]), max(0, seen_ms - max(not_before)) if not_before else None
+
+
+def _looks_around(window: QueueState) -> tuple[list[int], list[int]]:
+    """Return when somebody looked and the oldest unconsumed message was not written yet, and when it was, ms."""
     committed = max(window.committed_offset or 0, window.seen_min_offset or 0)
     seen = [one for one in (*window.points, window.seen) if one is not None]
     not_yet = [epoch_ms(one.at) or 0 for one in seen if one.max_offset <= committed]
     already = [epoch_ms(one.at) or 0 for one in seen if one.max_offset > committed]
     if window.end_reached_at is not None:
         not_yet.append(epoch_ms(window.end_reached_at) or 0)
-    before = epoch_ms(window.sample.last_timestamp)
-    steady = len(seen) > 1 and (window.sample.offsets.effective_lag or 0) >= _MANY and _is_written(window)
-    if before is not None and (not_yet or steady):
-        not_yet.append(before)
-    return (max(not_yet), min([now_ms, *already])) if not_yet else None
+    return not_yet, already
 
 
 def _is_written(window: QueueState) -> bool:
     """Whether messages came between the newest samples, and between the oldest."""
     ends = [one.max_offset for one in (window.seen, *window.points) if one is not None]
-    return all(later > earlier for later, earlier in pairwise(ends))
+    return len(ends) > 1 and all(later > earlier for later, earlier in pairwise(ends))

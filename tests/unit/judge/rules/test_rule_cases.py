@@ -38,6 +38,8 @@ def _shown(finding: Finding, wanted: dict[str, Any]) -> dict[str, Any]:
         shown["commands"] = list(finding.commands)
     if "severity" in wanted:
         shown["severity"] = finding.severity.value
+    if "unsure" in wanted:
+        shown["unsure"] = finding.unsure
     if "figures" in wanted:
         shown["figures"] = {name: finding.figures.get(name, "no such figure") for name in wanted["figures"]}
     if "queues" in wanted:
