@@ -99,8 +99,8 @@ def repeated_and_skipped(moves: Sequence[OffsetMoveFacts], queues: Collection[Qu
     """Return the messages that offsets which were set repeat and skip; None = not seen. `queues`: all of the group's.
 
     A log line stands for one queue that was set, and says how far its client had asked: what it had not consumed yet
-    is dropped as well, and nobody knows how much that is. A client that asked for what its group had committed already
-    skips nothing by that; what lies behind the commit, nobody knows either.
+    is dropped as well, and nobody knows how much that is: at least so many are skipped. A client that asked for what
+    its group had committed already skips nothing by that; what lies behind the commit, nobody knows either.
     """
     by = [
         (move.corrected_offset - move.requested_offset, move.move_count if move.origin == "log" else 1)
@@ -108,8 +108,9 @@ def repeated_and_skipped(moves: Sequence[OffsetMoveFacts], queues: Collection[Qu
         if move.origin != "log" or not _asks_again(move, queues)
     ]
     repeated, skipped = (sum(max(0, sign * distance) * count for distance, count in by) for sign in (-1, 1))
-    hidden = any(move.origin == "log" for move in moves)
-    return {"repeated": repeated if moves else None, "skipped": skipped or (None if hidden or not moves else 0)}
+    at_least: Figure = Sentence("at_least_messages", count=skipped) if skipped else None
+    hidden = not moves or any(move.origin == "log" for move in moves)
+    return {"repeated": repeated if moves else None, "skipped": at_least if hidden else skipped}
 
 
 def _asks_again(move: OffsetMoveFacts, queues: Iterable[QueueFacts]) -> bool:

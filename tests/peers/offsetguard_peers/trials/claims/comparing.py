@@ -33,10 +33,15 @@ class Said:
 Check = Callable[[Truth, str, Any, Said], str | None]
 
 
+def _fits(value: int | Bounds, least: int, most: int) -> bool:
+    """Whether a number, or one that is said as "at least", agrees with what is so."""
+    return (value.least or 0) <= most if isinstance(value, Bounds) else least <= value <= most
+
+
 def _counted(name: str) -> Check:
     """Compare a number of messages with what the broker said within a round."""
 
-    def check(truth: Truth, group: str, value: int, said: Said) -> str | None:
+    def check(truth: Truth, group: str, value: int | Bounds, said: Said) -> str | None:
         looks = list(pairwise(truth.looks_around(group, said.since, said.round.ended)))
         bounds = [one for before, after in looks if (one := before.until(after, name)) is not None]
         gaps = [after.at - before.at for before, after in looks]
@@ -44,7 +49,7 @@ def _counted(name: str) -> Check:
             return None
         least, most = min(least for least, _ in bounds), max(most for _, most in bounds)
         slack = 0 if name == "lost" else SLACK
-        return None if least - slack <= value <= most + slack else f"{name} was between {least:,} and {most:,}"
+        return None if _fits(value, least - slack, most + slack) else f"{name} was between {least:,} and {most:,}"
 
     return check
 
@@ -79,13 +84,13 @@ def _age(truth: Truth, group: str, value: int | Bounds, said: Said) -> str | Non
 def _set(name: str) -> Check:
     """Compare how many are skipped or repeated with what a reset did."""
 
-    def check(truth: Truth, group: str, value: int, said: Said) -> str | None:
+    def check(truth: Truth, group: str, value: int | Bounds, said: Said) -> str | None:
         resets = [one for one in truth.of(group) if one.kind is Kind.RESET and one.began <= said.round.ended]
         bounds = [
             one.figures.get(name, (0, 0)) for one in resets if one.lasts(said.since, said.round.ended, ROUND * 60)
         ]
         bounds = bounds or [(0, SLACK)]
-        if any(low <= value <= high for low, high in bounds):
+        if any(_fits(value, low, high) for low, high in bounds):
             return None
         return f"{name} was {' or '.join(f'{low:,} to {high:,}' for low, high in bounds)}"
 
@@ -95,7 +100,7 @@ def _set(name: str) -> Check:
 _skipped_by_reset = _set("skipped")
 
 
-def _skipped(truth: Truth, group: str, value: int, said: Said) -> str | None:
+def _skipped(truth: Truth, group: str, value: Any, said: Said) -> str | None:
     """Compare what a setting beyond the end skips "at most" with what lay between its commit before and the end then.
 
     Not less than that; and not more than was written from ten rounds before (a window keeps few looks that are old)

@@ -22,7 +22,7 @@ from offsetguard.judge.registry import RULES
 
 
 class Bounds(NamedTuple):
-    """What is said of a time, ms: at least, and at most; None = nothing."""
+    """What is said of a time, ms, or of messages: at least, and at most; None = nothing."""
 
     least: int | None
     most: int | None
@@ -40,7 +40,8 @@ class Claim:
 _SPAN = r"(?:\d+ (?:ms|s|min|h|d)(?: |\b))+"
 _DURATION = rf"(?:at least |at most |{_SPAN}to )?{_SPAN}"
 MOMENT = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
-_FORMS = {"messages": r"-?[\d,]+", "duration": _DURATION, "moment": MOMENT, "plural": "s?", "clock": r"\d\d:\d\d"}
+_COUNT = r"(?:at least )?-?[\d,]+"
+_FORMS = {"messages": _COUNT, "duration": _DURATION, "moment": MOMENT, "plural": "s?", "clock": r"\d\d:\d\d"}
 _OF_SENTENCES = {"silence": _DURATION}
 _NAMES = frozenset({"consumer_group", "topic"})
 _UNIT_MS = {"ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -92,8 +93,9 @@ def claims_of(line: str, groups: frozenset[str]) -> tuple[Claim, ...]:
 def value_of(text: str | None) -> int | datetime | Bounds | None:
     if text is None:
         return None
-    if re.fullmatch(r"-?[\d,]+", text):
-        return int(text.replace(",", ""))
+    if re.fullmatch(_COUNT, text):
+        count = int(text.removeprefix("at least ").replace(",", ""))
+        return Bounds(count, None) if text.startswith("at least") else count
     if re.fullmatch(MOMENT, text):
         return datetime.strptime(text, "%Y-%m-%d %H:%M:%S UTC").replace(tzinfo=UTC)
     if re.fullmatch(_DURATION, text):
