@@ -99,8 +99,9 @@ def repeated_and_skipped(moves: Sequence[OffsetMoveFacts], queues: Collection[Qu
     """Return the messages that offsets which were set repeat and skip; None = not seen. `queues`: all of the group's.
 
     A log line stands for one queue that was set, and says how far its client had asked: what it had not consumed yet
-    is dropped as well, and nobody knows how much that is: at least so many are skipped. A client that asked for what
-    its group had committed already skips nothing by that; what lies behind the commit, nobody knows either.
+    is dropped as well, and nobody knows how much that is. So it repeats at most, and skips at least so many. A client
+    that asked for what its group had committed already skips nothing by that; what lies behind the commit, nobody knows
+    either.
     """
     by = [
         (move.corrected_offset - move.requested_offset, move.move_count if move.origin == "log" else 1)
@@ -108,9 +109,14 @@ def repeated_and_skipped(moves: Sequence[OffsetMoveFacts], queues: Collection[Qu
         if move.origin != "log" or not _asks_again(move, queues)
     ]
     repeated, skipped = (sum(max(0, sign * distance) * count for distance, count in by) for sign in (-1, 1))
-    at_least: Figure = Sentence("at_least_messages", count=skipped) if skipped else None
-    hidden = not moves or any(move.origin == "log" for move in moves)
-    return {"repeated": repeated if moves else None, "skipped": at_least if hidden else skipped}
+    if not moves:
+        return {"repeated": None, "skipped": None}
+    if all(move.origin != "log" for move in moves):
+        return {"repeated": repeated, "skipped": skipped}
+    return {
+        "repeated": Sentence("at_most_messages", count=repeated) if repeated else 0,
+        "skipped": Sentence("at_least_messages", count=skipped) if skipped else None,
+    }
 
 
 def _asks_again(move: OffsetMoveFacts, queues: Iterable[QueueFacts]) -> bool:

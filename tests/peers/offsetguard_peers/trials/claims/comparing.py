@@ -34,8 +34,10 @@ Check = Callable[[Truth, str, Any, Said], str | None]
 
 
 def _fits(value: int | Bounds, least: int, most: int) -> bool:
-    """Whether a number, or one that is said as "at least", agrees with what is so."""
-    return (value.least or 0) <= most if isinstance(value, Bounds) else least <= value <= most
+    """Whether a number, or one that is said as "at least" or "at most", agrees with what is so."""
+    if not isinstance(value, Bounds):
+        return least <= value <= most
+    return (value.least or 0) <= most and (value.most is None or value.most >= least)
 
 
 def _counted(name: str) -> Check:
@@ -106,7 +108,7 @@ def _skipped(truth: Truth, group: str, value: Any, said: Said) -> str | None:
     Not less than that; and not more than was written from ten rounds before (a window keeps few looks that are old)
     until two rounds after it, and more where nobody collected or no broker answered at either end.
     """
-    if "at most" not in said.line:
+    if "meanwhile, at most" not in said.line:
         return _skipped_by_reset(truth, group, value, said)
     bounds = []
     for one in truth.of(group):

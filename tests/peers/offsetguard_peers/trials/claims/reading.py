@@ -40,7 +40,7 @@ class Claim:
 _SPAN = r"(?:\d+ (?:ms|s|min|h|d)(?: |\b))+"
 _DURATION = rf"(?:at least |at most |{_SPAN}to )?{_SPAN}"
 MOMENT = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
-_COUNT = r"(?:at least )?-?[\d,]+"
+_COUNT = r"(?:at least |at most )?-?[\d,]+"
 _FORMS = {"messages": _COUNT, "duration": _DURATION, "moment": MOMENT, "plural": "s?", "clock": r"\d\d:\d\d"}
 _OF_SENTENCES = {"silence": _DURATION}
 _NAMES = frozenset({"consumer_group", "topic"})
@@ -94,8 +94,8 @@ def value_of(text: str | None) -> int | datetime | Bounds | None:
     if text is None:
         return None
     if re.fullmatch(_COUNT, text):
-        count = int(text.removeprefix("at least ").replace(",", ""))
-        return Bounds(count, None) if text.startswith("at least") else count
+        count = int(text.split()[-1].replace(",", ""))
+        return {"at least": Bounds(count, None), "at most": Bounds(None, count)}.get(text.rpartition(" ")[0], count)
     if re.fullmatch(MOMENT, text):
         return datetime.strptime(text, "%Y-%m-%d %H:%M:%S UTC").replace(tzinfo=UTC)
     if re.fullmatch(_DURATION, text):
