@@ -4,6 +4,9 @@ To the invariants of each table come the figures that must agree across tables. 
 to the suites of the others as suite parameters, so a table is validated after those that it is compared with, and side
 by side with all others. The quarantine comes last: with the rows that were written it makes up what landed.
 
+The tables hold the rows of any number of clusters: figures and what they must agree with are by cluster, and each
+cluster is judged by itself.
+
 GX catches whatever goes wrong while it evaluates: that is "not checked" here, never passed. The action sends nothing,
 since GX would swallow its failure.
 
@@ -45,14 +48,13 @@ from offsetguard_expectations.invariant import (
     EVERY_ROW,
     Agreement,
     Figure,
-    ViolationMeans,
     conservation_of,
     is_reason,
     quarantined_of,
     row_count_of,
     unwritten_of,
 )
-from offsetguard_expectations.invariants import AGREEMENTS, ROW_INVARIANTS
+from offsetguard_expectations.invariants import AGREEMENTS, COMPARED, CORRUPT, ROW_INVARIANTS, figures_of
 from offsetguard_expectations.run_report import Count, Findings, RunReport
 from offsetguard_expectations.suites import (
     ExpectFigureToBeBetween,
@@ -60,22 +62,19 @@ from offsetguard_expectations.suites import (
     invariant_expectation,
 )
 
-_CORRUPT = tuple(one for one in ROW_INVARIANTS if one.violation_means is ViolationMeans.CORRUPT)
-_COMPARED = tuple(dict.fromkeys(figure for one in AGREEMENTS for figure in (one.figure, one.expected)))
-
 
 def validate(
     interval: Interval,
     frames: Mapping[Table, Any],
-    landed: Mapping[Table, int],
-    judge: Callable[[Findings], RunReport],
-    cluster_folder: Path,
+    landed: Mapping[str, Mapping[Table, int]],
+    judge: Callable[[Mapping[str, Findings]], Iterable[RunReport]],
+    data_docs_folder: Path,
     *,
     pool: Executor,
 ) -> None:
-    """Validate Spark frames, a table each, in a pool's threads; `judge` what was found and write the page of the run.
+    """Validate Spark frames, a table each, in a pool's threads; `judge` what was found and write a page per cluster.
 
-    `landed`: rows of each landed table, those that repeat a key left out.
+    `landed`: of each cluster the rows of each landed table, those that repeat a key left out.
     """
     context = _context()
     assets = [{"name": one.name, "type": "dataframe", "batch_definitions": [{"name": one.name}]} for one in frames]
@@ -88,9 +87,9 @@ def validate(
         definition = gx.ValidationDefinition(name=table.name, data=data, suite=suite)
         definitions.append(context.validation_definitions.add(definition))
     page = WriteDataDocs()
-    page._judge, page._cluster_folder = judge, cluster_folder
+    page._judge, page._folder, page._clusters = judge, data_docs_folder, tuple(landed)
     checkpoint = WrittenTables(name="written", validation_definitions=definitions, actions=[page])
-    checkpoint._pool = pool
+    checkpoint._pool, checkpoint._clusters = pool, tuple(landed)
     checkpoint.run(
         batch_parameters={table.name: frame for table, frame in frames.items()},
         expectation_parameters=_parameters(landed),
@@ -102,6 +101,7 @@ class WrittenTables(gx.Checkpoint):
     """GX's own loop validates one table after the other, and has the same frame for each."""
 
     _pool: Any = PrivateAttr()
+    _clusters: Any = PrivateAttr()
 
     def _run_validation_definitions(
         self,
@@ -124,7 +124,7 @@ class WrittenTables(gx.Checkpoint):
                 result_format=result_format,
                 run_id=run_id,
             )
-            _give_on(found, expectation_parameters)
+            _give_on(found, self._clusters, expectation_parameters)
             return found
 
         needs = _needs(definitions)
@@ -137,43 +137,50 @@ class WrittenTables(gx.Checkpoint):
 
 
 class WriteDataDocs(ValidationAction):
-    """Judges what was found and writes the page of the run."""
+    """Judges what was found and writes the page of each cluster."""
 
     type: Literal["offsetguard_data_docs"] = "offsetguard_data_docs"
     name: str = "data_docs"
     _judge: Any = PrivateAttr()
-    _cluster_folder: Any = PrivateAttr()
+    _folder: Any = PrivateAttr()
+    _clusters: Any = PrivateAttr()
 
     def run(self, checkpoint_result: CheckpointResult, action_context: ActionContext | None = None) -> dict[str, str]:
-        """Do what a Checkpoint asks for. Raises PublishError when the page cannot be written."""
-        report = self._judge(read_findings(checkpoint_result.run_results.values()))
-        try:
-            html = render_run_page(report, recent_runs(self._cluster_folder))
-            index = publish_page(self._cluster_folder, report.interval, html)
-        except OSError as error:
-            raise PublishError(f"Data Docs: {why_unwritten(self._cluster_folder, error)}") from error
-        return {"index": str(index)}
+        """Do what a Checkpoint asks for. Raises PublishError when a page cannot be written."""
+        written = {}
+        for report in self._judge(read_findings(checkpoint_result.run_results.values(), self._clusters)):
+            folder = self._folder / report.cluster
+            try:
+                html = render_run_page(report, recent_runs(folder))
+                written[report.cluster] = str(publish_page(folder, report.interval, html))
+            except OSError as error:
+                raise PublishError(f"Data Docs: {why_unwritten(folder, error)}") from error
+        return written
 
 
-def read_findings(validations: Iterable[ExpectationSuiteValidationResult]) -> Findings:
-    """Read numbers back from GX's results."""
-    findings = Findings()
+def read_findings(
+    validations: Iterable[ExpectationSuiteValidationResult], clusters: Iterable[str]
+) -> dict[str, Findings]:
+    """Read numbers back from GX's results, by cluster; what could not be evaluated is not checked in any of them."""
+    findings = {cluster: Findings() for cluster in clusters}
     for validation in validations:
         for result in validation.results:
             meta: dict[str, Any] = result.expectation_config.meta  # type: ignore[union-attr]
-            if (why := _exception_message(result)) is not None:
-                findings.not_checked[meta["id"]] = why
-                continue
-            count = Count(result.result["element_count"], result.result["unexpected_count"])
-            findings.counts[validation.suite_name, meta["id"]] = count
-            if "figure" in meta:
-                findings.figures[meta["figure"]] = result.result["observed_value"]
+            why = _exception_message(result)
+            for cluster, found in findings.items():
+                if why is not None:
+                    found.not_checked[meta["id"]] = why
+                    continue
+                counts = result.result["details"]["by_cluster"].get(cluster, (0, 0))
+                found.counts[validation.suite_name, meta["id"]] = Count(*counts)
+                if "figure" in meta:
+                    found.figures[meta["figure"]] = result.result["observed_value"].get(cluster, 0)
     return findings
 
 
 def _expectations(table: Table) -> Iterator[Expectation]:
     yield from (invariant_expectation(one) for one in ROW_INVARIANTS if one.table.name == table.name)
-    for figure in (row_count_of(table), *(one for one in _COMPARED if one.table.name == table.name)):
+    for figure in figures_of(table):
         yield _figure_expectation(figure, str(figure))
     yield from (_agreement_expectation(one) for one in AGREEMENTS if one.table.name == table.name)
     if table == QUARANTINE:
@@ -181,7 +188,7 @@ def _expectations(table: Table) -> Iterator[Expectation]:
 
 
 def _quarantine_expectations() -> Iterator[Expectation]:
-    for one in _CORRUPT:
+    for one in CORRUPT:
         yield ExpectInvariantToHold(
             table_name=QUARANTINE.name,
             speaks_about=EVERY_ROW,
@@ -191,7 +198,6 @@ def _quarantine_expectations() -> Iterator[Expectation]:
             meta={"id": one.id},
         )
     for table in LANDED:
-        yield _figure_expectation(quarantined_of(table), str(quarantined_of(table)))
         unwritten = {"$PARAMETER": unwritten_of(table)}
         yield _figure_expectation(quarantined_of(table), conservation_of(table), unwritten, unwritten)
 
@@ -206,7 +212,12 @@ def _figure_expectation(
 ) -> ExpectFigureToBeBetween:
     meta = {"id": id_, "figure": figure.parameter}
     return ExpectFigureToBeBetween(
-        aggregate=figure.aggregate, min_value=min_value, max_value=max_value, description=id_, meta=meta
+        table_name=figure.table.name,
+        aggregate=figure.aggregate,
+        min_value=min_value,
+        max_value=max_value,
+        description=id_,
+        meta=meta,
     )
 
 
@@ -221,21 +232,29 @@ def _needs(names: Iterable[str]) -> dict[str, set[str]]:
     return needs
 
 
-def _parameters(landed: Mapping[Table, int]) -> dict[str, Any]:
+def _parameters(landed: Mapping[str, Mapping[Table, int]]) -> dict[str, Any]:
     """Return what the figures are of tables that are not validated: a state that was not folded says nothing."""
-    without_rows = {one.parameter: None if one.table == QUEUE_STATE else 0 for one in _COMPARED}
-    return without_rows | {unwritten_of(table): count for table, count in landed.items()}
+    without_rows = {one.parameter: dict.fromkeys(landed, None if one.table == QUEUE_STATE else 0) for one in COMPARED}
+    return without_rows | {
+        unwritten_of(table): {cluster: of_each[table] for cluster, of_each in landed.items()} for table in LANDED
+    }
 
 
-def _give_on(validation: ExpectationSuiteValidationResult, parameters: dict[str, Any]) -> None:
+def _give_on(validation: ExpectationSuiteValidationResult, clusters: Iterable[str], parameters: dict[str, Any]) -> None:
     """Make a table's figures the parameters of the suites behind it; one that could not be made compares nothing."""
-    figures = read_findings([validation]).figures
+    figures = {cluster: found.figures for cluster, found in read_findings([validation], clusters).items()}
     name = validation.suite_name
-    parameters |= {one.parameter: figures.get(one.parameter) for one in _COMPARED if one.table.name == name}
+    for one in COMPARED:
+        if one.table.name == name:
+            parameters[one.parameter] = {cluster: of_it.get(one.parameter) for cluster, of_it in figures.items()}
     for table in LANDED:
         if table.name == name:
-            written = figures.get(row_count_of(table).parameter)
-            parameters[unwritten_of(table)] = None if written is None else parameters[unwritten_of(table)] - written
+            written = row_count_of(table).parameter
+            landed = parameters[unwritten_of(table)]
+            parameters[unwritten_of(table)] = {
+                cluster: None if (count := of_it.get(written)) is None else landed[cluster] - count
+                for cluster, of_it in figures.items()
+            }
 
 
 def _context() -> EphemeralDataContext:

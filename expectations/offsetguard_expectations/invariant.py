@@ -144,6 +144,11 @@ class Agreement:
         return f"{self.figure}: {found:,} instead of {'at most ' if self.at_most else ''}{expected:,} ({self.expected})"
 
 
+def count_of(condition: str) -> str:
+    """Return the SQL aggregate that counts the rows which meet a condition."""
+    return "COUNT(*)" if condition == EVERY_ROW else f"COUNT(CASE WHEN {condition} THEN 1 END)"
+
+
 def sum_of(table: Table, expression: str, what: str) -> Figure:
     """Return the sum of what is known of an expression in whole numbers; 0 when nothing is, or there are no rows.
 

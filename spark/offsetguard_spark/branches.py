@@ -1,4 +1,4 @@
-"""One interval's rows on a branch of each table: written and audited there, then made the main state.
+"""One interval's rows of some clusters on a branch of each table: written and audited there, then the main state.
 
 A branch starts from main, so a reader of main sees nothing of it. Whatever a killed run left behind is dropped by the
 next one: only one process publishes into a warehouse at a time (`store/locks.py`), so no other branch can be in use.
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pyiceberg.exceptions import CommitFailedException
-from pyiceberg.expressions import And, EqualTo, GreaterThanOrEqual, LessThanOrEqual, Reference
+from pyiceberg.expressions import And, GreaterThanOrEqual, In, LessThanOrEqual, Reference
 from pyiceberg.expressions.literals import literal
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.refs import SnapshotRefType
@@ -35,7 +35,7 @@ from offsetguard.lake.catalog import NO_SNAPSHOT, catalog_errors_named, database
 from offsetguard.lake.upkeep.packing import unpack
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
-from offsetguard.store.published_intervals import CLUSTER_PROPERTY, INTERVAL_PROPERTY, RUN_PROPERTY
+from offsetguard.store.published_intervals import CLUSTERS_PROPERTY, INTERVAL_PROPERTY, RUN_PROPERTY
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
 from offsetguard_spark.session import tagged
 from offsetguard_spark.tables import load_tables, prepare_tables, table_name
@@ -57,7 +57,7 @@ class Branches:
     """
 
     spark: SparkSession
-    cluster: str
+    clusters: tuple[str, ...]
     interval: Interval
     name: str
     states: Mapping[Table, IcebergTable]  # the tables' metadata when the run began: `load_tables`
@@ -82,8 +82,10 @@ class Branches:
         """
         start = self.interval.start
         for table in tables:
-            if table not in self.tables and unpack(self.states[table], table, self.cluster, start, start):
-                self.states[table].refresh()
+            if table not in self.tables:
+                for cluster in self.clusters:
+                    if unpack(self.states[table], table, cluster, start, start):
+                        self.states[table].refresh()
 
     def write(self, rows_by_table: Mapping[Table, tuple[Callable[[], DataFrame], int]]) -> None:
         """Replace the interval's rows in some tables: all of them, also when there are fewer now or none.
@@ -96,7 +98,10 @@ class Branches:
     @property
     def write_options(self) -> dict[str, str]:
         """Spark's options of each write: every snapshot tells which run wrote it."""
-        return {f"snapshot-property.{RUN_PROPERTY}": self.name, f"snapshot-property.{CLUSTER_PROPERTY}": self.cluster}
+        return {
+            f"snapshot-property.{RUN_PROPERTY}": self.name,
+            f"snapshot-property.{CLUSTERS_PROPERTY}": ",".join(self.clusters),
+        }
 
     def read(self, table: Table) -> DataFrame:
         """Return the interval's rows as they were written."""
@@ -108,12 +113,12 @@ class Branches:
 
     def only_this_interval(self, table: Table) -> Column:
         """Return the condition of the interval's rows; of a state: those of the queues that the interval saw."""
-        this = (F.col("cluster") == self.cluster) & (F.col("interval_start") == F.lit(self.interval.start))
+        this = self._of_clusters & (F.col("interval_start") == F.lit(self.interval.start))
         return this & ~F.col("source").startswith(INGESTED_PREFIX) if table in INGESTED_TABLES else this
 
-    def of_cluster(self, table: Table) -> DataFrame:
-        """Return the cluster's rows of all intervals; of a state's rows, each is of its queue's newest interval."""
-        rows = self.read_with_history(table).where(F.col("cluster") == self.cluster)
+    def of_clusters(self, table: Table) -> DataFrame:
+        """Return the clusters' rows of all intervals; of a state's rows, each is of its queue's newest interval."""
+        rows = self.read_with_history(table).where(self._of_clusters)
         return self._gathered(rows) if _is_state(table) else rows
 
     def added_row_counts(self) -> dict[Table, int]:
@@ -127,10 +132,18 @@ class Branches:
             counts[table] = int(added.get("added-records", 0)) if snapshot.snapshot_id != self._main(table) else 0
         return counts
 
-    def may_hold(self, table: Table, first: datetime, last: datetime, snapshot_id: int | None = None) -> bool:
-        """Whether main, or an older snapshot, may have rows of the cluster's intervals that start in [first, last].
+    def may_hold(
+        self,
+        table: Table,
+        first: datetime,
+        last: datetime,
+        snapshot_id: int | None = None,
+        *,
+        cluster: str | None = None,
+    ) -> bool:
+        """Whether main, or an older snapshot, may have rows of the clusters' intervals that start in [first, last].
 
-        Told by the bounds in the table's manifests; no data file is read.
+        `cluster`: of this one alone. Told by the bounds in the table's manifests; no data file is read.
         """
         state = self.states[table]
         if state.current_snapshot() is None:
@@ -138,7 +151,8 @@ class Branches:
         start = Reference("interval_start")
         since = GreaterThanOrEqual(term=start, value=literal(first.isoformat()))
         until = LessThanOrEqual(term=start, value=literal(last.isoformat()))
-        condition = And(EqualTo(term=Reference("cluster"), value=literal(self.cluster)), And(since, until))
+        clusters = self.clusters if cluster is None else (cluster,)
+        condition = And(In(term=Reference("cluster"), literals={literal(name) for name in clusters}), And(since, until))
         return any(True for _ in state.scan(row_filter=condition, snapshot_id=snapshot_id).plan_files())
 
     def snapshot_ids(self) -> dict[str, int]:
@@ -174,6 +188,10 @@ class Branches:
             updates = (_point(MAIN, head), RemoveSnapshotRefUpdate(ref_name=self.name))
             self._commit(table, updates, AssertRefSnapshotId(ref=self.name, snapshot_id=head))
 
+    @property
+    def _of_clusters(self) -> Column:
+        return F.col("cluster").isin(*self.clusters)
+
     def _gathered(self, rows: DataFrame) -> DataFrame:
         return rows.coalesce(1) if self.small else rows
 
@@ -185,7 +203,7 @@ class Branches:
 
     def _replaced(self, table: Table) -> Column:
         """Return the predicate of the transaction: a state is replaced as a whole, all else by interval."""
-        return F.col("cluster") == self.cluster if _is_state(table) else self.only_this_interval(table)
+        return self._of_clusters if _is_state(table) else self.only_this_interval(table)
 
     def _commit(self, table: Table, updates: tuple[TableUpdate, ...], *requirements: TableRequirement) -> None:
         """Change a table's references, provided that main is where it was when the run began."""
@@ -214,7 +232,7 @@ class Branches:
 def begin(
     spark: SparkSession,
     workspace: Workspace,
-    cluster: str,
+    clusters: tuple[str, ...],
     interval: Interval,
     *,
     name: str,
@@ -232,7 +250,7 @@ def begin(
             _commit(table, states[table], (RemoveSnapshotRefUpdate(ref_name=branch),), ())
         say(f"tables: dropped {len(left_over)} branches of a run that did not end")
         states = load_tables(workspace)
-    return Branches(spark, cluster, interval, name, states, small)
+    return Branches(spark, clusters, interval, name, states, small)
 
 
 def _loaded(state: IcebergTable, table: Table) -> IcebergTable:

@@ -65,10 +65,10 @@ def rows_of_query(
 
 @dataclass(frozen=True, slots=True)
 class FactSources:
-    """One interval's rows; nothing is read before a DataFrame is written."""
+    """One interval's rows of some clusters; nothing is read before a DataFrame is written."""
 
     spark: SparkSession
-    cluster: str
+    clusters: tuple[str, ...]
     interval: Interval
     config: Config
     written: Branches
@@ -123,8 +123,9 @@ class FactSources:
         if name == QUEUE_STATE.name:
             return self.folded_state
         if name == "intervals":
-            moment = {"cluster": self.cluster, "start": self.interval.start, "now": self.interval.end}
-            return self.spark.sql("SELECT :cluster AS cluster, :start AS interval_start, :now AS now", args=moment)
+            moment = {"clusters": list(self.clusters), "start": self.interval.start, "now": self.interval.end}
+            text = "SELECT explode(:clusters) AS cluster, :start AS interval_start, :now AS now"
+            return self.spark.sql(text, args=moment)
         if name in _KEPT:
             return self.facts(name)
         if name.endswith(_HISTORY):
@@ -137,7 +138,7 @@ class FactSources:
         weeks_ago = self.parameters["oldest_week_before"]
         if table is TRAFFIC_BASELINES and not self.written.may_hold(table, weeks_ago, self.interval.start):
             return nothing(self.spark, table)
-        return self.written.read_with_history(table).where(F.col("cluster") == self.cluster)
+        return self.written.read_with_history(table).where(F.col("cluster").isin(*self.clusters))
 
     def row_count(self, table: Table) -> int:
         """Return how many rows of this interval were written to a table."""

@@ -1,7 +1,7 @@
 """The gate: Great Expectations evaluates everything that a run wrote to its branches, before any reader sees it.
 
-Every table is one Spark job; one more fetches examples where something is violated. What was counted is judged here,
-by plain numbers:
+Every table is one Spark job, whatever the number of clusters; one more fetches examples where something is violated.
+What was counted is judged here, cluster by cluster, by plain numbers:
 
 results      of each invariant and agreement that was checked, for `invariant_results` and the Data Docs
 problems     why the interval may not be published: rows lost or doubled between landing and writing, a corrupt row that
@@ -11,18 +11,17 @@ not checked  what could not be evaluated; nothing is published then either
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from offsetguard.collect.manifest import Manifest
-from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import INVARIANT_RESULTS, LANDED, MANIFEST, PUBLISHED, QUARANTINE, QUEUE_STATE, Table
 from offsetguard.tables.gate import InvariantResult
@@ -39,16 +38,15 @@ from offsetguard_expectations.invariant import (
     row_count_of,
     stops_publication,
 )
-from offsetguard_expectations.invariants import AGREEMENTS, ALL, ROW_INVARIANTS, Check
+from offsetguard_expectations.invariants import AGREEMENTS, ALL, CORRUPT, ROW_INVARIANTS, Check
 from offsetguard_expectations.run_report import Count, Findings, InvariantOutcome, RunReport
 from offsetguard_spark.branches import Branches
 from offsetguard_spark.invariants import Sought, example_of, find_examples
-from offsetguard_spark.landed import LandedTable
+from offsetguard_spark.landed import Landed, LandedTable
 
 AT_ONCE = 4  # tables: small ones mostly wait for Spark
 TAG = "gate"  # of the Spark jobs
 SHOWN_PROBLEM_EXAMPLES = 3
-_CORRUPT = tuple(one for one in ROW_INVARIANTS if one.violation_means is ViolationMeans.CORRUPT)
 _ONE_JOB = {
     # Adaptive execution would make a job of every exchange; each of them moves a row.
     "spark.sql.adaptive.enabled": "false",
@@ -63,16 +61,16 @@ class GateReport(RunReport):
     rows: dict[str, int] = field(default_factory=dict)  # table name -> rows written; the results come after the gate
     not_evaluated: dict[str, str] = field(default_factory=dict)  # id, or name of a figure -> why; empty: publish
 
-    def raise_problems(self) -> None:
-        """Raise PublishError naming every problem, or what was not evaluated, if there is one."""
+    @property
+    def problem(self) -> str | None:
+        """Return every problem, or what was not evaluated; None: readers may see the cluster's interval."""
         if self.not_published_because:
             problems = "; ".join(self.not_published_because)
-            raise PublishError(f"{self.cluster} {self.interval.name}: nothing was published: {problems}")
+            return f"{self.cluster} {self.interval.name}: nothing was published: {problems}"
         if self.not_evaluated:  # violations are published as what they are; what was not checked is not
             reasons = "; ".join(dict.fromkeys(self.not_evaluated.values()))
-            raise PublishError(
-                f"invariants without a result: {', '.join(self.not_evaluated)}; nothing published: {reasons}"
-            )
+            return f"invariants without a result: {', '.join(self.not_evaluated)}; nothing published: {reasons}"
+        return None
 
     @property
     def results(self) -> tuple[InvariantResult, ...]:
@@ -93,55 +91,57 @@ class GateReport(RunReport):
 
 def check_written(
     written: Branches,
-    landed: Mapping[str, LandedTable],
-    manifest: Manifest,
+    landed: Mapping[str, Landed],
     data_docs_folder: Path,
     *,
-    previous: Interval | None,
     max_corrupt_share: float = MAX_CORRUPT_SHARE,
-) -> GateReport:
-    """Evaluate and judge what was written, and write its page to `<data_docs_folder>/<cluster>/`.
+) -> dict[str, GateReport]:
+    """Evaluate and judge what was written, and write the page of each cluster to `<data_docs_folder>/<cluster>/`.
 
-    Raises no problem that it finds: `raise_problems` does. A repeated run replaces its own page and no other.
-    `previous`: the newest interval of the cluster that was published before this one.
+    Returns a report of each cluster; it says whether readers may see the interval (`problem`). A repeated run replaces
+    its own pages and no others.
     """
     from offsetguard_expectations.checkpoint import validate  # noqa: PLC0415 - seconds, which `publish` spends waiting
 
     spark = written.spark
     rows = {table: written.read(table) for table in _tables_to_read(written)}
-    rows[MANIFEST] = manifest_row(spark, manifest, landed, previous)
-    reports = []
+    manifests = pa.Table.from_pylist([_manifest_row(one) for one in landed.values()], schema=arrow_schema(MANIFEST))
+    rows[MANIFEST] = spark.createDataFrame(manifests)
+    reports: dict[str, GateReport] = {}
 
-    def judge(findings: Findings) -> RunReport:
-        reports.append(_Judgement(written, rows, landed, findings, max_corrupt_share).report())
-        return reports[0]
+    def judge(findings: Mapping[str, Findings]) -> Iterable[RunReport]:
+        judgements = [
+            _Judgement(cluster, written.interval, landed[cluster].tables, found, max_corrupt_share)
+            for cluster, found in findings.items()
+        ]
+        examples = find_examples([sought for one in judgements for sought in one.sought(rows)])
+        reports.update((one.cluster, one.report(examples)) for one in judgements)
+        return reports.values()
 
-    expected = {table: landed[table.name].key_count for table in LANDED}
+    expected = {cluster: one.row_counts for cluster, one in landed.items()}
     with _one_job_per_query(spark), ThreadPoolExecutor(AT_ONCE, initializer=spark.addTag, initargs=(TAG,)) as pool:
-        validate(written.interval, rows, expected, judge, data_docs_folder / written.cluster, pool=pool)
-    return reports[0]
+        validate(written.interval, rows, expected, judge, data_docs_folder, pool=pool)
+    return reports
 
 
-def manifest_row(
-    spark: SparkSession, manifest: Manifest, landed: Mapping[str, LandedTable], previous: Interval | None
-) -> DataFrame:
-    """Return the manifest as the one row of the table that its invariants speak about."""
-    row = {
+def _manifest_row(landed: Landed) -> dict[str, Any]:
+    """Return a manifest as the row of the table that its invariants speak about."""
+    manifest, previous = landed.manifest, landed.previous
+    return {
         "cluster": manifest.cluster,
         "interval_start": manifest.interval_start,
-        "previous_interval_start": previous and previous.start,
+        "previous_interval_start": previous and previous.interval.start,
         "started_at": manifest.started_at,
         "finished_at": manifest.finished_at,
         "asked_count": manifest.requests.asked,
         "gap_count": manifest.gap_count,
-        "landed_count": sum(table.row_count for table in landed.values()),
-        "duplicate_count": sum(table.duplicate_count for table in landed.values()),
+        "landed_count": sum(table.row_count for table in landed.tables.values()),
+        "duplicate_count": sum(table.duplicate_count for table in landed.tables.values()),
         "cluster_unseen": manifest.cluster_unseen,
         "master_count": len(manifest.master_broker_names),
         "unseen_masters": ", ".join(manifest.unseen_broker_names) or None,
         "missing_masters": ", ".join(master.broker_name for master in manifest.missing_masters) or None,
     }
-    return spark.createDataFrame(pa.Table.from_pylist([row], schema=arrow_schema(MANIFEST)))
 
 
 def _tables_to_read(written: Branches) -> list[Table]:
@@ -153,21 +153,21 @@ def _tables_to_read(written: Branches) -> list[Table]:
 
 @dataclass(frozen=True, slots=True)
 class _Judgement:
-    """What the findings mean."""
+    """What the findings about one cluster mean."""
 
-    written: Branches
-    tables: Mapping[Table, DataFrame]
+    cluster: str
+    interval: Interval
     landed: Mapping[str, LandedTable]
     findings: Findings
     max_corrupt_share: float
 
-    def report(self) -> GateReport:
+    def report(self, examples: Mapping[tuple[str, str], tuple[str, ...]]) -> GateReport:
+        """Judge; `examples`: by cluster and id."""
         not_checked = self._not_checked()
-        examples = find_examples(self._sought(not_checked))
         outcomes = tuple(
             InvariantOutcome(check, 0, 0, (), not_checked_because=not_checked[check.id])
             if check.id in not_checked
-            else self._outcome(check, examples.get(check.id, ()))
+            else self._outcome(check, examples.get((self.cluster, check.id), ()))
             for check in ALL
         )
         problems = (
@@ -177,7 +177,20 @@ class _Judgement:
             *self._too_many_corrupt(outcomes),
         )
         row_counts = {table.name: self._rows(table) for table in PUBLISHED if table != INVARIANT_RESULTS}
-        return GateReport(self.written.cluster, self.written.interval, outcomes, problems, row_counts, not_checked)
+        return GateReport(self.cluster, self.interval, outcomes, problems, row_counts, not_checked)
+
+    def sought(self, tables: Mapping[Table, DataFrame]) -> Iterator[Sought]:
+        """Yield the rows of which examples are shown."""
+        not_checked = self._not_checked()
+        for one in ROW_INVARIANTS:
+            if one.id in not_checked:
+                continue
+            if one.violation_means is ViolationMeans.CORRUPT:
+                if count := self._quarantined(one):
+                    reason = is_reason(one.id)
+                    yield Sought(self.cluster, one.id, tables[QUARANTINE], reason, F.col("reason"), count)
+            elif count := self.findings.count(one.table.name, one.id).violations:
+                yield Sought(self.cluster, one.id, tables[one.table], one.violated_when, example_of(one), count)
 
     def _not_checked(self) -> dict[str, str]:
         """Return what was not evaluated, and the agreements of figures that were not."""
@@ -202,18 +215,6 @@ class _Judgement:
 
     def _quarantined(self, invariant: Invariant) -> int:
         return self.findings.count(QUARANTINE.name, invariant.id).violations
-
-    def _sought(self, not_checked: Mapping[str, str]) -> list[Sought]:
-        sought = []
-        for one in ROW_INVARIANTS:
-            if one.id in not_checked:
-                continue
-            if one.violation_means is ViolationMeans.CORRUPT:
-                if count := self._quarantined(one):
-                    sought.append(Sought(one.id, self.tables[QUARANTINE], is_reason(one.id), F.col("reason"), count))
-            elif count := self.findings.count(one.table.name, one.id).violations:
-                sought.append(Sought(one.id, self.tables[one.table], one.violated_when, example_of(one), count))
-        return sought
 
     def _outcome(self, check: Check, examples: tuple[str, ...]) -> InvariantOutcome:
         count = self.findings.count(check.table.name, check.id)
@@ -240,7 +241,7 @@ class _Judgement:
     def _corrupt_written(self) -> list[str]:
         return [
             f"{one.table.name}: {count} corrupt rows were written ({one.id})"
-            for one in _CORRUPT
+            for one in CORRUPT
             if (count := self.findings.count(one.table.name, one.id).violations)
         ]
 
@@ -248,7 +249,7 @@ class _Judgement:
         problems = []
         for one in outcomes:
             check = one.invariant
-            if not isinstance(check, Invariant) or not check.stops_publication or check not in _CORRUPT:
+            if not isinstance(check, Invariant) or not check.stops_publication or check not in CORRUPT:
                 continue
             rows = self._rows(check.table) + self._quarantined_rows(check.table)
             if stops_publication(one.violations, rows, self.max_corrupt_share):

@@ -135,7 +135,7 @@ class Ingester:
         step = self.progress.step
         with step("write", "replacing the rows of these files on branches"):
             interval, say = Interval.containing(now), self.progress.say
-            branches = begin(spark, self.workspace, batch.cluster, interval, name=run_name("ingest"), say=say)
+            branches = begin(spark, self.workspace, (batch.cluster,), interval, name=run_name("ingest"), say=say)
             branches.start(INGESTED_TABLES)
             for table, (new, count) in rows.items():
                 _delete(branches, table, batch, identities)

@@ -114,8 +114,9 @@ SORTED_UP_TO = 10_000  # rows of one kind; beyond, any examples do: memory must 
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """Rows of which some shall be shown."""
+    """Rows of one cluster of which some shall be shown."""
 
+    cluster: str
     id: str
     rows: DataFrame
     condition: str  # SQL: which of them
@@ -123,11 +124,11 @@ class Sought:
     count: int  # how many there are
 
 
-def find_examples(sought: Sequence[Sought]) -> dict[str, tuple[str, ...]]:
-    """Return at most MAX_EXAMPLES lines of each, sorted, by id; one query.
+def find_examples(sought: Sequence[Sought]) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Return at most MAX_EXAMPLES lines of each, sorted, by cluster and id; one query.
 
     Up to SORTED_UP_TO rows they are the first in the order of their text, so that a rerun shows the same; all that is
-    sought in one table is found in one pass over it then.
+    sought in one table is found in one pass over it then, for all clusters.
     """
     if not sought:
         return {}
@@ -135,24 +136,29 @@ def find_examples(sought: Sequence[Sought]) -> dict[str, tuple[str, ...]]:
     tables = {id(one.rows): [other for other in rare if other.rows is one.rows] for one in rare}
     queries = [*map(_first, tables.values()), *(_any(one) for one in sought if one not in rare)]
     query = reduce(lambda left, right: left.unionAll(right), queries)
-    found: dict[str, list[str]] = {one.id: [] for one in sought}
+    found: dict[tuple[str, str], list[str]] = {(one.cluster, one.id): [] for one in sought}
     for row in query.collect():
-        found[row["id"]] += row["lines"]
-    return {id_: tuple(sorted(lines)[:MAX_EXAMPLES]) for id_, lines in found.items()}
+        found[row["cluster"], row["id"]] += row["lines"]
+    return {key: tuple(sorted(lines)[:MAX_EXAMPLES]) for key, lines in found.items()}
 
 
 def _first(sought: Sequence[Sought]) -> DataFrame:
     """Find the first lines of what is rare in one table."""
-    rows = sought[0].rows.where(" OR ".join(f"({one.condition})" for one in sought))
-    shown = [
-        F.when(F.expr(one.condition), F.struct(F.lit(one.id).alias("id"), one.line.alias("line"))) for one in sought
-    ]
-    lines = rows.select(F.explode(F.array_compact(F.array(*shown))).alias("found")).select("found.id", "found.line")
-    first = F.slice(F.sort_array(F.collect_list("line")), 1, MAX_EXAMPLES)
-    return lines.groupBy("id").agg(first.alias("lines"))
+    clusters: dict[tuple[str, str], list[Sought]] = {}
+    for one in sought:
+        clusters.setdefault((one.id, one.condition), []).append(one)
+    shown, conditions = [], []
+    for (id_, condition), of_clusters in clusters.items():
+        is_one = F.expr(condition) & F.col("cluster").isin(*[one.cluster for one in of_clusters])
+        conditions.append(is_one)
+        shown.append(F.when(is_one, F.struct(F.lit(id_).alias("id"), of_clusters[0].line.alias("line"))))
+    rows = sought[0].rows.where(reduce(lambda left, right: left | right, conditions))
+    lines = rows.select("cluster", F.explode(F.array_compact(F.array(*shown))).alias("found"))
+    first = F.slice(F.sort_array(F.collect_list("found.line")), 1, MAX_EXAMPLES)
+    return lines.groupBy("cluster", F.col("found.id").alias("id")).agg(first.alias("lines"))
 
 
 def _any(sought: Sought) -> DataFrame:
     """Take some lines of what is frequent: a few rows of each part of the table are read."""
-    few = sought.rows.where(sought.condition).limit(MAX_EXAMPLES)
-    return few.select(F.lit(sought.id).alias("id"), F.array(sought.line).alias("lines"))
+    few = sought.rows.where(F.expr(sought.condition) & (F.col("cluster") == sought.cluster)).limit(MAX_EXAMPLES)
+    return few.select("cluster", F.lit(sought.id).alias("id"), F.array(sought.line).alias("lines"))

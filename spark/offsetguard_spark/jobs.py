@@ -112,10 +112,12 @@ def publish(arguments: Sequence[str] | None = None) -> int:
             live_only=bool(asked_for),
             without=asked_for,
         )
-        for one in wanted:
-            is_left = not (session.out_of_time or one in session.published or one in session.failed)
-            if parsed.again or is_left:
-                session.publish(publisher, *one, now=_now(), again=parsed.again)
+        ended = {*session.published, *session.failed}
+        left = [
+            one for one, _ in wanted if parsed.again or not (session.out_of_time or (one, parsed.interval) in ended)
+        ]
+        if left:
+            session.publish(publisher, left, parsed.interval, now=_now(), again=parsed.again)
         for (cluster, interval), error in session.failed.items():
             _fail(f"{cluster}: {interval.name}: {' '.join(error.split())}")  # a line each: the task shows the last ones
         for one in wanted:

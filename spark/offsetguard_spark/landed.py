@@ -38,6 +38,21 @@ class LandedTable:
         return self.row_count - self.duplicate_count
 
 
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """The landed snapshot of one cluster."""
+
+    folder: Path
+    manifest: Manifest
+    tables: Mapping[str, LandedTable]  # by name
+    previous: PublishedInterval | None  # the newest interval of the cluster that was published before this one
+
+    @property
+    def row_counts(self) -> dict[Table, int]:
+        """Rows of each table, those that repeat a key left out."""
+        return {table: self.tables[table.name].key_count for table in LANDED}
+
+
 def check_landed(folder: Path, manifest: Manifest) -> dict[str, LandedTable]:
     """Check every file of a snapshot before Spark starts: it takes milliseconds, and the errors name file and column.
 
@@ -82,16 +97,20 @@ def check_same_snapshot(folder: Path, manifest: Manifest, before: PublishedInter
     )
 
 
-def read_landed(spark: SparkSession, folder: Path, landed: Mapping[str, LandedTable]) -> dict[str, DataFrame]:
-    """Return every landed table that has rows, by name, one row per key; nothing is read yet.
+def read_landed(spark: SparkSession, landed: Mapping[Path, Mapping[str, LandedTable]]) -> dict[Table, DataFrame]:
+    """Return every landed table that has rows, those of all folders, one row per key; nothing is read yet.
 
-    Repeated keys are rare, and a table without any needs no shuffle to find that out.
+    `landed`: what was found in each folder, by table name. Repeated keys are rare, and a table without any needs no
+    shuffle to find that out.
     """
     tables = {}
-    for name, found in landed.items():
-        if found.row_count:
-            rows = spark.read.schema(spark_schema(found.table)).parquet(str(folder / f"{name}.parquet"))
-            tables[name] = one_row_per_key(rows, found.table) if found.duplicate_count else rows
+    for table in LANDED:
+        found = {folder: by_name[table.name] for folder, by_name in landed.items() if by_name[table.name].row_count}
+        if found:
+            files = [str(folder / f"{table.name}.parquet") for folder in found]
+            rows = spark.read.schema(spark_schema(table)).parquet(*files)
+            repeated = any(one.duplicate_count for one in found.values())
+            tables[table] = one_row_per_key(rows, table) if repeated else rows
     return tables
 
 

@@ -1,4 +1,7 @@
-"""Publish one landed interval: write it to branches, make facts of it, check what was written, and only then show it.
+"""Publish a landed interval: write it to branches, make facts of it, check what was written, and only then show it.
+
+One publication is of all clusters of which the interval has landed: a table is written, and checked, once for all of
+them. What a cluster's snapshot or the gate's verdict about it says keeps that cluster out, and no other.
 
 landed     the files are checked, before Spark starts
 session    Spark starts, or a warm server is found
@@ -6,10 +9,12 @@ tables     tables that are missing are created, those of an earlier release get 
 write      sound rows, and corrupt ones to quarantine, each to a branch of its table; what is and was empty is skipped
 state      the state of every queue, folded forward by the snapshot; an older interval leaves it alone
 facts      made of what was written, to branches as well
-gate       Great Expectations evaluates all invariants on what was written and tells it in Data Docs; a stopped run ends
+gate       Great Expectations evaluates all invariants on what was written and tells it in Data Docs; where it stops a
+           cluster, the others start again at `tables` without it, so that none of its rows is in what follows
 results    the invariants' results, to their branch
 forward    every table's main state becomes the branch; readers do not look at it
-show       one `published_intervals` row with the snapshot id of every table: the moment from which readers see them
+show       one `published_intervals` row per cluster with the snapshot id of every table, in one transaction: the moment
+           from which readers see them
 history    the pages of each invariant's last day are renewed, if that is due
 
 Killed anywhere before the end of `show`, readers stay on the last good state, and a rerun starts from main again.
@@ -18,9 +23,9 @@ Killed anywhere before the end of `show`, readers stay on the last good state, a
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pyspark.sql import SparkSession
@@ -32,6 +37,7 @@ from offsetguard.config import Config
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.catalog import check_catalog_is_there
 from offsetguard.lake.reading import FactReader
+from offsetguard.model.errors import PublishError, SnapshotError
 from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.locks import Lock, only_publisher
@@ -41,9 +47,9 @@ from offsetguard_expectations.data_docs import is_due, publish_history
 from offsetguard_spark.branches import Branches, begin
 from offsetguard_spark.facts import FactSources
 from offsetguard_spark.gate import TAG, GateReport, check_written
-from offsetguard_spark.landed import LandedTable, check_landed, check_moment, check_same_snapshot
-from offsetguard_spark.queue_state import fold_interval
-from offsetguard_spark.reports import Progress, PublishReport, RecordedCycle, recorded_cycle
+from offsetguard_spark.landed import Landed, check_landed, check_moment, check_same_snapshot
+from offsetguard_spark.queue_state import fold_interval, state_in_main
+from offsetguard_spark.reports import Progress, Publication, PublishReport, RecordedCycles, recorded_cycles
 from offsetguard_spark.rows import Forwarding, IntervalRows
 from offsetguard_spark.session import disk_errors_named, is_small, suit_row_count, tagged
 
@@ -59,116 +65,166 @@ class Publisher:
     progress: Progress
 
     def publish(self, cluster: str, interval: Interval, *, now: datetime, again: bool = False) -> PublishReport:
-        """Publish a landed interval; the same landed snapshot is published once unless `again`.
+        """Publish a landed interval of one cluster; the same landed snapshot is published once unless `again`.
 
         Raises SnapshotError (a landed file, naming file and column) and PublishError; readers then keep what they have.
         """
-        recorded = recorded_cycle(self.engine, cluster, interval, self.progress, now)
-        with recorded as cycle, disk_errors_named(self.workspace):
-            report = self._publish_landed(cluster, interval, now, cycle, again=again)
-            if report.verdict == "published":
-                cycle.published(report)
-            else:
-                cycle.forget()
-        return report
+        publication = self.publish_clusters((cluster,), interval, now=now, again=again)
+        for error in publication.failed.values():
+            raise error
+        return publication.done[cluster]
 
-    def _publish_landed(
-        self, cluster: str, interval: Interval, now: datetime, cycle: RecordedCycle, *, again: bool
-    ) -> PublishReport:
-        folder = snapshot_folder(self.workspace.landing_folder, cluster, interval)
-        with only_publisher(self.engine, self.progress.say) as lock:
-            cycle.begin(lock)
-            with self.progress.step("landed", f"checking {folder}"):
+    def publish_clusters(
+        self, clusters: Sequence[str], interval: Interval, *, now: datetime, again: bool = False
+    ) -> Publication:
+        """Publish the landed interval of clusters, together: each table is written and checked once for all of them.
+
+        A cluster whose snapshot is wrong, or which the gate stops, is left out with the reason; the others go on. What
+        ends the run for all of them is raised.
+        """
+        publication = Publication()
+        recorded = recorded_cycles(self.engine, clusters, interval, self.progress, now)
+        with (
+            recorded as cycles,
+            disk_errors_named(self.workspace),
+            only_publisher(self.engine, self.progress.say) as lock,
+        ):
+            cycles.begin(lock)
+            with self.progress.step("landed", "checking what has landed"):
+                landed = self._check_landed(clusters, interval, now, cycles, publication, again=again)
+            if not landed:
+                return publication
+            with ThreadPoolExecutor(1) as background:
+                # Importing GX takes seconds of one core; while Spark starts and writes, this process mostly waits.
+                background.submit(importlib.import_module, "offsetguard_expectations.checkpoint")  # the gate imports it
+                with self.progress.step("session", "starting Spark"):
+                    spark = self.start_spark()
+                    suit_row_count(spark, _row_count(landed))
+                while landed:  # once, unless the gate stops a cluster, or main has unusual states of some
+                    for cluster in self._publish(
+                        spark, interval, landed, cycles=cycles, publication=publication, lock=lock, now=now
+                    ):
+                        del landed[cluster]
+        return publication
+
+    def _check_landed(
+        self,
+        clusters: Sequence[str],
+        interval: Interval,
+        now: datetime,
+        cycles: RecordedCycles,
+        publication: Publication,
+        *,
+        again: bool,
+    ) -> dict[str, Landed]:
+        landed = {}
+        for cluster in clusters:
+            folder = snapshot_folder(self.workspace.landing_folder, cluster, interval)
+            try:
                 manifest = read_manifest(folder)
                 check_moment(folder, manifest, interval, now)
                 before = published_intervals.get(self.engine, cluster, interval)
                 if not again:
                     check_same_snapshot(folder, manifest, before)
                     if before is not None:
-                        return _already_published(before)
-                landed = check_landed(folder, manifest)
-            with ThreadPoolExecutor(1) as background:
-                # Importing GX takes seconds of one core; while Spark starts and writes, this process mostly waits.
-                background.submit(importlib.import_module, "offsetguard_expectations.checkpoint")  # the gate imports it
-                with self.progress.step("session", "starting Spark"):
-                    spark = self.start_spark()
-                    suit_row_count(spark, manifest.row_count)
-                return self._publish(spark, manifest, interval, cycle.run_id, lock, landed=landed, now=now)
+                        publication.done[cluster] = _already_published(before)
+                        cycles.forget(cluster)
+                        continue
+                previous = published_intervals.newest(self.engine, cluster, before=interval.start)
+                landed[cluster] = Landed(folder, manifest, check_landed(folder, manifest), previous)
+            except (SnapshotError, PublishError) as error:
+                publication.failed[cluster] = error
+                cycles.failed({cluster: str(error)})
+        return landed
 
     def _publish(
         self,
         spark: SparkSession,
-        manifest: Manifest,
         interval: Interval,
-        run_id: str,
-        lock: Lock,
+        waiting: Mapping[str, Landed],
         *,
-        landed: Mapping[str, LandedTable],
+        cycles: RecordedCycles,
+        publication: Publication,
+        lock: Lock,
         now: datetime,
-    ) -> PublishReport:
-        step = self.progress.step
-        newest = published_intervals.newest(self.engine, manifest.cluster)
-        check_catalog_is_there(self.workspace, newest)
+    ) -> Iterable[str]:
+        """Publish those that can be published together; returns the clusters that need not be tried again."""
+        step, newest = self.progress.step, {one: published_intervals.newest(self.engine, one) for one in waiting}
+        for published in newest.values():
+            check_catalog_is_there(self.workspace, published)
         with step("tables", "looking for tables that are missing, and columns that are new"):
-            branches = begin(
-                spark,
-                self.workspace,
-                manifest.cluster,
-                interval,
-                name=run_id,
-                say=self.progress.say,
-                small=is_small(manifest.row_count),
-            )
-        forwarding = Forwarding(self.workspace, manifest.cluster, interval)
-        rows = IntervalRows(branches, forwarding.may_have_begun(newest))
+            small, say = is_small(_row_count(waiting)), self.progress.say
+            every = begin(spark, self.workspace, tuple(waiting), interval, name=cycles.run_id, say=say, small=small)
+            in_main = {cluster: state_in_main(every, cluster) for cluster in waiting}
+            kind = next(iter(in_main.values()))
+            landed = {cluster: one for cluster, one in waiting.items() if in_main[cluster] is kind}
+            branches = replace(every, clusters=tuple(landed))
+        forwarding = Forwarding(self.workspace, branches.clusters, interval)
+        rows = IntervalRows(branches, forwarding.may_have_begun(newest[cluster] for cluster in landed))
         with step("write", "writing sound rows and quarantine to the branches"):
-            folder = snapshot_folder(self.workspace.landing_folder, manifest.cluster, interval)
-            row_counts = rows.write_landed(folder, landed)
+            row_counts = rows.write_landed({one.folder: one.tables for one in landed.values()})
         with step("state", "folding the snapshot into the state of its queues"):
-            previous = published_intervals.newest(self.engine, manifest.cluster, before=interval.start)
-            state = fold_interval(branches, row_counts.get(QUEUE_SNAPSHOTS.name, 0), previous)
+            previous = {cluster: one.previous for cluster, one in landed.items()}
+            state = fold_interval(branches, row_counts.get(QUEUE_SNAPSHOTS.name, 0), previous, kind)
         with step("facts", "making facts of what was written"):
-            sources = FactSources(spark, manifest.cluster, interval, self.config, branches, row_counts, state)
+            sources = FactSources(spark, branches.clusters, interval, self.config, branches, row_counts, state)
             rows.write_facts(sources)
         with step("gate", "checking what was written and writing Data Docs"), tagged(spark, TAG):
-            newest_before = previous.interval if previous else None
-            gate = check_written(branches, landed, manifest, self.workspace.data_docs_folder, previous=newest_before)
-            gate.raise_problems()
+            gate = check_written(branches, landed, self.workspace.data_docs_folder)
+            stopped = {cluster: report.problem for cluster, report in gate.items() if report.problem is not None}
+            if stopped:  # their rows are on the branches: the others begin once more, without them
+                publication.failed |= {cluster: PublishError(problem) for cluster, problem in stopped.items()}
+                cycles.failed(stopped)
+                return tuple(stopped)
         with step("results", "writing the results of the invariants"):
-            rows.write_results(gate.results)
-        report = self._report(branches, gate, landed)
+            rows.write_results({cluster: report.results for cluster, report in gate.items()})
+        reports = self._reports(branches, gate, landed)
         with step("forward", "making the branches the main state of their tables"):
             lock.check()
             forwarding.begin()
-            branches.forward(report.snapshot_ids)
+            branches.forward(branches.snapshot_ids())
         with step("show", "making the interval visible to readers"):
-            published_intervals.record(self.engine, _row_of(report, manifest, interval, now))
+            shown = [_row_of(report, landed[report.cluster].manifest, interval, now) for report in reports]
+            published_intervals.record(self.engine, *shown)
             forwarding.end()
         with step("history", "renewing the history of each invariant"):
-            self._renew_history(gate)
-        return report
+            for cluster in landed:
+                self._renew_history(cluster, interval)
+        publication.done |= {report.cluster: report for report in reports}
+        cycles.published(reports)
+        return branches.clusters
 
-    def _renew_history(self, gate: GateReport) -> None:
+    def _renew_history(self, cluster: str, interval: Interval) -> None:
         """Renew the history of each invariant, unless the interval is an old one or the pages are fresh enough."""
         folder = self.workspace.data_docs_folder
-        newest = published_intervals.newest(self.engine, gate.cluster)
-        if newest and newest.interval == gate.interval and is_due(folder / gate.cluster, gate.interval):
-            publish_history(FactReader(self.workspace, self.engine), gate.cluster, gate.interval, folder)
+        newest = published_intervals.newest(self.engine, cluster)
+        if newest and newest.interval == interval and is_due(folder / cluster, interval):
+            publish_history(FactReader(self.workspace, self.engine), cluster, interval, folder)
 
-    def _report(self, branches: Branches, gate: GateReport, landed: Mapping[str, LandedTable]) -> PublishReport:
-        return PublishReport(
-            cluster=branches.cluster,
-            interval_start=branches.interval.start.isoformat(),
-            verdict="published",
-            run_id=branches.name,
-            rows=gate.rows | {INVARIANT_RESULTS.name: len(gate.results)},
-            duplicates=sum(found.duplicate_count for found in landed.values()),
-            quarantined=gate.rows[QUARANTINE.name],
-            violations={result.invariant_id: result.violations for result in gate.results if result.violations},
-            snapshot_ids=branches.snapshot_ids(),
-            files=branches.file_counts(),
-            seconds=self.progress.seconds,
-        )
+    def _reports(
+        self, branches: Branches, gate: Mapping[str, GateReport], landed: Mapping[str, Landed]
+    ) -> list[PublishReport]:
+        snapshot_ids, files = branches.snapshot_ids(), branches.file_counts()
+        return [
+            PublishReport(
+                cluster=cluster,
+                interval_start=branches.interval.start.isoformat(),
+                verdict="published",
+                run_id=branches.name,
+                rows=report.rows | {INVARIANT_RESULTS.name: len(report.results)},
+                duplicates=sum(found.duplicate_count for found in landed[cluster].tables.values()),
+                quarantined=report.rows[QUARANTINE.name],
+                violations={one.invariant_id: one.violations for one in report.results if one.violations},
+                snapshot_ids=snapshot_ids,
+                files=files,
+                seconds=self.progress.seconds,
+            )
+            for cluster, report in gate.items()
+        ]
+
+
+def _row_count(landed: Mapping[str, Landed]) -> int:
+    return sum(one.manifest.row_count for one in landed.values())
 
 
 def _already_published(before: PublishedInterval) -> PublishReport:

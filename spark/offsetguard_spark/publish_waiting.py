@@ -1,22 +1,23 @@
 """Publish all that waits, in one session: every cluster, the live minutes first, until nothing waits or time is over.
 
-What is next is looked up before each interval (`collect/backlog.py`), so that what lands meanwhile is taken along, and
-a live minute waits for one interval at most. One that cannot be published is said, and the others go on; an error of
-Spark ends the session, as the next interval would have it, too.
+A minute is one publication of all clusters of which it waits. What is next is looked up before each interval
+(`collect/backlog.py`), so that what lands meanwhile is taken along, and a live minute waits for one interval at most.
+One that cannot be published is said, and the others go on; an error of Spark ends the session, as the next interval
+would have it, too.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from offsetguard.collect.backlog import CAUGHT_UP, given_up, next_waiting
-from offsetguard.model.errors import PublishError, SnapshotError
+from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard_spark.publish import Publisher
-from offsetguard_spark.reports import Progress, PublishReport
+from offsetguard_spark.reports import Progress, Publication, PublishReport
 
 _SPARE = 1.5  # times the longest publication so far: with less time left none is begun
 
@@ -30,17 +31,18 @@ class SessionReport:
     out_of_time: bool = False  # something waits still
 
     def publish(
-        self, publisher: Publisher, cluster: str, interval: Interval, *, now: datetime, again: bool = False
+        self, publisher: Publisher, clusters: Sequence[str], interval: Interval, *, now: datetime, again: bool = False
     ) -> None:
-        """Publish one interval and note what became of it; raises what Spark raises."""
-        say, key = publisher.progress.say, (cluster, interval)
+        """Publish one interval of some clusters and note what became of each; raises what Spark raises."""
+        say = publisher.progress.say
         try:
-            one = replace(publisher, progress=Progress(say)).publish(cluster, interval, now=now, again=again)
-        except (SnapshotError, PublishError) as error:
-            say(f"{cluster}: {interval.name}: {error}; going on without it")
-            self.failed[key] = str(error)
-        else:
-            self.published[key] = one
+            one = replace(publisher, progress=Progress(say)).publish_clusters(clusters, interval, now=now, again=again)
+        except PublishError as error:  # what is wrong with all of them
+            one = Publication(failed=dict.fromkeys(clusters, error))
+        for cluster, why in one.failed.items():
+            say(f"{cluster}: {interval.name}: {why}; going on without it")
+            self.failed[cluster, interval] = str(why)
+        self.published |= {(cluster, interval): report for cluster, report in one.done.items()}
 
 
 def publish_waiting(
@@ -66,13 +68,15 @@ def publish_waiting(
             report.out_of_time = True
             break
         is_warm, began = longest_s > 0, time.monotonic()
-        say(f"{found.cluster}: publishing {found.interval.name}{'' if found.is_live else ', which was passed over'}")
-        report.publish(publisher, found.cluster, found.interval, now=clock())
+        passed_over = "" if found.is_live else ", which was passed over"
+        say(f"{', '.join(found.clusters)}: publishing {found.interval.name}{passed_over}")
+        report.publish(publisher, found.clusters, found.interval, now=clock())
         took_s = time.monotonic() - began
         longest_s = max(longest_s, took_s)
         # Where warm publications of all clusters take longer than a minute, a backlog would never end: what is older
         # than the newest minute is passed over then.
-        in_order = 1 if is_warm and took_s * len(clusters) > INTERVAL_LENGTH.total_seconds() else CAUGHT_UP
+        a_minute_takes_s = took_s * len(clusters) / len(found.clusters)
+        in_order = 1 if is_warm and a_minute_takes_s > INTERVAL_LENGTH.total_seconds() else CAUGHT_UP
     if not live_only:
         for cluster in clusters:
             if left_out := given_up(engine, landing, cluster):

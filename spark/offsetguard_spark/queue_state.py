@@ -10,7 +10,10 @@ rebuilt from the snapshots of one window. Neither is written.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from enum import Enum
+from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -53,36 +56,62 @@ def rebuild(history: DataFrame, interval: Interval) -> DataFrame:
 _EVER = datetime.max.replace(tzinfo=UTC)
 
 
-def fold_interval(branches: Branches, row_count: int, previous: PublishedInterval | None) -> DataFrame:
+class StateInMain(Enum):
+    """What main has of the state of a cluster's queues, beside an interval."""
+
+    BEFORE_IT = "that of an earlier interval: the usual case"
+    OF_IT = "that of this interval: an earlier run of it has written it"
+    AFTER_IT = "that of a newer interval: it leaves it alone"
+
+
+def state_in_main(branches: Branches, cluster: str) -> StateInMain:
+    """Return how the interval stands to what main has."""
+    interval = branches.interval
+    if not branches.may_hold(QUEUE_STATE, interval.start, _EVER, cluster=cluster):
+        return StateInMain.BEFORE_IT
+    is_newer = branches.may_hold(QUEUE_STATE, interval.end, _EVER, cluster=cluster)
+    return StateInMain.AFTER_IT if is_newer else StateInMain.OF_IT
+
+
+def fold_interval(
+    branches: Branches, row_count: int, previous: Mapping[str, PublishedInterval | None], in_main: StateInMain
+) -> DataFrame:
     """Return the `queue_state` rows after this interval; writes them unless a newer interval's stand already.
 
-    `row_count`: rows of `queue_snapshots` in this interval. `previous`: the newest interval published before it.
+    `row_count`: rows of `queue_snapshots` in this interval. `previous`: of each cluster the newest interval published
+    before it. `in_main`: of all of these clusters.
     """
     interval = branches.interval
-    is_newest = not branches.may_hold(QUEUE_STATE, interval.end, _EVER)
-    if branches.may_hold(QUEUE_STATE, interval.start, _EVER):  # this interval's own, of an earlier run, or newer ones
+    if in_main is not StateInMain.BEFORE_IT:
         before = _published_state(branches, previous)
     elif row_count:
-        before = branches.of_cluster(QUEUE_STATE)
+        before = branches.of_clusters(QUEUE_STATE)
     else:
-        return branches.of_cluster(QUEUE_STATE)
+        return branches.of_clusters(QUEUE_STATE)
     if before is None:
-        folded = rebuild(branches.of_cluster(QUEUE_SNAPSHOTS), interval)
+        folded = rebuild(branches.of_clusters(QUEUE_SNAPSHOTS), interval)
     else:
         folded = fold_snapshot(before, branches.read(QUEUE_SNAPSHOTS), interval)
-    if not is_newest:
+    if in_main is StateInMain.AFTER_IT:
         return folded
     branches.start([QUEUE_STATE])
     branches.write({QUEUE_STATE: (lambda: folded, row_count)})
-    return branches.of_cluster(QUEUE_STATE)
+    return branches.of_clusters(QUEUE_STATE)
 
 
-def _published_state(branches: Branches, previous: PublishedInterval | None) -> DataFrame | None:
-    """Return the rows of the snapshot that was published for the interval before; None when it is there no more."""
-    snapshot_id = previous.snapshot_ids.get(QUEUE_STATE.name) if previous is not None else None
-    if snapshot_id is None or branches.states[QUEUE_STATE].snapshot_by_id(snapshot_id) is None:
-        return None
-    if branches.may_hold(QUEUE_STATE, branches.interval.start, _EVER, snapshot_id):
-        return None  # housekeeping lets old intervals share newer snapshots: right for all tables but this one
-    rows = branches.spark.read.option("versionAsOf", snapshot_id).table(table_name(QUEUE_STATE))
-    return rows.where(F.col("cluster") == branches.cluster)
+def _published_state(branches: Branches, previous: Mapping[str, PublishedInterval | None]) -> DataFrame | None:
+    """Return the rows of the snapshots that were published for the intervals before; None when one is there no more."""
+    clusters_of: dict[int, list[str]] = {}
+    for cluster, published in previous.items():
+        snapshot_id = published.snapshot_ids.get(QUEUE_STATE.name) if published is not None else None
+        if snapshot_id is None or branches.states[QUEUE_STATE].snapshot_by_id(snapshot_id) is None:
+            return None
+        if branches.may_hold(QUEUE_STATE, branches.interval.start, _EVER, snapshot_id, cluster=cluster):
+            return None  # housekeeping lets old intervals share newer snapshots: right for all tables but this one
+        clusters_of.setdefault(snapshot_id, []).append(cluster)
+    read = branches.spark.read
+    parts = [
+        read.option("versionAsOf", snapshot_id).table(table_name(QUEUE_STATE)).where(F.col("cluster").isin(*clusters))
+        for snapshot_id, clusters in clusters_of.items()
+    ]
+    return reduce(lambda left, right: left.unionAll(right), parts)

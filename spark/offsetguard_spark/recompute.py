@@ -198,9 +198,9 @@ def rebuild_state(publisher: Publisher, cluster: str) -> int:
         if newest is None:
             raise PublishError(f"cluster {cluster}: nothing was published, so there is no state to rebuild")
         spark = publisher.start_spark()
-        branches = begin(spark, publisher.workspace, cluster, newest.interval, name=run_name("rebuild"), say=say)
+        branches = begin(spark, publisher.workspace, (cluster,), newest.interval, name=run_name("rebuild"), say=say)
         branches.start([QUEUE_STATE])
-        rows = rebuild(branches.of_cluster(QUEUE_SNAPSHOTS), newest.interval)
+        rows = rebuild(branches.of_clusters(QUEUE_SNAPSHOTS), newest.interval)
         branches.write({QUEUE_STATE: (lambda: rows, 0)})
         count = branches.added_row_counts()[QUEUE_STATE]
         snapshot_ids = branches.snapshot_ids()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -15,6 +15,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from offsetguard.config.workspace import ENDS_AT_VARIABLE
+from offsetguard.model.errors import OffsetGuardError
 from offsetguard.model.intervals import Interval
 from offsetguard.store import cycles
 from offsetguard.store.locks import Lock
@@ -62,71 +63,86 @@ class PublishReport:
 
 
 @dataclass(slots=True)
-class RecordedCycle:
-    """The row of one publication; what cannot be written of it is told and stops nothing."""
+class Publication:
+    """What became of one interval, in each of the clusters that were asked for."""
+
+    done: dict[str, PublishReport] = field(default_factory=dict)
+    failed: dict[str, OffsetGuardError] = field(default_factory=dict)  # why; readers keep what they have
+
+
+@dataclass(slots=True)
+class RecordedCycles:
+    """The rows of one publication, one of each cluster; what cannot be written of them is told and stops nothing."""
 
     engine: Engine
     progress: Progress
-    row: CycleRow
+    run_id: str  # the name of the run, and of its branches
+    unfinished: dict[str, CycleRow]
     clock_at_start: float = field(default_factory=time.monotonic)
-    forgotten: bool = False
-
-    @property
-    def run_id(self) -> str:
-        """The name of the run, and of its branches."""
-        return self.row.run_id
 
     def begin(self, lock: Lock) -> None:
-        """Write it down, and each step from here on: it is found whatever ends the process."""
-        self.row.running_under = lock.token
-        self._write(cycles.begin)
+        """Write them down, and each step from here on: they are found whatever ends the process."""
+        for row in self.unfinished.values():
+            row.running_under = lock.token
+        self._write(cycles.begin, *self.unfinished.values())
         self.progress.on_step = self._step_began
 
-    def published(self, report: PublishReport) -> None:
-        """Write down that it has published."""
+    def published(self, reports: Iterable[PublishReport]) -> None:
+        """Write down which clusters' intervals are published."""
         of_report = ("verdict", "rows", "files", "violations", "duplicates", "quarantined")
-        for name in of_report:
-            setattr(self.row, name, getattr(report, name))
-        self._end(failed_step=None)
+        ended = []
+        for report in reports:
+            row = self._ended(report.cluster, failed_step=None)
+            for name in of_report:
+                setattr(row, name, getattr(report, name))
+            ended.append(row)
+        self._write(cycles.record, *ended)
 
-    def failed(self, error: str) -> None:
-        """Write down why it has failed."""
-        self.row.error = error[:_ERROR_LENGTH]
-        self._end(failed_step=self.progress.current or "start")
+    def failed(self, errors: Mapping[str, str]) -> None:
+        """Write down why clusters' intervals are not published."""
+        ended = []
+        for cluster, error in errors.items():
+            row = self._ended(cluster, failed_step=self.progress.current or "start")
+            row.error = error[:_ERROR_LENGTH]
+            ended.append(row)
+        self._write(cycles.record, *ended)
 
-    def forget(self) -> None:
+    def forget(self, cluster: str) -> None:
         """There was nothing to do: no row is kept."""
-        self.forgotten = True
-        self._write(cycles.forget)
+        self._write(cycles.forget, self.unfinished.pop(cluster))
 
     def _step_began(self, name: str) -> None:
-        self.row.failed_step = name
-        self._write(cycles.record)
+        for row in self.unfinished.values():
+            row.failed_step = name
+        self._write(cycles.record, *self.unfinished.values())
 
-    def _end(self, *, failed_step: str | None) -> None:
-        self.row.failed_step, self.row.running_under = failed_step, None
-        self._write(cycles.record)
+    def _ended(self, cluster: str, *, failed_step: str | None) -> CycleRow:
+        row = self.unfinished.pop(cluster)
+        row.failed_step, row.running_under = failed_step, None
+        return row
 
-    def _write(self, how: Callable[[Engine, CycleRow], None]) -> None:
-        self.row.finished_at = self.row.started_at + timedelta(seconds=time.monotonic() - self.clock_at_start)
-        self.row.seconds = dict(self.progress.seconds)
+    def _write(self, how: Callable[..., None], *rows: CycleRow) -> None:
+        for row in rows:
+            row.finished_at = row.started_at + timedelta(seconds=time.monotonic() - self.clock_at_start)
+            row.seconds = dict(self.progress.seconds)
         try:
-            how(self.engine, replace(self.row))
+            how(self.engine, *map(replace, rows))
         except SQLAlchemyError as error:
-            self.progress.say(f"the row of this cycle could not be written: {error}")
+            self.progress.say(f"the rows of this cycle could not be written: {error}")
 
 
 @contextmanager
-def recorded_cycle(
-    engine: Engine, cluster: str, interval: Interval, progress: Progress, now: datetime
-) -> Iterator[RecordedCycle]:
-    """Keep a row of what happens within, also of an error, which goes on; `begin` is called once it is its turn."""
-    cycle = RecordedCycle(engine, progress, CycleRow(cluster, interval.start, run_name(interval.name), now, now, None))
+def recorded_cycles(
+    engine: Engine, clusters: Iterable[str], interval: Interval, progress: Progress, now: datetime
+) -> Iterator[RecordedCycles]:
+    """Keep rows of what happens within, also of an error, which goes on; `begin` is called once it is its turn."""
+    run_id = run_name(interval.name)
+    rows = {cluster: CycleRow(cluster, interval.start, run_id, now, now, None) for cluster in clusters}
+    recorded = RecordedCycles(engine, progress, run_id, rows)
     try:
-        yield cycle
+        yield recorded
     except BaseException as error:
-        if cycle.row.verdict is None and not cycle.forgotten:
-            cycle.failed(_what_ended_it(error, datetime.now(UTC)))
+        recorded.failed(dict.fromkeys(recorded.unfinished, _what_ended_it(error, datetime.now(UTC))))
         raise
     finally:
         progress.on_step = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,7 @@ WRITTEN_AS_LANDED = tuple(table for table in LANDED if table in PUBLISHED)
 
 @dataclass(frozen=True, slots=True)
 class IntervalRows:
-    """Writes one interval's rows to the branches.
+    """Writes one interval's rows to the branches, those of all clusters at once.
 
     A table takes part when it gets rows, or when `written_before` (an earlier run may have brought this interval to
     main) and main does hold rows of it: many tables are empty in most intervals (no events, no quarantine), and a
@@ -39,14 +39,15 @@ class IntervalRows:
     branches: Branches
     written_before: bool
 
-    def write_landed(self, folder: Path, landed: Mapping[str, LandedTable]) -> dict[str, int]:
+    def write_landed(self, landed: Mapping[Path, Mapping[str, LandedTable]]) -> dict[str, int]:
         """Write the sound rows of every landed table, and the others to quarantine; returns rows written by table name.
 
-        How many rows are corrupt is known after the write, from what Iceberg counted: no query looks for them.
+        `landed`: by folder what has landed of a cluster. How many rows are corrupt is known after the write, from what
+        Iceberg counted: no query looks for them.
         """
-        frames = read_landed(self.branches.spark, folder, landed)
-        marked = {name: mark(rows, landed[name].table) for name, rows in frames.items()}
-        counts = {table: landed[table.name].key_count for table in WRITTEN_AS_LANDED}
+        frames = read_landed(self.branches.spark, landed)
+        marked = {table.name: mark(rows, table) for table, rows in frames.items()}
+        counts = {table: sum(one[table.name].key_count for one in landed.values()) for table in WRITTEN_AS_LANDED}
         self._write({table: partial(self._sound, table, marked) for table in counts}, counts)
         written = self.branches.added_row_counts()
         corrupt = {table.name: marked[table.name] for table in counts if written.get(table, 0) < counts[table]}
@@ -69,8 +70,8 @@ class IntervalRows:
         finally:
             sources.release()
 
-    def write_results(self, results: Sequence[InvariantResult]) -> None:
-        """Write the invariants' results."""
+    def write_results(self, results: Mapping[str, Sequence[InvariantResult]]) -> None:
+        """Write the invariants' results, by cluster."""
         self._write({INVARIANT_RESULTS: partial(_results_rows, self.branches, results)}, {INVARIANT_RESULTS: 1})
 
     def _write(self, makes: Mapping[Table, Callable[[], DataFrame]], row_counts: Mapping[Table, int]) -> None:
@@ -91,36 +92,39 @@ class IntervalRows:
         return sound_rows(marked[table.name]).select(*[column.name for column in table.columns])
 
 
-def _results_rows(branches: Branches, results: Sequence[InvariantResult]) -> DataFrame:
+def _results_rows(branches: Branches, results: Mapping[str, Sequence[InvariantResult]]) -> DataFrame:
     """Give Spark the results as Arrow: rows of Python would start a Python worker to convert them."""
-    transaction = {"cluster": branches.cluster, "interval_start": branches.interval.start}
-    rows = [transaction | asdict(result) for result in results]
+    start = {"interval_start": branches.interval.start}
+    rows = [start | {"cluster": cluster} | asdict(result) for cluster, of_it in results.items() for result in of_it]
     return branches.spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schema(INVARIANT_RESULTS)))
 
 
 @dataclass(frozen=True, slots=True)
 class Forwarding:
-    """One interval's way to main."""
+    """One interval's way to main, for each of its clusters."""
 
     workspace: Workspace
-    cluster: str
+    clusters: tuple[str, ...]
     interval: Interval
 
     def begin(self) -> None:
-        """Mark the interval; the mark is on the disk when this returns."""
-        self._mark.parent.mkdir(parents=True, exist_ok=True)
-        with self._mark.open("w") as mark:
-            os.fsync(mark.fileno())
+        """Mark the interval; the marks are on the disk when this returns."""
+        for file in self._marks:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("w") as mark:
+                os.fsync(mark.fileno())
 
     def end(self) -> None:
-        """Remove the mark: the `published_intervals` row tells of the interval now."""
-        self._mark.unlink()
+        """Remove the marks: the `published_intervals` rows tell of the interval now."""
+        for file in self._marks:
+            file.unlink()
 
-    def may_have_begun(self, newest: PublishedInterval | None) -> bool:
-        """Whether main may hold rows of the interval. `newest`: the cluster's newest published interval."""
-        is_older = newest is not None and self.interval.start <= newest.interval.start
-        return is_older or self._mark.exists()
+    def may_have_begun(self, newest: Iterable[PublishedInterval | None]) -> bool:
+        """Whether main may hold rows of the interval. `newest`: of each cluster the newest published interval."""
+        is_older = any(one is not None and self.interval.start <= one.interval.start for one in newest)
+        return is_older or any(file.exists() for file in self._marks)
 
     @property
-    def _mark(self) -> Path:
-        return snapshot_folder(self.workspace.home / "forwarding", self.cluster, self.interval)
+    def _marks(self) -> list[Path]:
+        folder = self.workspace.home / "forwarding"
+        return [snapshot_folder(folder, cluster, self.interval) for cluster in self.clusters]

@@ -32,7 +32,7 @@ from offsetguard.tables import QUEUE_SNAPSHOTS
 from offsetguard_peers.lake.readers import Readers
 from offsetguard_spark.landed import CLOCKS_DIFFER, one_row_per_key
 from offsetguard_spark.publish import Publisher
-from offsetguard_spark.reports import Progress, recorded_cycle
+from offsetguard_spark.reports import Progress, recorded_cycles
 from offsetguard_spark.session import first_line
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
@@ -342,7 +342,7 @@ def test_a_cycle_says_what_ended_it(
     engine, progress = open_database(workspace.database_url), Progress([].append)
     with (
         pytest.raises(type(error)),
-        recorded_cycle(engine, "demo", EARLIER, progress, datetime.now(UTC)),
+        recorded_cycles(engine, ["demo"], EARLIER, progress, datetime.now(UTC)),
         progress.step("write", ""),
     ):
         raise error

@@ -54,7 +54,7 @@ def sources_of(frames: Frames, config: Config, interval: Interval) -> FactSource
     """Return what the makers of facts take; no queue was seen before."""
     folded = fold_snapshot(frames.read_with_history(QUEUE_STATE), frames.read(QUEUE_SNAPSHOTS), interval)
     counts = {name: len(rows) for name, rows in frames.rows.items()}
-    return FactSources(frames.spark, "demo", interval, config, frames, counts, folded)
+    return FactSources(frames.spark, ("demo",), interval, config, frames, counts, folded)
 
 
 def rows_of(sources: FactSources, table: Table) -> list[Row]:

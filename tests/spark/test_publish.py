@@ -219,7 +219,7 @@ def test_rows_changed_behind_the_writer_stop_at_the_gate_and_readers_stay(public
         if line.startswith("gate:"):
             states = load_tables(publications.workspace)
             name = next(iter(publications.branch_names() - {"main"}))
-            branches = Branches(publications.publisher.start_spark(), "demo", snapshot.interval, name, states)
+            branches = Branches(publications.publisher.start_spark(), ("demo",), snapshot.interval, name, states)
             branches.tables = (QUEUE_SNAPSHOTS,)
             rows = branches.read(QUEUE_SNAPSHOTS).where("consumer_group <> 'digg'")
             broken = F.when(F.col("queue_id") == 1, F.lit(-1)).otherwise(F.col("queue_id"))

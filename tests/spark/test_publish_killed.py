@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -24,6 +24,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store import cycles
 from offsetguard.store.database import open_database
 from offsetguard.tables import QUEUE_STATE
+from offsetguard_peers.configs import one_team_text
 from offsetguard_peers.lake.readers import Readers
 from offsetguard_peers.spark.publish_driver import running_job
 from offsetguard_spark.connect import TOKEN_VARIABLE
@@ -31,6 +32,7 @@ from offsetguard_spark.connect_server import ConnectServer
 
 pytestmark = pytest.mark.slow
 
+CLUSTERS = ("demo", "other")  # both in each publication
 STEPS_BEFORE_SHOWN = (
     "landed",
     "session",
@@ -103,11 +105,14 @@ class Jobs(Readers):
 
 
 def _arguments(interval: Interval) -> list[str]:
-    return ["--cluster", "demo", "--interval-start", interval.start.isoformat()]
+    """`--again`: both clusters in one publication, however often that failed."""
+    return [*(f"--cluster={one}" for one in CLUSTERS), "--interval-start", interval.start.isoformat(), "--again"]
 
 
 @pytest.fixture
 def jobs(workspace: Workspace, spark_server: ConnectServer) -> Jobs:
+    config = one_team_text(**dict.fromkeys(CLUSTERS, "127.0.0.1:9876"))
+    workspace.config_file.write_text(config, encoding="utf-8")
     return Jobs(workspace, spark_server)
 
 
@@ -116,9 +121,16 @@ def first(jobs: Jobs, snapshot: Any) -> Interval:
     """Publish an interval."""
     snapshot.queue("g", "orders", 0, (0, 5, 9))
     snapshot.topic_queue("orders", 0, 0, 9)
-    snapshot.land(jobs.workspace)
+    _land(snapshot, jobs)
     assert jobs.run(snapshot.interval)[0] == 0
     return Interval(snapshot.interval.start)
+
+
+def _land(snapshot: Any, jobs: Jobs) -> None:
+    """Land the same of each cluster."""
+    for cluster in CLUSTERS:
+        rows = {name: [row | {"cluster": cluster} for row in rows] for name, rows in snapshot.rows.items()}
+        replace(snapshot, cluster=cluster, rows=rows).land(jobs.workspace)
 
 
 def _next_minute(snapshot: Any) -> Interval:
@@ -134,8 +146,10 @@ def test_killed_at_any_step_readers_stay_on_the_last_good_state_and_the_rerun_re
 ) -> None:
     last_good, last_state = jobs.facts(first), jobs.rows(QUEUE_STATE, first)
     assert last_good is not None
+    others = jobs.of("other")
+    others_last_good = others.facts(first)
     interval = _next_minute(snapshot)
-    snapshot.land(jobs.workspace)
+    _land(snapshot, jobs)
 
     tries = 0
     for step in STEPS_BEFORE_SHOWN:
@@ -143,15 +157,18 @@ def test_killed_at_any_step_readers_stay_on_the_last_good_state_and_the_rerun_re
             jobs.kill_at(step, interval, amidst=amidst)
             assert jobs.facts(first) == last_good, (step, amidst)
             assert jobs.facts(interval) is None, (step, amidst)
+            assert (others.facts(first), others.facts(interval)) == (others_last_good, None), (step, amidst)
             killed = cycles.newest(open_database(jobs.workspace.database_url), failed=True)
-            assert (killed[0].failed_step, killed[0].error) == (step, cycles.KILLED), (step, amidst)
             tries += 1
-            assert len(killed) == tries, "each has its row"
+            assert len(killed) == len(CLUSTERS) * tries, "each has its row"
+            newest = {(one.cluster, one.failed_step, one.error) for one in killed[: len(CLUSTERS)]}
+            assert newest == {(cluster, step, cycles.KILLED) for cluster in CLUSTERS}, (step, amidst)
 
     jobs.kill_at("history", interval, amidst=False)
     facts = jobs.facts(interval)
     assert facts is not None
     assert [(group.queue_count, group.lag) for group in facts.groups] == [(2, 12)]
+    assert others.facts(interval).groups == facts.groups
     assert jobs.facts(first) == last_good
     assert jobs.rows(QUEUE_STATE, first) == last_state
     counts = {row["queue_id"]: row["sample_count"] for row in jobs.rows(QUEUE_STATE, interval)}
@@ -181,7 +198,7 @@ def test_a_disk_that_fills_up_is_an_error_that_says_so_and_the_next_run_is_fine(
     offsets = Random(5)  # noqa: S311 - rows that do not compress
     for queue_id in range(2, 20_000):
         snapshot.queue("g", "orders", queue_id, (0, offsets.getrandbits(40), 2**40 + offsets.getrandbits(40)))
-    snapshot.land(jobs.workspace)
+    _land(snapshot, jobs)
     process_id = jobs.server.process_id()
     assert process_id is not None
     limits = resource.prlimit(process_id, resource.RLIMIT_FSIZE)

@@ -76,7 +76,8 @@ def test_every_case_is_judged_and_counted_as_its_verdict_says(
 ) -> None:
     invariants = [one for one in ROW_INVARIANTS if one.table is table]
     cases = [(one, case) for one in invariants for case in CASE_FILE["cases"][one.id]]
-    rows = typed_rows(table, *(case["row"] for _, case in cases))
+    clusters = [f"cluster-{number % 2}" for number in range(len(cases))]
+    rows = typed_rows(table, *(case["row"] | {"cluster": one} for (_, case), one in zip(cases, clusters, strict=True)))
     frame = spark.createDataFrame(rows.append_column("case_number", pa.array(range(len(cases)))))
     judged = frame.selectExpr(
         "case_number",
@@ -91,13 +92,16 @@ def test_every_case_is_judged_and_counted_as_its_verdict_says(
         assert ("violated" if violated else "holds" if applies else "not spoken about") == case["verdict"], case
         assert row[f"{one.id} example"] or not violated
 
-    expected = {
-        one.id: {
-            "element_count": sum(row[f"{one.id} applies"] for row in judged),
-            "unexpected_count": sum(row[f"{one.id} violated"] for row in judged),
-        }
-        for one in invariants
-    }
+    expected: dict[str, Any] = {}
+    for one in invariants:
+        by_cluster = {cluster: [0, 0] for cluster in clusters}
+        for row in judged:
+            counts = by_cluster[clusters[row["case_number"]]]
+            counts[0] += row[f"{one.id} applies"]
+            counts[1] += row[f"{one.id} violated"]
+        checked, violating = map(sum, zip(*by_cluster.values(), strict=True))
+        details = {"by_cluster": {cluster: tuple(counts) for cluster, counts in by_cluster.items()}}
+        expected[one.id] = {"element_count": checked, "unexpected_count": violating, "details": details}
     for found in (validate(spark_batches, table, frame), validate(batches, table, rows.to_pandas())):
         assert {id_: one.result for id_, one in found.items()} == expected
         assert [id_ for id_, one in found.items() if one.success] == [
@@ -105,15 +109,18 @@ def test_every_case_is_judged_and_counted_as_its_verdict_says(
         ]
     without_rows = validate(batches, table, rows.slice(0, 0).to_pandas())
     assert {id_: (one.success, *one.result.values()) for id_, one in without_rows.items()} == dict.fromkeys(
-        expected, (True, 0, 0)
+        expected, (True, 0, 0, {"by_cluster": {}})
     )
+
+
+OF_TWO_ROWS = {"element_count": 2, "unexpected_count": 1, "details": {"by_cluster": {"x": (2, 1)}}}
 
 
 def test_numbers_as_floats_and_further_columns_do_not_matter(batches: Any) -> None:
     changes = [{"consumer_offset": value, "min_offset": 50} for value in (None, 40, 60)]
     frame = typed_rows(QUEUE_SNAPSHOTS, *changes).to_pandas().assign(of_mine="x")
     assert frame["consumer_offset"].dtype == "float64"
-    assert validate(batches, QUEUE_SNAPSHOTS, frame)["OG-Q01"].result == {"element_count": 2, "unexpected_count": 1}
+    assert validate(batches, QUEUE_SNAPSHOTS, frame)["OG-Q01"].result == OF_TWO_ROWS
 
 
 def test_what_cannot_be_evaluated_never_succeeds(batches: Any) -> None:
@@ -131,11 +138,11 @@ def test_the_lines_of_the_readme_validate_a_pandas_frame_and_one_of_spark(
     on_pandas, on_spark = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     names = {"spark": spark}
     exec(on_pandas, names)  # noqa: S102 - lines of ours
-    assert "OG-Q01 {'element_count': 2, 'unexpected_count': 1}" in capsys.readouterr().out
+    assert f"OG-Q01 {OF_TWO_ROWS}" in capsys.readouterr().out
     here = f'"{tmp_path}/queue_snapshots.parquet"'  # the JVM stays where it was started
     exec(on_spark.replace('"queue_snapshots.parquet"', here), names)  # noqa: S102
     found = {one.expectation_config.meta["id"]: one.result for one in names["report"].results}  # type: ignore[attr-defined]
-    assert found["OG-Q01"] == {"element_count": 2, "unexpected_count": 1}
+    assert found["OG-Q01"] == OF_TWO_ROWS
 
 
 # --- plain GX over the data says the same as our SQL -----------------------------------------------------------------

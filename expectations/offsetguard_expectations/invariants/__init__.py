@@ -8,8 +8,18 @@ from __future__ import annotations
 from importlib import import_module
 from pkgutil import iter_modules
 
-from offsetguard.tables import MANIFEST, PUBLISHED
-from offsetguard_expectations.invariant import Agreement, Invariant
+from offsetguard.tables import LANDED, MANIFEST, PUBLISHED, QUARANTINE, Table
+from offsetguard_expectations.invariant import (
+    EVERY_ROW,
+    Agreement,
+    Figure,
+    Invariant,
+    ViolationMeans,
+    count_of,
+    is_reason,
+    quarantined_of,
+    row_count_of,
+)
 
 Check = Invariant | Agreement  # what the gate has a result for
 
@@ -22,3 +32,27 @@ ALL: tuple[Check, ...] = tuple(
 )
 ROW_INVARIANTS = tuple(check for check in ALL if isinstance(check, Invariant))
 AGREEMENTS = tuple(check for check in ALL if isinstance(check, Agreement))
+CORRUPT = tuple(one for one in ROW_INVARIANTS if one.violation_means is ViolationMeans.CORRUPT)
+COMPARED = tuple(dict.fromkeys(figure for one in AGREEMENTS for figure in (one.figure, one.expected)))
+
+
+def conditions_of(table_name: str) -> tuple[str, ...]:
+    """Return the SQL aggregates of a table's invariants: rows that they speak about, and rows that violate them."""
+    own = [one for one in ROW_INVARIANTS if one.table.name == table_name]
+    conditions = [condition for one in own for condition in (one.speaks_about, one.violated_when)]
+    if table_name == QUARANTINE.name:
+        conditions += [EVERY_ROW, *(is_reason(one.id) for one in CORRUPT)]
+    return tuple(dict.fromkeys(map(count_of, conditions)))
+
+
+def figures_of(table: Table) -> tuple[Figure, ...]:
+    """Return the figures of a table that other tables are compared with, and how many rows it has."""
+    compared = [one for one in COMPARED if one.table.name == table.name]
+    in_quarantine = [quarantined_of(landed) for landed in LANDED] if table.name == QUARANTINE.name else []
+    return tuple(dict.fromkeys((row_count_of(table), *compared, *in_quarantine)))
+
+
+def aggregates_of(table_name: str) -> tuple[str, ...]:
+    """Return every SQL aggregate that a run needs of a table."""
+    table = next(one for one in _TABLES if one.name == table_name)
+    return tuple(dict.fromkeys((*conditions_of(table_name), *(one.aggregate for one in figures_of(table)))))

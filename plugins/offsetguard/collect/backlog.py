@@ -6,7 +6,10 @@ Spark, and whoever publishes, a recomputation of the past too, takes a live minu
 
     live         newer than all that is published of its cluster. Oldest first, as the state of its queues is folded
                  minute by minute; of a longer backlog the newest CAUGHT_UP. The cluster goes first whose newest
-                 publication is the oldest.
+                 publication is the oldest, and with it, in one publication, all whose next interval is the same one.
+                 A cluster of which one has failed since its newest publication goes by itself, after the others:
+                 whatever is wrong with it, they do not begin again because of it. So do all of a publication that
+                 ended TRIES times as a whole, by which it shows whose snapshot it is that Spark dies of.
     passed over  older than the newest published one: its task failed, or the backlog was longer. Newest first, when
                  nothing live waits in any cluster; facts of its own minute only, as of any older interval.
 
@@ -36,11 +39,11 @@ _EVER, _NEVER = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UT
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """An interval that has landed and is not published."""
+    """An interval that has landed and is not published, of one cluster or more."""
 
-    cluster: str
+    clusters: tuple[str, ...]
     interval: Interval
-    is_live: bool  # newer than all that is published of its cluster
+    is_live: bool  # newer than all that is published of each of its clusters
 
 
 def next_waiting(
@@ -57,17 +60,26 @@ def next_waiting(
     `in_order`: how many of a cluster's live intervals are published oldest first. `without`: tried already.
     """
     newest = {cluster: published_intervals.newest(engine, cluster) for cluster in clusters}
+    together: dict[str, Interval] = {}
+    alone: dict[str, Interval] = {}
     for cluster in sorted(newest, key=lambda name: (_published_at(newest[name]), name)):
         of_it = newest[cluster]
         since = _EVER if of_it is None else of_it.interval.end
         live = _untried(engine, cluster, landed_intervals(landing_folder, cluster, since, _NEVER), without)
         if live:
-            return Waiting(cluster, live[-in_order:][0], is_live=True)
+            has_failed = cycles.failed_often(engine, cluster, since, times=1)
+            is_doubted = has_failed or cycles.failed_together(engine, cluster, since, times=TRIES)
+            (alone if is_doubted else together)[cluster] = live[-in_order:][0]
+    if together:
+        interval = next(iter(together.values()))
+        return Waiting(tuple(one for one in together if together[one] == interval), interval, is_live=True)
+    for cluster, interval in alone.items():
+        return Waiting((cluster,), interval, is_live=True)
     if live_only:
         return None
     for cluster in sorted(newest):
         if left := _untried(engine, cluster, _unpublished(engine, landing_folder, cluster), without):
-            return Waiting(cluster, left[-1], is_live=False)
+            return Waiting((cluster,), left[-1], is_live=False)
     return None
 
 

@@ -1,6 +1,7 @@
 """Cycles: what each publication of an interval did, how long each step took, and what stopped those that failed.
 
-One row per run, also of runs that published nothing: `offsetguard cycles` lists them, metrics are made of them.
+One row per cluster of a run, also of runs that published nothing: `offsetguard cycles` lists them, metrics are made
+of them.
 
     begin --each step--> progress --> ended: published, or failed with an error
                             '--killed, out of memory, machine gone: nobody writes the end
@@ -14,8 +15,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy import Engine, delete, func, or_, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import Engine, delete, exists, func, or_, select, update
+from sqlalchemy.orm import Session, aliased
 
 from offsetguard.model.intervals import Interval
 from offsetguard.store.columns import count_changed
@@ -26,18 +27,21 @@ from offsetguard.store.models import CycleRow
 KILLED = "ended from outside before it could say why: it was killed, ran out of memory, or its machine is gone"
 
 
-def begin(engine: Engine, cycle: CycleRow) -> None:
-    """Keep a cycle that begins. The caller holds the lock that `running_under` names: no other one runs any more."""
-    others = update(CycleRow).where(CycleRow.running_under.is_not(None), CycleRow.run_id != cycle.run_id)
+def begin(engine: Engine, *starting: CycleRow) -> None:
+    """Keep the cycles of a run that begins. The caller holds the lock that `running_under` names: no other one runs."""
+    run_ids = {one.run_id for one in starting}
+    others = update(CycleRow).where(CycleRow.running_under.is_not(None), CycleRow.run_id.not_in(run_ids))
     with writing(engine) as session:
         session.execute(others.values(running_under=None, error=KILLED))
-        session.merge(cycle)
+        for one in starting:
+            session.merge(one)
 
 
-def record(engine: Engine, cycle: CycleRow) -> None:
-    """Keep a cycle; the same run again replaces its row."""
+def record(engine: Engine, *changed: CycleRow) -> None:
+    """Keep cycles; the same run again replaces its rows."""
     with writing(engine) as session:
-        session.merge(cycle)
+        for one in changed:
+            session.merge(one)
 
 
 def forget(engine: Engine, cycle: CycleRow) -> None:
@@ -85,17 +89,35 @@ NOT_BY_ITSELF = ("start", "session")
 
 
 def failed_often(engine: Engine, cluster: str, since: datetime, *, times: int) -> set[datetime]:
-    """Return the starts, from `since` on, of a cluster's intervals whose publication failed so often by itself."""
-    row = CycleRow
+    """Return the starts, from `since` on, of a cluster's intervals whose publication failed so often by itself.
+
+    A run that ended for several clusters at once, for the same reason, says nothing of any one of them.
+    """
+    return {start for start, count in _failures(engine, cluster, since, together=False).items() if count >= times}
+
+
+def failed_together(engine: Engine, cluster: str, since: datetime, *, times: int) -> bool:
+    """Whether runs that ended for several clusters at once have failed so often on one of the cluster's intervals."""
+    return any(count >= times for count in _failures(engine, cluster, since, together=True).values())
+
+
+def _failures(engine: Engine, cluster: str, since: datetime, *, together: bool) -> dict[datetime, int]:
+    row, other = CycleRow, aliased(CycleRow)
+    same = (
+        (other.run_id == row.run_id)
+        & (other.cluster != row.cluster)
+        & other.failed_step.is_not_distinct_from(row.failed_step)
+        & other.error.is_not_distinct_from(row.error)
+    )
+    ended_together = exists().where(same)
     query = (
-        select(row.interval_start)
+        select(row.interval_start, func.count())
         .where(row.cluster == cluster, row.interval_start >= since, row.verdict.is_(None))
-        .where(row.failed_step.not_in(NOT_BY_ITSELF))
+        .where(row.failed_step.not_in(NOT_BY_ITSELF), ended_together if together else ~ended_together)
         .group_by(row.interval_start)
-        .having(func.count() >= times)
     )
     with reading(engine) as session:
-        return set(session.scalars(query))
+        return dict(session.execute(query).tuples().all())
 
 
 def delete_older(session: Session, moment: datetime) -> int:

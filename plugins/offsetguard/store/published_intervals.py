@@ -24,8 +24,8 @@ from offsetguard.store.columns import count_changed, record_of, values_of
 from offsetguard.store.database import reading, serialize, writing
 from offsetguard.store.models import PublishedIntervalRow, SettledSnapshotsRow
 
-RUN_PROPERTY = "offsetguard.run-id"  # of the snapshots that a publication commits: its run, cluster and interval
-CLUSTER_PROPERTY = "offsetguard.cluster"
+RUN_PROPERTY = "offsetguard.run-id"  # of the snapshots that a publication commits: its run, clusters and interval
+CLUSTERS_PROPERTY = "offsetguard.clusters"  # their names, separated by commas, which no name has
 INTERVAL_PROPERTY = "offsetguard.interval-start"  # ISO 8601; rows of whole log files are of none
 RETENTION_PASSED = -2  # instead of a snapshot id: the interval's rows of that table were deleted
 _LAST = 20
@@ -45,16 +45,17 @@ class PublishedInterval:
     manifest_json: str  # collect.manifest.Manifest
 
 
-def record(engine: Engine, published: PublishedInterval) -> None:
-    """Make the interval visible to readers, in one transaction; a rerun replaces what it published before."""
-    row = PublishedIntervalRow(
-        **values_of(published, "interval"),
-        interval_start=published.interval.start,
-        settled=False,  # what was settled is another publication's
-    )
+def record(engine: Engine, *published: PublishedInterval) -> None:
+    """Make intervals visible to readers, all in one transaction; a rerun replaces what it published before."""
     with writing(engine) as session:
-        serialize(session, f"published_intervals {published.cluster}")
-        session.merge(row)
+        for one in sorted(published, key=lambda one: one.cluster):  # two recorders wait for each other in one order
+            serialize(session, f"published_intervals {one.cluster}")
+            row = PublishedIntervalRow(
+                **values_of(one, "interval"),
+                interval_start=one.interval.start,
+                settled=False,  # what was settled is another publication's
+            )
+            session.merge(row)
 
 
 def get(engine: Engine, cluster: str, interval: Interval) -> PublishedInterval | None:

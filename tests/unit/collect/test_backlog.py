@@ -46,13 +46,24 @@ class Backlog:
             row = CycleRow(cluster, minute(number).start, f"{step} {run}", at, at, None, error="no", failed_step=step)
             cycles.record(self.engine, row)
 
+    def fail_together(self, number: int, *, times: int) -> None:
+        """Let runs be killed that published it of both clusters."""
+        for run in range(times):
+            at = minute(number).end + timedelta(seconds=run)
+            rows = [
+                CycleRow(one, minute(number).start, f"both {run}", at, at, None, error="killed", failed_step="facts")
+                for one in ("a", "b")
+            ]
+            cycles.record(self.engine, *rows)
+
     def order(self, *, at: int, **asked: int | bool) -> list[str]:
         """Publish all that waits, in the order in which it is found; names are cluster and minute."""
         order = []
         while found := next_waiting(self.engine, self.landing, ["a", "b"], **asked):  # type: ignore[arg-type]
             number = (found.interval.start - START) // timedelta(minutes=1)
-            order.append(f"{found.cluster}{number}")
-            self.publish(found.cluster, number, at=at + len(order))
+            order.append(f"{''.join(found.clusters)}{number}")
+            for cluster in found.clusters:
+                self.publish(cluster, number, at=at + len(order))
         return order
 
 
@@ -76,6 +87,41 @@ def test_a_backlog_goes_oldest_first_and_the_cluster_that_waits_longest_before_t
     backlog.publish("a", 0, at=0)
     backlog.publish("b", 2, at=3)
     assert backlog.order(at=4) == ["a1", "b3", "a2", "a3", "b1", "b0"], "b is not kept waiting by the backlog of a"
+
+
+def test_a_minute_that_waits_of_several_clusters_is_one_publication(backlog: Backlog) -> None:
+    backlog.land("a", 0, 1, 2)
+    backlog.land("b", 1, 2)
+    backlog.publish("a", 0, at=0)
+    backlog.publish("b", 0, at=0)
+    assert backlog.order(at=2) == ["ab1", "ab2"]
+
+
+def test_a_cluster_that_fails_goes_by_itself_after_the_others_until_it_is_published(backlog: Backlog) -> None:
+    backlog.land("a", 1, 2)
+    backlog.land("b", 1, 2)
+    backlog.publish("a", 0, at=0)
+    backlog.publish("b", 0, at=1)
+    backlog.fail("a", 1, "gate", times=1)
+    assert backlog.order(at=2) == ["b1", "b2", "a1", "a2"]
+    backlog.land("a", 3)
+    backlog.land("b", 3)
+    assert backlog.order(at=4) == ["ba3"]
+
+
+def test_what_ends_a_publication_of_several_is_looked_for_one_by_one_and_none_of_them_is_given_up(
+    backlog: Backlog,
+) -> None:
+    backlog.land("a", 1, 2)
+    backlog.land("b", 1, 2)
+    backlog.fail_together(1, times=1)
+    found = next_waiting(backlog.engine, backlog.landing, ["a", "b"])
+    assert found is not None
+    assert found.clusters == ("a", "b"), "once may be the machine"
+    backlog.fail_together(1, times=TRIES)
+    backlog.fail("a", 1, "facts", times=TRIES)
+    assert given_up(backlog.engine, backlog.landing, "a") == [minute(1)]
+    assert backlog.order(at=2) == ["a2", "b1", "b2"]
 
 
 def test_of_a_long_backlog_the_newest_minutes_go_first_and_none_is_dropped(backlog: Backlog) -> None:

@@ -33,7 +33,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.database import serialize, writing
 from offsetguard.store.published_intervals import (
-    CLUSTER_PROPERTY,
+    CLUSTERS_PROPERTY,
     INTERVAL_PROPERTY,
     RUN_PROPERTY,
     SettledSnapshots,
@@ -162,8 +162,9 @@ def _never_shown(iceberg_table: IcebergTable, shown: Mapping[IntervalKey, str]) 
         if not any(int(properties.get(name, 0)) for name in ("added-records", "deleted-records")):
             continue  # it changed nothing
         if start := properties.get(INTERVAL_PROPERTY):  # whole log files, and what housekeeping commits, have none
-            key = properties[CLUSTER_PROPERTY], datetime.fromisoformat(start).astimezone(UTC)
-            newest.setdefault(key, (properties[RUN_PROPERTY], snapshot.snapshot_id))
+            for cluster in properties[CLUSTERS_PROPERTY].split(","):
+                key = cluster, datetime.fromisoformat(start).astimezone(UTC)
+                newest.setdefault(key, (properties[RUN_PROPERTY], snapshot.snapshot_id))
     return {key: snapshot_id for key, (run_id, snapshot_id) in newest.items() if shown.get(key) != run_id}
 
 

@@ -1,8 +1,8 @@
-"""What readers see of the published intervals of cluster `demo`."""
+"""What readers see of the published intervals of a cluster."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from offsetguard.collect.manifest import Manifest
@@ -22,10 +22,11 @@ class Readers:
     """Reads a workspace anew each time."""
 
     workspace: Workspace
+    cluster: str = field(default="demo", kw_only=True)
 
     def published(self, interval: Interval) -> PublishedInterval | None:
         """Return the row of an interval; None when it is not visible."""
-        return published_intervals.get(open_database(self.workspace.database_url), "demo", interval)
+        return published_intervals.get(open_database(self.workspace.database_url), self.cluster, interval)
 
     def facts(self, interval: Interval) -> IntervalFacts | None:
         """Return what rules see of an interval; None when it is not visible."""
@@ -33,6 +34,10 @@ class Readers:
         if published is None:
             return None
         return read_interval_facts(self.workspace, published, Manifest.from_json(published.manifest_json))
+
+    def of(self, cluster: str) -> Readers:
+        """Return the readers of another cluster of the workspace."""
+        return Readers(self.workspace, cluster=cluster)
 
     def rows(self, table: Table, interval: Interval) -> list[dict[str, Any]]:
         """Return a table's rows of a visible interval."""

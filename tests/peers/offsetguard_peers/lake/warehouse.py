@@ -28,7 +28,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database
 from offsetguard.store.published_intervals import (
-    CLUSTER_PROPERTY,
+    CLUSTERS_PROPERTY,
     INTERVAL_PROPERTY,
     RUN_PROPERTY,
     PublishedInterval,
@@ -146,7 +146,7 @@ class Warehouse:
         run_id = run_id or f"{interval.name}_{abs(hash((cluster, interval))):012x}"[:29]
         properties = {
             RUN_PROPERTY: run_id,
-            CLUSTER_PROPERTY: cluster,
+            CLUSTERS_PROPERTY: cluster,
             INTERVAL_PROPERTY: interval.start.isoformat(),
         }
         for table, new in rows.items():
