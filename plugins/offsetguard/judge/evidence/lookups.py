@@ -63,8 +63,9 @@ def age_of_oldest(queues: Iterable[QueueFacts], lag_ms: int | None = None) -> Fi
     `lag_ms`: the longest time that is known, where there are more than these queues. None: nothing is known.
     """
     waiting = [one for one in queues if (one.offsets.effective_lag or 0) > 0]
-    known = [one.lag_ms for one in waiting if one.lag_ms is not None] + ([] if lag_ms is None else [lag_ms])
-    bounds = [waits_between(one.window) for one in waiting if one.lag_ms is None]
+    guessed = {one.lag_ms for one in waiting if one.lag_ms_basis == "extrapolated"} | {None}
+    known = [age for age in (lag_ms, *(one.lag_ms for one in waiting)) if age is not None and age not in guessed]
+    bounds = [waits_between(one.window) for one in waiting if one.lag_ms in guessed]
     least = max([*known, *(low for low, _ in bounds)], default=0)
     highs = [high for _, high in bounds]
     most = None if None in highs else max([*known, *(high for high in highs if high is not None)], default=None)
