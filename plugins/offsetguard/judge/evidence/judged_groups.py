@@ -55,9 +55,9 @@ class JudgedGroup:
     group: GroupFacts
     policy: EffectivePolicy
     queues: tuple[QueueFacts, ...]
+    seen_at: datetime  # the look; the minute ends later
     absences: Absences | None = None
     up_since: datetime | None = None  # since when the first of all masters of its queues has been; None: not known
-    seen_at: datetime | None = None  # the look
 
     def in_state(self, *states: State) -> list[QueueFacts]:
         """Return the queues in one of some states."""
@@ -84,11 +84,12 @@ class JudgedGroup:
         unknown = any((one.offsets.effective_lag or 0) > 0 and one.lag_ms is None for one in self.queues)
         return waits_unknown(self.group) or (unknown and not self.above_limit)
 
-    def is_overrun(self, now: datetime) -> bool:
+    @property
+    def is_overrun(self) -> bool:
         """Whether clearly more is written than consumed, and most of what waits lies where it grows: no mere burst."""
         lasting, waiting = self.by_rule(*LASTING), self.group.effective_lag
         most = waiting is not None and 2 * sum(queue.offsets.effective_lag or 0 for queue in lasting) >= waiting
-        return most and grown_by(lasting) > 0 and falls_behind_fast(self.group, self.policy, now)
+        return most and grown_by(lasting) > 0 and falls_behind_fast(self.group, self.policy, self.seen_at)
 
     @property
     def offline(self) -> bool:
@@ -108,34 +109,37 @@ class JudgedGroup:
         away_since = self.absences.away_since if self.absences is not None else None
         return 0 if away_since is not None and away_since < self.up_since else None
 
-    def stands_still(self, now: datetime) -> bool:
+    @property
+    def stands_still(self) -> bool:
         """Whether no queue moves in which messages wait, and more have come since: that is loud before any limit is.
 
         Not while a client has just come, or has just taken queues of one that went: it commits seconds after it has
         them.
         """
         waiting = [queue for queue in self.queues if (queue.offsets.effective_lag or 0) > 0]
-        still = [one for one in self.standing if not self._just_taken(one, now)]
+        still = [one for one in self.standing if not self._just_taken(one)]
         if (
             is_little(waiting)
-            or just_came(self.group, now)
+            or just_came(self.group, self.seen_at)
             or self.group.unknown_queue_count
             or len(still) < len(waiting)
         ):
             return False
         return any(map(more_came, still))
 
-    def _just_taken(self, queue: QueueFacts, now: datetime) -> bool:
+    def _just_taken(self, queue: QueueFacts) -> bool:
         """Whether its holder took it, or finished a message of it, since it could commit; orderly ones only try."""
         at = queue.last_consume_at
-        return not self.group.orderly and at is not None and now - at <= COMMITTED_WITHIN
+        return not self.group.orderly and at is not None and self.seen_at - at <= COMMITTED_WITHIN
 
-    def is_back_by_plan(self, now: datetime) -> bool:
+    @property
+    def is_back_by_plan(self) -> bool:
         """Whether it comes and goes by a rhythm, and has been back for no longer than it was ever away, and moves."""
         known = self.absences
-        if known is None or not has_rhythm(known) or self.stands_still(now):
+        if known is None or not has_rhythm(known) or self.stands_still:
             return False
-        return known.back_since is None or now - known.back_since <= known.longest  # None: it was away until this round
+        back_since = known.back_since  # None: it was away until this round
+        return back_since is None or self.seen_at - back_since <= known.longest
 
     @property
     def is_newcomer(self) -> bool:
@@ -227,12 +231,12 @@ def judged_groups(facts: IntervalFacts, config: Config) -> Iterator[JudgedGroup]
         up_since = [boots.get(name) for name in {queue.message_queue.broker_name for queue in of_group}]
         known = [one for one in up_since if one is not None]
         first = min(known, default=None) if len(known) == len(up_since) else None
-        yield JudgedGroup(group, policy, of_group, facts.absences.get(group.consumer_group), first, facts.seen_at)
+        yield JudgedGroup(group, policy, of_group, facts.seen_at, facts.absences.get(group.consumer_group), first)
 
 
-def just_started(master_up_since: datetime, seen_at: datetime | None) -> bool:
+def just_started(master_up_since: datetime, seen_at: datetime) -> bool:
     """Whether a master may not know by a look of all clients that run: it learns of each by its next heartbeat."""
-    return seen_at is not None and seen_at - master_up_since <= HANDOVER
+    return seen_at - master_up_since <= HANDOVER
 
 
 def clients_known(facts: IntervalFacts) -> Iterator[GroupFacts]:
@@ -402,7 +406,7 @@ def backlog_trend(judged: JudgedGroup, now: datetime) -> BacklogTrend | None:
     Others speak of groups that are offline, and of topics that no client subscribes to.
     """
     in_trouble = judged.in_state(*_TROUBLE)
-    if (judged.group.effective_lag or 0) <= 0 or not (judged.above_limit or in_trouble or judged.is_overrun(now)):
+    if (judged.group.effective_lag or 0) <= 0 or not (judged.above_limit or in_trouble or judged.is_overrun):
         return None
     if judged.offline or judged.in_state(State.UNSUBSCRIBED):
         return None
@@ -411,7 +415,7 @@ def backlog_trend(judged: JudgedGroup, now: datetime) -> BacklogTrend | None:
         return BacklogTrend("clients_unknown", state if in_trouble else State.UNKNOWN)
     if judged.in_state(State.STALLED):
         return BacklogTrend("stalled", state)
-    behind = judged.in_state(State.FALLING_BEHIND) or (judged.by_rule(*LASTING) if judged.is_overrun(now) else [])
+    behind = judged.in_state(State.FALLING_BEHIND) or (judged.by_rule(*LASTING) if judged.is_overrun else [])
     if behind:
         return BacklogTrend("growing", state, growth=grown_by(behind))
     return _without_trouble(judged, now)

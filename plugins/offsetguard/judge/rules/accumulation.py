@@ -162,8 +162,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         if trend is None:
             continue
         group, policy = judged.group, judged.policy
-        loud = judged.above_limit or judged.is_overrun(facts.now) or judged.stands_still(facts.now)
-        had_to_wait = judged.is_newcomer or judged.is_back_by_plan(facts.now)
+        loud = judged.above_limit or judged.is_overrun or judged.stands_still
+        had_to_wait = judged.is_newcomer or judged.is_back_by_plan
         soon = trend.drained_ms is not None and (trend.drained_ms <= policy.window_ms or had_to_wait)
         soon = soon or (trend.variant == "default" and had_to_wait)
         yield RULE.finding(

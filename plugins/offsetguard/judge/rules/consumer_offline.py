@@ -17,7 +17,7 @@ Source: mqcloud skips exactly these groups (code 206), and so never tells of a c
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
@@ -156,7 +156,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         yield RULE.finding(
             facts,
             about=(group.consumer_group, group.topic),
-            severity=min(_severity(judged, silence_ms, facts.now), at_most, key=_rank),
+            severity=min(_severity(judged, silence_ms), at_most, key=_rank),
             variant=variant,
             state=State.STOPPED.value,
             unsure=silence_ms is None or judged.waits_unknown,
@@ -194,14 +194,14 @@ def _is_above_at_one_look(judged: JudgedGroup) -> bool:
     return judged.above_limit and all(window.advanced_at is None for window in windows)
 
 
-def _severity(judged: JudgedGroup, silence_ms: int | None, now: datetime) -> Severity:
+def _severity(judged: JudgedGroup, silence_ms: int | None) -> Severity:
     """Nobody misses a group of which little waits; a short look may meet a client that is just being started again."""
     group, policy = judged.group, judged.policy
     age_ms = silence_ms if group.lag_ms is None else group.lag_ms
     waits_too_long = age_ms is not None and age_ms > policy.max_lag_ms
     if not (judged.above_limit or waits_too_long):
         lasts = silence_ms is not None and silence_ms >= EVENLY * policy.lag_floor_ms
-        is_missed = lasts and judged.stands_still(now)
+        is_missed = lasts and judged.stands_still
         return Severity.WARNING if is_missed else Severity.INFO
     stands_long = silence_ms is not None and silence_ms >= policy.lag_floor_ms
     return RULE.severity if waits_too_long or stands_long else Severity.WARNING

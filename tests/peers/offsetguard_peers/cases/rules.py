@@ -51,7 +51,7 @@ History = tuple[tuple[datetime, Sample], ...]
 
 _AS_GIVEN = ("cluster_unseen", "config_problem", "logs_read", "audited", "publication_ms")
 
-_PUBLISHED = ("unpublished_since_s_ago", "first_landed_s_ago", "publication_ended_s_ago")
+_MOMENTS = ("unpublished_since_s_ago", "first_landed_s_ago", "publication_ended_s_ago", "read_s_ago")
 
 
 def facts_of(given: dict[str, Any]) -> IntervalFacts:
@@ -66,7 +66,7 @@ def facts_of(given: dict[str, Any]) -> IntervalFacts:
         gaps=tuple(record(CollectionGap, entry) for entry in given.get("gaps", ())),
         unseen_broker_names=frozenset(given.get("unseen_broker_names", ())),
         **{name: given[name] for name in _AS_GIVEN if name in given},
-        **dict(_field(*item) for item in given.items() if item[0] in _PUBLISHED),
+        **dict(_field(*item) for item in given.items() if item[0] in _MOMENTS),
         topics=tuple(record(TopicFacts, entry) for entry in given.get("topics", ())),
         brokers=tuple(record(BrokerFacts, entry) for entry in given.get("brokers", ())),
         broker_marks=tuple(record(BrokerMark, entry) for entry in given.get("broker_marks", ())),
