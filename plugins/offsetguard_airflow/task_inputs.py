@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 ALL_CLUSTERS = "all"
 PUBLISHED_WITHIN = timedelta(minutes=2)  # of an interval's beginning: by then the judge goes on without Spark
 _MINUTES_BACK = 15  # that are looked through for one that waits to be published
+_LATE = "late"
 _ENDED = frozenset({"failed", "upstream_failed", "removed", "success"})  # a skipped one left it to another's session
 
 
@@ -118,12 +119,8 @@ class FactsToJudge:
         from offsetguard.facts.published import read_interval_facts
         from offsetguard.facts.unpublished import unaudited_facts
 
+        state, published = self._state()
         workspace, engine = self.ours.workspace, self.ours.engine
-        now = database_time(engine)
-        newest = published_intervals.newest(engine, self.cluster)
-        may_notify = self._may_notify(now, newest)
-        state = None if may_notify else self.publication_state()
-        published = published_intervals.get(engine, self.cluster, self.interval)
         if published is not None:
             return read_interval_facts(workspace, published, Manifest.from_json(published.manifest_json))
         if state in _ENDED:
@@ -132,10 +129,26 @@ class FactsToJudge:
                 f"publishes it is {state}: look at its log and clear it; where it is green, both tasks must use "
                 "the same OFFSETGUARD_DATABASE_URL"
             )
-        if may_notify and now >= self._awaited_until(newest):
+        if state == _LATE:
             self.say(f"{self.cluster}: {self.interval.name} is not published yet: judging what has landed, not audited")
             return unaudited_facts(workspace, engine, self.cluster, self.interval, self.ours.config, say=self.say)
         return None
+
+    def is_ready(self) -> bool:
+        """Whether `look` would not wait; asks our database and looks for landed snapshots, and reads no facts."""
+        state, published = self._state()
+        return published is not None or state == _LATE or state in _ENDED
+
+    def _state(self) -> tuple[str | None, PublishedInterval | None]:
+        """Return the state of the publication (_LATE: people would wait for it), and what is published."""
+        engine = self.ours.engine
+        now = database_time(engine)
+        newest = published_intervals.newest(engine, self.cluster)
+        may_notify = self._may_notify(now, newest)
+        state = None if may_notify else self.publication_state()
+        published = published_intervals.get(engine, self.cluster, self.interval)  # after the state of its task
+        is_late = published is None and may_notify and now >= self._awaited_until(newest)
+        return _LATE if is_late else state, published
 
     def _may_notify(self, now: datetime, newest: PublishedInterval | None) -> bool:
         is_young = now - self.interval.end <= timedelta(milliseconds=self.ours.config.delivery.notify_within_ms)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import socket
 import threading
 import time
@@ -14,12 +16,17 @@ from typing import Any
 
 import pytest
 import yaml
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException, TaskDeferred
+from airflow.sdk.module_loading import import_string
 
 from offsetguard.collect.landing import land, read_manifest, snapshot_folder
+from offsetguard.lake.catalog import NO_SNAPSHOT
+from offsetguard.lake.creation import create_missing_tables
 from offsetguard.model.intervals import Interval
 from offsetguard.store import judged_intervals, published_intervals
 from offsetguard.store.database import reading
+from offsetguard.store.published_intervals import PublishedInterval
+from offsetguard.tables import PUBLISHED
 from offsetguard_airflow.defaults import OUTBOX, OUTBOX_CHANGES
 from offsetguard_airflow.operators.collect import CollectOffsetsOperator
 from offsetguard_airflow.operators.judge import JudgeOperator
@@ -96,18 +103,28 @@ def test_a_minute_that_has_passed_for_all_of_them_is_skipped(config_file: Path) 
         CollectOffsetsOperator(task_id="collect", cluster="all", interval_start="2026-11-21T10:39:00Z").execute({})
 
 
-def judge(interval: Interval, *, cluster: str = "all", group_pattern: str = "*") -> list[object]:
-    """Judge; returns what was announced, unless it raises."""
+def judge_context() -> tuple[Any, list[object]]:
+    """Return what Airflow gives a task, and what it will have announced."""
+    announced: list[object] = []
     ti = SimpleNamespace(dag_id="dag", run_id="run", get_task_states=lambda *_, **__: {"run": {"publish": None}})
-    context: Any = {"ti": ti, "outlet_events": {OUTBOX_CHANGES: SimpleNamespace(add=(announced := []).append)}}
-    JudgeOperator(
-        task_id="judge",
-        cluster=cluster,
-        interval_start=interval.start.isoformat(),
-        publish_task_id="publish",
-        group_pattern=group_pattern,
-    ).execute(context)
+    return {"ti": ti, "outlet_events": {OUTBOX_CHANGES: SimpleNamespace(add=announced.append)}}, announced
+
+
+def judge_operator(interval: Interval, **more: Any) -> JudgeOperator:
+    arguments = {"cluster": "all", "interval_start": interval.start.isoformat(), "publish_task_id": "publish"}
+    return JudgeOperator(task_id="judge", **(arguments | more))
+
+
+def judge(interval: Interval, **more: Any) -> list[object]:
+    """Judge; returns what was announced, unless it raises."""
+    context, announced = judge_context()
+    judge_operator(interval, **more).execute(context)
     return announced
+
+
+def judged(ours: Opened, interval: Interval) -> set[str]:
+    with reading(ours.engine) as session:
+        return {name for name in ours.config.clusters if judged_intervals.is_judged(session, name, interval)}
 
 
 @pytest.fixture
@@ -131,9 +148,7 @@ def test_a_cluster_whose_snapshot_is_damaged_is_named_and_the_others_are_judged(
     with pytest.raises(AirflowException, match=r"^lying: ") as raised:
         judge(interval)
     assert "sound" not in str(raised.value)
-    with reading(ours.engine) as session:
-        judged = {name for name in ours.config.clusters if judged_intervals.is_judged(session, name, interval)}
-    assert judged == {"sound"}
+    assert judged(ours, interval) == {"sound"}
     assert published_intervals.newest(ours.engine, "sound") is None
 
 
@@ -147,6 +162,42 @@ def test_clusters_of_which_nothing_has_landed_are_not_judged(waiting: tuple[Open
     _, interval = waiting
     with pytest.raises(AirflowSkipException, match=f"nothing has landed of {interval.name}"):
         judge(interval, cluster="unseen")
+
+
+def test_a_judge_that_waits_leaves_its_place_and_goes_on_with_what_it_has_not_judged(config_file: Path) -> None:
+    """`sound` has waited for its publication long enough, `fresh` is published while the triggerer watches."""
+    ours = clusters(config_file, fresh="127.0.0.1:9", sound="127.0.0.1:9")
+    interval = Interval.containing(datetime.now(UTC))
+    for name, minutes_ago in (("sound", 3), ("sound", 0), ("fresh", 0)):
+        at = Interval(interval.start - timedelta(minutes=minutes_ago))
+        land(ours.workspace.landing_folder, manifest_of(at, cluster=name), {})
+    context, announced = judge_context()
+    operator = judge_operator(interval, deferrable=True)
+    with pytest.raises(TaskDeferred) as deferred:
+        operator.execute(context)
+    assert judged(ours, interval) == {"sound"}
+    assert announced == [], "what is announced now would be lost with the process"
+
+    path, arguments = deferred.value.trigger.serialize()
+    trigger = import_string(path)(**json.loads(json.dumps(arguments)))
+    assert trigger.clusters == ["fresh"]
+    create_missing_tables(ours.workspace)
+
+    async def watched() -> Any:
+        watching = asyncio.ensure_future(anext(trigger.run()))
+        await asyncio.sleep(1.5)
+        assert not watching.done(), "nothing is to be judged yet"
+        snapshot_ids = dict.fromkeys([table.name for table in PUBLISHED], NO_SNAPSHOT)
+        manifest = manifest_of(interval, cluster="fresh").to_json()
+        row = PublishedInterval("fresh", interval, "run", datetime.now(UTC), "audited", snapshot_ids, manifest)
+        published_intervals.record(ours.engine, row)
+        return await watching
+
+    event = asyncio.run(watched())
+    kwargs = json.loads(json.dumps(deferred.value.kwargs))
+    getattr(operator, deferred.value.method_name)(context, event.payload, **kwargs)
+    assert judged(ours, interval) == {"fresh", "sound"}
+    assert announced == [OUTBOX]
 
 
 def test_a_pattern_that_matches_in_no_cluster_is_not_tried_again(waiting: tuple[Opened, Interval]) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
+from airflow.sdk.configuration import conf
 from airflow.sdk.definitions.context import Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
@@ -26,6 +27,7 @@ from offsetguard_airflow.task_inputs import (
     interval_at,
     open_workspace,
 )
+from offsetguard_airflow.triggers import FactsTrigger, state_of
 
 if TYPE_CHECKING:
     from offsetguard.decide.judge import JudgeReport
@@ -63,13 +65,14 @@ class JudgeOperator(BaseOperator):
         rehearsal: bool | str = False,
         replay: bool | str = False,
         notify_late: bool | str = False,
+        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         **kwargs: Any,
     ) -> None:
         """`cluster`: its name, or "all". `publish_task_id`: of the task that publishes the interval meanwhile.
 
         `group_pattern`: glob on consumer groups. `rehearsal`: a dry run, nothing is written. `replay`: history.
         `notify_late`: tell of history, too, and say that it is late. A template gives the three as text, "True" or
-        "False". (`dry_run` is a method of all operators.)
+        "False". (`dry_run` is a method of all operators.) `deferrable`: the triggerer waits instead of a worker.
         """
         kwargs.setdefault("outlets", [OUTBOX_CHANGES])
         super().__init__(**kwargs)
@@ -80,15 +83,23 @@ class JudgeOperator(BaseOperator):
         self.rehearsal = rehearsal
         self.replay = replay
         self.notify_late = notify_late
+        self.deferrable = deferrable
 
     def execute(self, context: Context) -> None:
         """Judge what has landed, and announce the outbox when messages were written."""
         ours, interval = open_workspace(self.log.error), interval_at(self.interval_start)
-        waiting = {
-            cluster: self._facts_of(context, ours, cluster, interval) for cluster in self._landed(ours, interval)
-        }
-        failed: dict[str, Exception] = {}
-        wrote = False
+        self._judge_all(context, ours, self._landed(ours, interval), {}, wrote=False)
+
+    def resume(self, context: Context, event: Any, *, clusters: list[str], failed: dict[str, str], wrote: bool) -> None:
+        """Go on after the triggerer has waited. `failed`, `wrote`: of the clusters that were judged before."""
+        self._judge_all(context, open_workspace(self.log.error), clusters, failed, wrote=wrote)
+
+    def _judge_all(
+        self, context: Context, ours: Opened, clusters: list[str], failed: dict[str, str], *, wrote: bool
+    ) -> None:
+        interval = interval_at(self.interval_start)
+        waiting = {cluster: self._facts_of(context, ours, cluster, interval) for cluster in clusters}
+        lasting = 0
         while waiting:
             for cluster, one in tuple(waiting.items()):
                 try:
@@ -98,17 +109,31 @@ class JudgeOperator(BaseOperator):
                     wrote |= self._judge(ours, facts)
                 except Exception as error:  # one cluster's trouble is none of the others'
                     self.log.exception("%s: not judged", cluster)
-                    failed[cluster] = error
+                    failed[cluster] = str(error)
+                    lasting += isinstance(error, ConfigError)
                 del waiting[cluster]
-            if waiting:
+            if waiting and self.deferrable:
+                so_far = {"clusters": list(waiting), "failed": failed, "wrote": wrote}
+                self.defer(trigger=self._trigger(context, waiting), method_name=self.resume.__name__, kwargs=so_far)
+            elif waiting:
                 time.sleep(_POLL_S)
         if wrote:
             context["outlet_events"][OUTBOX_CHANGES].add(OUTBOX)
         if failed:
-            # a pattern that matches in none does not get better by trying again
-            lasts = all(isinstance(error, ConfigError) for error in failed.values())
             said = "; ".join(f"{cluster}: {error}" for cluster, error in failed.items())
-            raise AirflowFailException(said) if lasts else AirflowException(said)
+            # a pattern that matches in none does not get better by trying again
+            raise AirflowFailException(said) if lasting == len(failed) else AirflowException(said)
+
+    def _trigger(self, context: Context, clusters: Collection[str]) -> FactsTrigger:
+        ti = context["ti"]
+        return FactsTrigger(
+            clusters=list(clusters),
+            interval_start=self.interval_start,
+            is_history=str(self.replay) == "True",
+            dag_id=ti.dag_id,
+            run_id=ti.run_id,
+            publish_task_id=self.publish_task_id,
+        )
 
     def _landed(self, ours: Opened, interval: Interval) -> list[str]:
         """Return the clusters that there is something to judge of."""
@@ -123,12 +148,13 @@ class JudgeOperator(BaseOperator):
         return found
 
     def _facts_of(self, context: Context, ours: Opened, cluster: str, interval: Interval) -> FactsToJudge:
+        ti = context["ti"]
         return FactsToJudge(
             ours,
             cluster,
             interval,
             is_history=str(self.replay) == "True",
-            publication_state=lambda: state_beside(context["ti"], self.publish_task_id),
+            publication_state=lambda: state_of(ti, ti.dag_id, ti.run_id, self.publish_task_id),
             say=self.log.warning,
         )
 
@@ -163,12 +189,6 @@ class JudgeOperator(BaseOperator):
     def _log_report(self, report: JudgeReport) -> None:
         for level, line in report_lines(report):
             self.log.log(level, "%s", line)
-
-
-def state_beside(ti: Any, task_id: str) -> str | None:
-    """Return the state of another task of the same run."""
-    states = ti.get_task_states(ti.dag_id, task_ids=[task_id], run_ids=[ti.run_id])
-    return next(iter(states.get(ti.run_id, {}).values()), None)
 
 
 def report_lines(report: JudgeReport) -> Iterator[tuple[int, str]]:
