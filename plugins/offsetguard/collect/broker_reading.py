@@ -13,7 +13,7 @@ from typing import NamedTuple
 from offsetguard.collect.columns import microseconds, moment_of
 from offsetguard.collect.manifest import EventCursor
 from offsetguard.collect.replica import Answer, Replica
-from offsetguard.collect.system_names import LITE_PREFIX
+from offsetguard.collect.system_names import is_lite_topic
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo, BrokerStats
 from offsetguard.sources.rocketmq.broker_settings import SubscriptionGroupConfig, TopicConfig
@@ -259,10 +259,9 @@ class BrokerReading:
         """When they were read; None: not seen."""
         return self.committed.at if self.committed else None
 
-    @property
-    def committing_groups(self) -> frozenset[str]:
-        """Groups with a committed offset in a topic that has rows; every pair of the broker is looked at."""
-        return frozenset(group for topic, group in self.committed_offsets if not topic.startswith(LITE_PREFIX))
+    def has_commits(self, group: str) -> bool:
+        """Whether the group has a committed offset in a topic that has rows."""
+        return not all(map(is_lite_topic, self.committed_offsets.topics_of(group)))
 
     def let_go(self) -> None:
         """Drop what grows with the number of queues, once rows were made of it."""

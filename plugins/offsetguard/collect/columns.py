@@ -8,6 +8,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -96,24 +97,24 @@ class MostlyAlike:
 
 
 class NameColumn:
-    """Texts that repeat, most of them in stretches: each is kept once, and a row holds its number."""
+    """Texts that repeat, most of them in stretches: a row holds a number of four bytes."""
 
-    __slots__ = ("_lengths", "_numbers", "_of_name")
+    __slots__ = ("_lengths", "_names")
 
     def __init__(self) -> None:
-        self._of_name: dict[str, int] = {}
-        self._numbers = array("i")  # of each stretch
+        self._names: list[str] = []  # of each stretch
         self._lengths = array("i")
 
     def add(self, name: str, times: int = 1) -> None:
         """Append a text, once or many times."""
-        self._numbers.append(self._of_name.setdefault(name, len(self._of_name)))
+        self._names.append(name)
         self._lengths.append(times)
 
     def to_arrow(self) -> pa.Array:
         """Return a dictionary-encoded array of texts."""
-        numbers = np.repeat(np.asarray(self._numbers), np.asarray(self._lengths))
-        return pa.DictionaryArray.from_arrays(numbers, arrow_array(ColumnType.STRING, list(self._of_name)))
+        encoded = arrow_array(ColumnType.STRING, self._names).dictionary_encode()
+        numbers = np.repeat(encoded.indices.to_numpy(), np.asarray(self._lengths))
+        return pa.DictionaryArray.from_arrays(numbers, encoded.dictionary)
 
 
 def constant_text(text: str, length: int) -> pa.Array:
@@ -126,6 +127,8 @@ def arrow_array(column_type: ColumnType, values: Sequence[Any]) -> pa.Array:
 
     What UTF-8 or PostgreSQL cannot hold of a text becomes "?": half a surrogate pair, NUL.
     """
+    if not any(value is not None for value in values):
+        return _nothing(column_type, len(values))
     if column_type is ColumnType.STRING:
         values = [_storable(value) for value in values]
     elif column_type is ColumnType.STRING_LIST:
@@ -133,6 +136,11 @@ def arrow_array(column_type: ColumnType, values: Sequence[Any]) -> pa.Array:
     elif column_type is ColumnType.FLOAT64:
         values = [float(value) if isinstance(value, int) else value for value in values]
     return pa.array(values, type=arrow_type(column_type))
+
+
+@lru_cache(maxsize=64)  # most columns of most groups: a table is made of parts, and all of them share one
+def _nothing(column_type: ColumnType, length: int) -> pa.Array:
+    return pa.nulls(length, arrow_type(column_type))
 
 
 def microseconds(moment: datetime | None) -> int | None:

@@ -44,14 +44,14 @@ class Suspect:
 
 @dataclass(frozen=True, slots=True)
 class DetailChoice:
-    """Who is asked in detail. `suspects`: all of them by name, asked or not."""
+    """Who is asked in detail. `suspects`: why, for all of them by name, asked or not."""
 
-    suspects: dict[str, Suspect]
+    suspects: dict[str, SuspectReason]
     asked: tuple[str, ...]  # suspects, worst first
 
     def groups_because(self, reason: SuspectReason) -> frozenset[str]:
         """Return the suspects of one reason, asked or not."""
-        return frozenset(group for group, suspect in self.suspects.items() if suspect.reason is reason)
+        return frozenset(group for group, why in self.suspects.items() if why is reason)
 
     @property
     def left_count(self) -> int:
@@ -92,8 +92,9 @@ def _suspect_queue_by_queue(pair: PairReading, max_offsets_before: Sequence[int]
 
 def choose(found: Iterable[Suspect], limit: int, round_number: int) -> DetailChoice:
     """Choose at most `limit` suspects: the worst, and one in ROTATING_PART by turns of those who would never be."""
-    suspects = _merged(found)
-    ordered = sorted(suspects.values(), key=lambda one: (_SEVERITY[one.reason], -one.waiting_count, one.consumer_group))
+    merged = _merged(found)
+    suspects = {group: one.reason for group, one in merged.items()}
+    ordered = sorted(merged.values(), key=lambda one: (_SEVERITY[one.reason], -one.waiting_count, one.consumer_group))
     if len(ordered) <= limit:
         return DetailChoice(suspects, tuple(one.consumer_group for one in ordered))
     turning = limit // ROTATING_PART
@@ -105,13 +106,13 @@ def choose(found: Iterable[Suspect], limit: int, round_number: int) -> DetailCho
 
 def _merged(found: Iterable[Suspect]) -> dict[str, Suspect]:
     """Return what all brokers and topics together say of each group."""
-    sums: dict[str, tuple[SuspectReason, int]] = {}
+    suspects: dict[str, Suspect] = {}
     for one in found:
-        reason, waiting_count = sums.get(one.consumer_group, (one.reason, 0))
-        if one.reason is not reason:  # nearly always it is the same
-            reason = min(reason, one.reason, key=_SEVERITY.__getitem__)
-        sums[one.consumer_group] = reason, waiting_count + one.waiting_count
-    return {group: Suspect(group, *merged) for group, merged in sums.items()}
+        group, known = one.consumer_group, suspects.get(one.consumer_group, one)
+        reason = min(known.reason, one.reason, key=_SEVERITY.__getitem__)
+        sum_of_both = one.waiting_count + known.waiting_count
+        suspects[group] = one if known is one else Suspect(group, reason, sum_of_both)
+    return suspects
 
 
 def choose_clients(

@@ -156,7 +156,7 @@ class EarlierRound:
         figures = EarlierFigures(
             max_offsets=_max_offsets(self.columns(TOPIC_QUEUE_SNAPSHOTS, _ENDS)),
             ages=_ages(self.parts(QUEUE_SNAPSHOTS, _AGES)),
-            groups=_groups(self.columns(GROUP_SNAPSHOTS, _GROUPS)),
+            groups=_groups(self.parts(GROUP_SNAPSHOTS, _GROUPS)),
             seen_masters=frozenset(self.manifest.master_broker_names) - set(self.manifest.unseen_broker_names),
             counting_since=_counting_since(self.columns(BROKER_STATS, _COUNTING)),
             masters=masters,
@@ -237,8 +237,15 @@ def _ages(parts: Iterable[pa.Table]) -> Ages:
     return found
 
 
-def _groups(rows: pa.Table | None) -> dict[str, dict[str, object]]:
-    return {row["consumer_group"]: row for row in (rows.to_pylist() if rows else ())}
+def _groups(parts: Iterable[pa.Table]) -> dict[str, dict[str, object]]:
+    """Return a row for each group; those of which the same is known, most of all, share one."""
+    shared: dict[tuple[object, ...], dict[str, object]] = {}
+    found: dict[str, dict[str, object]] = {}
+    for rows in parts:
+        for group, *values in _values(rows):
+            known = tuple(values)
+            found[group] = shared.get(known) or shared.setdefault(known, dict(zip(_GROUPS[1:], known, strict=True)))
+    return found
 
 
 def _counting_since(rows: pa.Table | None) -> dict[CountedPlace, datetime]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from offsetguard.collect.broker_reading import BrokerReading
 from offsetguard.collect.manifest import Gap, Outcome, RequestLedger, outcome_of
-from offsetguard.collect.system_names import TopicKind, is_system_group, topic_kind
+from offsetguard.collect.system_names import TopicKind, is_lite_topic, is_system_group, topic_kind
 from offsetguard.model.errors import RocketMQError
 from offsetguard.sources.rocketmq.consumers import ConsumerConnections, Subscription
 from offsetguard.sources.rocketmq.refusals import ConsumerNotOnline
@@ -158,7 +158,7 @@ def known_groups(masters: Iterable[BrokerReading], members: Iterable[str]) -> se
     groups = set(members)
     for reading in masters:
         groups.update(reading.groups or ())
-        groups |= reading.committing_groups
+        groups.update(group for topic, group in reading.committed_offsets if not is_lite_topic(topic))
     return groups
 
 

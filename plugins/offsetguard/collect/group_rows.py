@@ -42,13 +42,12 @@ class GroupRows:
         """Yield one row per group, in order of their names."""
         groups = sorted(known_groups(self.masters, self.members))
         seen = {one.broker_name for one in self.masters if one.gave_offsets}
-        earlier = self.one_round.earlier_figures
+        earlier, suspects = self.one_round.earlier_figures, self.one_round.choice.suspects
         comparable = seen == earlier.seen_masters
         lite = lite_columns(self.masters)
         detailed = frozenset().union(*(one.detailed_groups for one in self.masters))
-        committing = frozenset().union(*(one.committing_groups for one in self.masters))
         for group, found in zip(groups, backlogs(self.masters, groups), strict=True):
-            suspect, before = self.one_round.choice.suspects.get(group), earlier.groups.get(group, {})
+            before = earlier.groups.get(group, {})
             yield {
                 "cluster": self.one_round.cluster,
                 "interval_start": self.one_round.interval.start,
@@ -60,16 +59,16 @@ class GroupRows:
                 **self._consumption_columns(group, before),
                 **_backlog_columns(found, before if comparable else {}),
                 "oldest_dead_letter_at": oldest_dead_letter_at(self.masters, group, found[1], before),
-                "uncommitted_at": self._uncommitted_at(group, is_committing=group in committing),
+                "uncommitted_at": self._uncommitted_at(group),
                 **lite.get(group, {}),
-                "suspect_reason": suspect.reason if suspect else None,
+                "suspect_reason": suspects.get(group),
                 "in_detail": group in detailed,
             }
 
-    def _uncommitted_at(self, group: str, *, is_committing: bool) -> datetime | None:
+    def _uncommitted_at(self, group: str) -> datetime | None:
         """Return the newest round without its commits: this one, the one before, or the one that this remembers."""
         complete = all(one.gave_offsets for one in self.masters)
-        if complete and not is_committing:
+        if complete and not any(one.has_commits(group) for one in self.masters):
             return max((one.committed_at for one in self.masters if one.committed_at), default=None)
         if group in self.one_round.earlier_figures.groups:
             noted: datetime | None = self.one_round.earlier_figures.groups[group]["uncommitted_at"]

@@ -32,7 +32,7 @@ from offsetguard.collect.pop import (
     retry_topic_names,
 )
 from offsetguard.collect.snapshot_rows import client_answers
-from offsetguard.collect.system_names import LITE_PREFIX, RETRY_PREFIX, TopicKind, is_lite_topic, topic_kind
+from offsetguard.collect.system_names import RETRY_PREFIX, TopicKind, is_lite_topic, topic_kind
 from offsetguard.sources.rocketmq.consumers import ConsumerConnections, ConsumerRunningInfo
 
 # A broker counts messages in flight in memory only: after a restart those that it had handed out before are missing
@@ -93,18 +93,19 @@ def consumption_of(
     name. `waiting_groups`: those that have something to consume.
     """
     masters = [reading for reading in readings if reading.replica.is_master]
-    committed = [_topics_by_group(master) for master in masters]
     popped, remembered = _popped(readings), remembered_consumption(groups_before)
     infos: defaultdict[str, dict[str, ConsumerRunningInfo]] = defaultdict(dict)
     for (group, client), answer in client_answers(readings).items():
         if answer.info is not None:
             infos[group][client] = answer.info
-    return {
-        group: _consumption(
+    shared: dict[GroupConsumption, GroupConsumption] = {}  # most groups of a cluster consume alike
+    consumption: dict[str, GroupConsumption] = {}
+    for group in groups:
+        one = _consumption(
             _Group(
                 group,
                 masters,
-                committed=[topics.get(group, ()) for topics in committed],
+                committed=[master.committed_offsets.topics_of(group) for master in masters],
                 running_info=infos.get(group, {}),
                 metrics=metrics,
                 proxy_members=proxy_members.get(group),
@@ -113,8 +114,8 @@ def consumption_of(
                 something_waits=group in waiting_groups,
             )
         )
-        for group in groups
-    }
+        consumption[group] = shared.setdefault(one, one)
+    return consumption
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,7 @@ class _Group:
     @property
     def has_lite_topics(self) -> bool:
         """Only gRPC clients consume them."""
-        return any(LITE_PREFIX in topics for topics in self.committed)
+        return any(is_lite_topic(topic) for topics in self.committed for topic in topics)
 
     @property
     def connections(self) -> list[ConsumerConnections]:
@@ -330,18 +331,6 @@ def _forgot_what_it_handed_out(master: BrokerReading) -> bool:
         return True  # unknown, so nothing can be excluded
     fresh = earliest_ms <= 0 or earliest_ms >= (boot_at - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(milliseconds=1)
     return not fresh and now - boot_at < COUNTER_SETTLES
-
-
-def _topics_by_group(master: BrokerReading) -> Mapping[str, Collection[str]]:
-    """Return the topics that each group has committed; one name stands for its lite topics, of which are thousands."""
-    topics: dict[str, list[str]] = {}  # not sets: most groups have one or two, and a set takes four times the memory
-    for topic, group in master.committed_offsets:
-        known = topics.setdefault(group, [])
-        if not is_lite_topic(topic):
-            known.append(topic)
-        elif LITE_PREFIX not in known:
-            known.append(LITE_PREFIX)
-    return topics
 
 
 def remembered_consumption(groups_before: Mapping[str, Mapping[str, object]]) -> dict[str, Consumption]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Iterator, Mapping
+from functools import cache
+from heapq import merge
 
 from offsetguard.collect.broker_reading import BrokerReading, PairReading, QueueEnds
 from offsetguard.collect.group_members import GroupMembers
@@ -27,20 +29,21 @@ def pair_readings(
 
     `system_names`: topics that are RocketMQ's own on this cluster besides the known ones. `groups`: only these.
     """
-    offsets_of = reading.committed_offsets
-    committed = (key for key in offsets_of if groups is None or key[1] in groups)
-    keys = sorted({*committed, *_subscribed(reading, members, groups)})
-    subscribed: dict[str, Collection[str] | None] = {}  # topics by group; None: the group has no rows
-    for topic, group in keys:
-        if is_lite_topic(topic) or topic_kind(topic, system_names) is TopicKind.SYSTEM:
+    offsets = reading.committed_offsets
+    committed = ((*pair, place) for place, pair in enumerate(offsets) if groups is None or pair[1] in groups)
+    subscribed = ((*pair, len(offsets)) for pair in sorted(_subscribed(reading, members, groups)))
+    its_topics = cache(lambda group: _subscribed_topics(group, members[group]))
+    last = None
+    for topic, group, place in merge(committed, subscribed):  # of a pair that is both, the committed one comes first
+        if (topic, group) == last or is_lite_topic(topic) or topic_kind(topic, system_names) is TopicKind.SYSTEM:
             continue
-        if group not in subscribed:
-            subscribed[group] = _subscribed_topics(group, members.get(group))
-        if (its_topics := subscribed[group]) is None:
-            continue
-        config = (reading.topics or {}).get(topic)
-        expected = config.read_queue_nums if config and topic in its_topics else 0
-        yield _pair(reading, group, topic, offsets_of.queues_of((topic, group)), expected)
+        last = topic, group
+        topics = its_topics(group) if group in members else _subscribed_topics(group, None)
+        if topics is not None:
+            config = (reading.topics or {}).get(topic)
+            expected = config.read_queue_nums if config and topic in topics else 0
+            known = offsets.queues_at(place) if place < len(offsets) else (array("i"), array("q"))
+            yield _pair(reading, group, topic, known, expected)
 
 
 def _subscribed_topics(group: str, member: GroupMembers | None) -> Collection[str] | None:

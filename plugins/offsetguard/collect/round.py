@@ -8,9 +8,10 @@ over all of them. Nobody waits there for a broker that hangs longer than its own
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
+from itertools import chain
 
 from offsetguard.collect.allowance import Allowance
 from offsetguard.collect.broker_reading import BrokerReading, GroupClient
@@ -278,15 +279,8 @@ class Round:
             _, self._late = await asyncio.wait(bases, timeout=seconds)
         self.earlier_figures = await figures
         members = self.group_members = merge_members(masters)
-        found: list[Suspect] = []
-        for reading in masters:
-            system_names = self.own_names | reading.system_topics
-            for pair in pair_readings(reading, members, system_names):
-                before = self.earlier_figures.max_offsets.get((reading.broker_name, pair.topic), ())
-                if (suspect := suspect_of(pair, before)) is not None:
-                    found.append(suspect)
         self._dead_letter_groups = groups_to_ask(masters, self.earlier_figures.groups)
-        found += pop_suspects(masters, self.earlier_figures.groups)
+        found = chain(self._suspects(masters, members), pop_suspects(masters, self.earlier_figures.groups))
         limit = self._settings.collection.detail_groups
         self.choice = choose(found, limit, round_number_of(self.interval))
         self.ledger.leave_out(
@@ -302,6 +296,13 @@ class Round:
             round_number=round_number_of(self.interval),
             ledger=self.ledger,
         )
+
+    def _suspects(self, masters: Iterable[BrokerReading], members: Mapping[str, GroupMembers]) -> Iterator[Suspect]:
+        for reading in masters:
+            for pair in pair_readings(reading, members, self.own_names | reading.system_topics):
+                before = self.earlier_figures.max_offsets.get((reading.broker_name, pair.topic), ())
+                if (suspect := suspect_of(pair, before)) is not None:
+                    yield suspect
 
     def _share_of(self, masters: Iterable[BrokerReading]) -> list[str]:
         """Return the healthy groups whose turn it is; suspects are asked for being suspect, in turn where many are."""

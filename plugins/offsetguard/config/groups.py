@@ -1,5 +1,6 @@
 """Sections `groups` and `judgement`: a consumer group's owner and limits, and what rules look at."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -59,6 +60,9 @@ class WindowPolicy(Section):
     loss_horizon_ms: Milliseconds = 4 * 3_600_000  # a loss further ahead is not yet a risk
 
 
+MOST_REMEMBERED = 50_000  # groups of a cluster: anybody may commit under made-up names
+
+
 class EffectivePolicy(WindowPolicy):
     """What holds for one consumer group of one cluster, with defaults filled in."""
 
@@ -80,7 +84,7 @@ class Policies:
         self._entries = entries
         self._default_team = default_team
         self._matchers = [matcher(entry.match) for entry in entries]
-        self._found: dict[tuple[str, str], EffectivePolicy] = {}
+        self._found: defaultdict[str, dict[str, EffectivePolicy]] = defaultdict(dict)  # by cluster
         self._merged: dict[tuple[int, ...], EffectivePolicy] = {}
 
     def deciders(self, cluster: str, consumer_group: str) -> dict[str, int]:
@@ -89,10 +93,13 @@ class Policies:
 
     def of(self, cluster: str, consumer_group: str) -> EffectivePolicy:
         """Return what holds for a group of a cluster, with defaults filled in."""
-        key = (cluster, consumer_group)
-        if key not in self._found:
-            self._found[key] = self._merge(self._matching(cluster, consumer_group))
-        return self._found[key]
+        found = self._found[cluster]
+        if consumer_group not in found:
+            policy = self._merge(self._matching(cluster, consumer_group))
+            if len(found) >= MOST_REMEMBERED:
+                return policy
+            found[consumer_group] = policy
+        return found[consumer_group]
 
     def _matching(self, cluster: str, consumer_group: str) -> tuple[int, ...]:
         found = [position for position, match in enumerate(self._matchers) if match(consumer_group)]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from sys import intern
@@ -36,59 +37,57 @@ _ALL_BUT_SEPARATORS = b"-0123456789 \t\r\n"
 
 
 class OffsetTable(Mapping[TopicAtGroup, Mapping[int, int]]):
-    """(topic, consumer group) -> queue id -> offset of the next message; queue ids ascend."""
+    """(topic, consumer group) -> queue id -> offset of the next message; pairs ascend, and queue ids of each.
 
-    __slots__ = ("_offsets", "_pairs", "_positions", "_queue_ids", "_starts")
+    Found by halving: a dictionary of places would take as much memory as all the rest.
+    """
 
-    def __init__(
-        self, pairs: Sequence[TopicAtGroup], starts: array[int], queue_ids: array[int], offsets: array[int]
-    ) -> None:
-        """Row `starts[n]` is the first of `pairs[n]`, row `starts[n + 1]` the first that is not; pairs are unique."""
-        self._pairs = tuple(pairs)
-        self._starts = starts
-        self._queue_ids = queue_ids
-        self._offsets = offsets
-        self._positions: dict[TopicAtGroup, int] | None = None
+    __slots__ = ("_by_group", "_groups", "_offsets", "_places", "_queue_ids", "_starts", "_topics")
+
+    def __init__(self, table: KeyedOffsets, pairs: Sequence[TopicAtGroup], places: Sequence[int]) -> None:
+        """`places`: of each of `pairs`, which are unique and come in any order, among the keys of `table`."""
+        in_order = sorted(range(len(pairs)), key=pairs.__getitem__)
+        self._topics, self._groups = ([pairs[one][part] for one in in_order] for part in (0, 1))
+        self._places = array(INT32, [places[one] for one in in_order])
+        self._starts, self._queue_ids, self._offsets = table.starts, table.queue_ids, table.offsets
+        self._by_group: array[int] | None = None
 
     @classmethod
     def empty(cls) -> OffsetTable:
         """Return a table of nothing."""
-        return cls((), array(INT32, (0,)), array(INT32), array(INT64))
+        return cls(KeyedOffsets([], array(INT32, (0,)), array(INT32), array(INT64)), (), ())
 
-    @property
-    def row_count(self) -> int:
-        """How many offsets there are."""
-        return len(self._offsets)
-
-    def queues_of(self, pair: TopicAtGroup) -> tuple[array[int], array[int]]:
-        """Return queue ids (int32, ascending) and their offsets (int64); for an unknown pair no queues."""
-        position = self._position_of().get(pair, -1)
-        if position < 0:
-            return array(INT32), array(INT64)
-        start, end = self._starts[position], self._starts[position + 1]
+    def queues_at(self, position: int) -> tuple[array[int], array[int]]:
+        """Return queue ids (int32, ascending) and offsets (int64) of the pair at a position of the iteration."""
+        place = self._places[position]
+        start, end = self._starts[place], self._starts[place + 1]
         return self._queue_ids[start:end], self._offsets[start:end]
 
-    def _position_of(self) -> dict[TopicAtGroup, int]:
-        if self._positions is None:
-            self._positions = {pair: position for position, pair in enumerate(self._pairs)}
-        return self._positions
-
-    def __contains__(self, pair: object) -> bool:
-        return pair in self._position_of()
+    def topics_of(self, group: str) -> list[str]:
+        """Return the topics that a group has offsets for, ascending."""
+        if self._by_group is None:
+            self._by_group = array(INT32, sorted(range(len(self)), key=self._groups.__getitem__))
+        first = bisect_left(self._by_group, group, key=self._groups.__getitem__)
+        last = bisect_right(self._by_group, group, first, key=self._groups.__getitem__)
+        return [self._topics[position] for position in self._by_group[first:last]]
 
     def __getitem__(self, pair: TopicAtGroup) -> dict[int, int]:
-        if pair not in self._position_of():
+        position = bisect_left(range(len(self)), pair, key=self._pair_at)
+        if position == len(self) or self._pair_at(position) != pair:
             raise KeyError(pair)
-        return dict(zip(*self.queues_of(pair), strict=True))
+        return dict(zip(*self.queues_at(position), strict=True))
+
+    def _pair_at(self, position: int) -> TopicAtGroup:
+        return self._topics[position], self._groups[position]
 
     def __iter__(self) -> Iterator[TopicAtGroup]:
-        return iter(self._pairs)
+        return zip(self._topics, self._groups, strict=True)
 
     def __len__(self) -> int:
-        return len(self._pairs)
+        return len(self._topics)
 
     def __repr__(self) -> str:
-        return f"OffsetTable({dict(self)!r})" if self.row_count <= 100 else f"<OffsetTable of {self.row_count} offsets>"
+        return f"OffsetTable({dict(self)!r})" if len(self) <= 100 else f"<OffsetTable of {len(self)} pairs>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,31 +102,19 @@ class KeyedOffsets:
 
 def by_topic_and_group(table: KeyedOffsets) -> tuple[OffsetTable, OffsetTable, tuple[str, ...]]:
     """Split keys at the first `@`: return the offsets, those of `topic@group@broadcast`, and the keys left over."""
-    committed: list[tuple[TopicAtGroup, int]] = []
-    broadcast: list[tuple[TopicAtGroup, int]] = []
+    committed: tuple[list[TopicAtGroup], list[int]] = [], []
+    broadcast: tuple[list[TopicAtGroup], list[int]] = [], []
     unreadable: list[str] = []
-    for position, key in enumerate(table.keys):
+    for place, key in enumerate(table.keys):
         topic, _, rest = key.partition("@")
         group, separator, suffix = rest.partition("@")
         if not topic or not group or (separator and suffix != BROADCAST_SUFFIX):
             unreadable.append(key)
         else:
-            # interned: a dozen brokers name the same topics and groups
-            (broadcast if separator else committed).append(((intern(topic), intern(group)), position))
-    return _selected(table, committed), _selected(table, broadcast), tuple(unreadable)
-
-
-def _selected(table: KeyedOffsets, chosen: list[tuple[TopicAtGroup, int]]) -> OffsetTable:
-    pairs = [pair for pair, _ in chosen]
-    if len(chosen) == len(table.keys):
-        return OffsetTable(pairs, table.starts, table.queue_ids, table.offsets)
-    starts, queue_ids, offsets = array(INT32, [0]), array(INT32), array(INT64)
-    for _, position in chosen:
-        start, end = table.starts[position], table.starts[position + 1]
-        queue_ids.extend(table.queue_ids[start:end])
-        offsets.extend(table.offsets[start:end])
-        starts.append(len(offsets))
-    return OffsetTable(pairs, starts, queue_ids, offsets)
+            pairs, places = broadcast if separator else committed
+            pairs.append((intern(topic), intern(group)))  # a dozen brokers name the same topics and groups
+            places.append(place)
+    return OffsetTable(table, *committed), OffsetTable(table, *broadcast), tuple(unreadable)
 
 
 @dataclass(frozen=True, slots=True)
