@@ -51,6 +51,19 @@ def test_pyspark_and_its_client_have_one_version() -> None:
     assert len(versions) == 1
 
 
+def test_everything_that_is_installed_is_pinned_with_a_checksum() -> None:
+    packages = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))["package"]
+    fetched = [one for one in packages if one["name"] != "offsetguard"]
+    files = [[*one.get("wheels", ()), *([one["sdist"]] if "sdist" in one else ())] for one in fetched]
+    assert all(files)
+    assert [one["url"] for of_one in files for one in of_one if not one["hash"].startswith("sha256:")] == []
+    uv = (ROOT / "tools/uv-requirements.txt").read_text(encoding="utf-8").replace("\\\n", " ")
+    jar_sets = [one.read_text(encoding="utf-8") for one in (ROOT / "spark/offsetguard_spark/jar_sets").iterdir()]
+    lines = [line for text in (uv, *jar_sets) for line in text.splitlines() if line and line[0] != "#"]
+    pinned = re.compile(r"\S+==\S+( +--hash=sha256:[0-9a-f]{64})+|[^\s:]+:\S+:\S+ [0-9a-f]{64}")
+    assert [line for line in lines if not pinned.fullmatch(line.strip())] == []
+
+
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/index.md"])
 def test_every_link_of_a_first_page_leads_to_a_file(page: str) -> None:
     """What is shown and named to newcomers is in the repository."""

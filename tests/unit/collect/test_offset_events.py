@@ -6,9 +6,10 @@ import pytest
 
 from offsetguard.collect.manifest import EventCursor, Manifest
 from offsetguard.collect.offset_events import MAX_EVENTS_PER_ROUND, EventStart, first_offset
+from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.tables import OFFSET_MOVES, UNDECODABLE_RECORDS
-from offsetguard_peers.scripted.broker import ScriptedBroker, event_body
-from offsetguard_peers.scripted.rounds import Play, Rounds, collect
+from offsetguard_peers.scripted.broker import EVENT_TOPIC, ScriptedBroker, close, event_body, when
+from offsetguard_peers.scripted.rounds import Play, Rounds, collect, healthy_broker
 
 
 def numbered(count: int, start: int = 0) -> list[bytes]:
@@ -92,3 +93,12 @@ def test_a_broker_that_is_away_for_a_round_keeps_its_cursor(play: Play) -> None:
 def test_a_diagnosis_reads_events_without_a_landed_round() -> None:
     _, rows = collect(ScriptedBroker("broker-a", events=numbered(3)))
     assert [row["position"] for row in rows[OFFSET_MOVES.name]] == [0, 1, 2]
+
+
+def test_of_no_other_topic_a_message_is_read() -> None:
+    broker = healthy_broker()
+    broker.events = numbered(3)
+    pulled = []
+    broker.trouble = when(lambda request: request.code == RequestCode.PULL_MESSAGE and pulled.append(request), close)
+    collect(broker)
+    assert {request.ext_fields["topic"] for request in pulled} == {EVENT_TOPIC}

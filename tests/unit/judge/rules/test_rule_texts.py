@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
+from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
+from string import Formatter
 
-from offsetguard.catalogue.text import Language, Locale
+from offsetguard.catalogue.text import Language, Locale, render_text
 from offsetguard.judge.evidence.lookups import command_figures
 from offsetguard.judge.reference import reference
 from offsetguard.judge.registry import RULES
@@ -45,6 +48,22 @@ def test_what_deletes_comes_last_after_a_command_that_looks_and_is_named_as_what
                 known = {name: figure for name, figure in command_figures(facts(0), config()).items() if figure}
                 figures = dict.fromkeys(texts.named_figures, "x") | known
                 assert named in texts.runnable(figures, Locale(language))[-1]
+
+
+NO_NAMES = {"queue_id", "consumer_offset", "blocked_offset", "wanted_queue_nums", "longer_hours", "what_it_deletes"}
+
+
+@for_each("rule", RULES.values(), name_of=lambda rule: rule.id)
+def test_no_name_says_more_to_a_shell_than_a_name(rule: Rule) -> None:
+    """RocketMQ allows | and % in names, and whoever reaches a broker allows himself the rest."""
+    name = "x'; touch y; $(z) `z` | z && z > z\n#"
+    for command in (command for texts in rule.texts.values() for command in texts.commands):
+        figures = [(figure, spec) for _, figure, spec, _ in Formatter().parse(command) if figure]
+        quoted = [figure for figure, spec in figures if spec in {"shell", "each"}]
+        assert {figure for figure, spec in figures if spec != "unix_ms"} - set(quoted) <= NO_NAMES
+        known = {figure: datetime.now(UTC) if spec == "unix_ms" else 1 for figure, spec in figures}
+        words = shlex.split(render_text(command, known | dict.fromkeys(quoted, name)), comments=True)
+        assert words.count(name) == len(quoted)
 
 
 def test_the_page_is_the_one_that_the_rules_make() -> None:
