@@ -37,7 +37,7 @@ from offsetguard_peers.processes import ReservedPort
 from offsetguard_spark.connect import TOKEN_VARIABLE
 from offsetguard_spark.connect_server import ConnectServer
 from offsetguard_spark.publish import Publisher
-from offsetguard_spark.reports import Progress
+from offsetguard_spark.reports import Progress, Publication
 from offsetguard_spark.session import make_session
 
 FIRST = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
@@ -131,7 +131,8 @@ class Bench:
         gc.collect()
         gc.disable()  # as in the process of a cycle, which ends with it (`spark/jobs/publish_interval.py`)
         started = time.perf_counter()
-        publication = publisher.publish_clusters(self.clusters, interval, now=interval.end)
+        publication = Publication()
+        publisher.publish_clusters(self.clusters, interval, publication, now=interval.end)
         ended = time.perf_counter()
         gc.enable()
         sessions[0].stop()

@@ -5,7 +5,7 @@ Once a minute, for all clusters of `config/offsetguard.yml`: three tasks, howeve
 
 | task | what | when it fails |
 |---|---|---|
-| `collect_offsets` | asks the name servers and brokers of all clusters side by side, lands one snapshot of each | brokers that do not answer are *not* a failure: they become the warning "collection incomplete". Red means that the disk, the connection in Airflow or the configuration is wrong: the log names file, line and field; fix the file, nothing needs a restart |
+| `collect_offsets` | asks the name servers and brokers of all clusters side by side, lands one snapshot of each. `collection.tasks: 3` deals the clusters out to three of them | brokers that do not answer are *not* a failure: they become the warning "collection incomplete". Red means that the disk, the connection in Airflow or the configuration is wrong: the log names file, line and field; fix the file, nothing needs a restart |
 | `publish_interval` | Spark: types, checks, quarantines and publishes the facts of all that waits, of every cluster, in one session. **Skipped**: another minute's task is at work and takes this minute along | readers stay on the last good minute; the log's last lines say what Spark or the audit refused, and of which cluster and minute |
 | `judge_interval` | each cluster in a transaction of its own, as soon as it is published: facts to findings to incidents to messages in the outbox. Waits for the published facts; once a minute of a cluster has not been published for two, it makes the facts of what has landed by itself, without Spark, and what it tells is marked "not audited" until facts that are published in time confirm or close it | nothing was written of the clusters that it names; the next minute judges afresh |
 
@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from airflow.sdk import DAG, CronTriggerTimetable, Param, TriggerRule
+from airflow.sdk import DAG, CronTriggerTimetable, Param, TriggerRule, cross_downstream
 
 from offsetguard_airflow.defaults import (
     INTERVAL_START,
@@ -34,6 +34,7 @@ from offsetguard_airflow.defaults import (
     TAGS,
     TASK_DEFAULTS,
     cluster_param,
+    collection_tasks,
 )
 from offsetguard_airflow.hooks.heartbeat import deadline
 from offsetguard_airflow.operators.collect import CollectOffsetsOperator
@@ -79,7 +80,17 @@ with DAG(
     },
 ) as dag:
     CLUSTER = "{{ params.cluster }}"
-    collect = CollectOffsetsOperator(task_id="collect_offsets", cluster=CLUSTER, interval_start=INTERVAL_START)
+    SHARES = collection_tasks()
+    collect = [
+        CollectOffsetsOperator(
+            task_id=f"collect_offsets_{share + 1}" if share else "collect_offsets",
+            cluster=CLUSTER,
+            interval_start=INTERVAL_START,
+            share=share,
+            shares=SHARES,
+        )
+        for share in range(SHARES)
+    ]
     publish = PublishIntervalOperator(
         task_id="publish_interval",
         cluster=CLUSTER,
@@ -98,4 +109,4 @@ with DAG(
         notify_late="{{ params.notify_late }}",
         trigger_rule=TriggerRule.ALL_DONE,
     )
-    collect >> [publish, judge]  # the alarm does not wait for Spark longer than `task_inputs` says
+    cross_downstream(collect, [publish, judge])  # the alarm does not wait for Spark longer than `task_inputs` says

@@ -41,6 +41,14 @@ CYCLES_POOL = os.environ.get("OFFSETGUARD_POOL") or "default_pool"
 """The pool of tasks that have Spark work for long. No publication is in it: it would wait behind them for hours."""
 
 
+def collection_tasks() -> int:
+    """Return how many tasks collect, each its share of the clusters; 1 while the configuration is broken."""
+    try:
+        return load_config(Workspace.from_environment().config_file).collection.tasks
+    except ConfigError:
+        return 1
+
+
 def cluster_param(*, or_all: str | None = None) -> Param:
     """Return the field of a trigger form that proposes the configured clusters; `or_all`: the word for all of them.
 

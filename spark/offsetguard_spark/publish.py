@@ -69,20 +69,26 @@ class Publisher:
 
         Raises SnapshotError (a landed file, naming file and column) and PublishError; readers then keep what they have.
         """
-        publication = self.publish_clusters((cluster,), interval, now=now, again=again)
+        publication = Publication()
+        self.publish_clusters((cluster,), interval, publication, now=now, again=again)
         for error in publication.failed.values():
             raise error
         return publication.done[cluster]
 
     def publish_clusters(
-        self, clusters: Sequence[str], interval: Interval, *, now: datetime, again: bool = False
-    ) -> Publication:
+        self,
+        clusters: Sequence[str],
+        interval: Interval,
+        publication: Publication,
+        *,
+        now: datetime,
+        again: bool = False,
+    ) -> None:
         """Publish the landed interval of clusters, together: each table is written and checked once for all of them.
 
         A cluster whose snapshot is wrong, or which the gate stops, is left out with the reason; the others go on. What
-        ends the run for all of them is raised.
+        became of each is noted in `publication`, also where something that ends the run for all others is raised.
         """
-        publication = Publication()
         recorded = recorded_cycles(self.engine, clusters, interval, self.progress, now)
         with (
             recorded as cycles,
@@ -93,7 +99,7 @@ class Publisher:
             with self.progress.step("landed", "checking what has landed"):
                 landed = self._check_landed(clusters, interval, now, cycles, publication, again=again)
             if not landed:
-                return publication
+                return
             with ThreadPoolExecutor(1) as background:
                 # Importing GX takes seconds of one core; while Spark starts and writes, this process mostly waits.
                 background.submit(importlib.import_module, "offsetguard_expectations.checkpoint")  # the gate imports it
@@ -105,7 +111,6 @@ class Publisher:
                         spark, interval, landed, cycles=cycles, publication=publication, lock=lock, now=now
                     ):
                         del landed[cluster]
-        return publication
 
     def _check_landed(
         self,

@@ -34,11 +34,14 @@ class SessionReport:
         self, publisher: Publisher, clusters: Sequence[str], interval: Interval, *, now: datetime, again: bool = False
     ) -> None:
         """Publish one interval of some clusters and note what became of each; raises what Spark raises."""
-        say = publisher.progress.say
+        say, one = publisher.progress.say, Publication()
+        own = replace(publisher, progress=Progress(say))
         try:
-            one = replace(publisher, progress=Progress(say)).publish_clusters(clusters, interval, now=now, again=again)
-        except PublishError as error:  # what is wrong with all of them
-            one = Publication(failed=dict.fromkeys(clusters, error))
+            own.publish_clusters(clusters, interval, one, now=now, again=again)
+        except PublishError as error:  # what is wrong with all that are left
+            one.failed |= {
+                cluster: error for cluster in clusters if cluster not in one.done and cluster not in one.failed
+            }
         for cluster, why in one.failed.items():
             say(f"{cluster}: {interval.name}: {why}; going on without it")
             self.failed[cluster, interval] = str(why)

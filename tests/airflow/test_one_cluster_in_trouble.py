@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import yaml
+from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException, TaskDeferred
 from airflow.sdk.module_loading import import_string
 
@@ -95,6 +96,29 @@ def test_a_cluster_that_cannot_land_is_named_and_the_others_have_landed(config_f
         collect()
     assert "sound" not in str(raised.value)
     assert has_landed(ours.workspace, "sound", Interval.containing(datetime.now(UTC)))
+
+
+def test_the_clusters_are_dealt_out_to_as_many_tasks_as_the_configuration_says(
+    config_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = clusters(config_file, **dict.fromkeys(("a", "b", "c", "d", "e"), "127.0.0.1:9"))
+    config_file.write_text(config_file.read_text() + "collection: {tasks: 2}\n")
+    monkeypatch.setenv("OFFSETGUARD_CONFIG", str(config_file))
+    dag = DagBag(str(Path(__file__).parents[2] / "dags" / "collect_and_judge.py")).dags["collect_and_judge"]
+    tasks = [dag.get_task(name) for name in ("collect_offsets", "collect_offsets_2")]
+    interval, landed = Interval.containing(datetime.now(UTC)), []
+    for task in tasks:
+        assert task.downstream_task_ids == {"publish_interval", "judge_interval"}
+        task.cluster, task.interval_start = "all", interval.start.isoformat()
+        before = set(landed)
+        task.execute({})
+        landed = [name for name in ours.config.clusters if has_landed(ours.workspace, name, interval)]
+        assert len(set(landed) - before) in {2, 3}, "its own share"
+    assert landed == ["a", "b", "c", "d", "e"]
+    for task, asked in zip(tasks, (True, False), strict=True):
+        task.cluster = "e"
+        with nullcontext() if asked else pytest.raises(AirflowSkipException, match="other tasks collect"):
+            task.execute({})
 
 
 def test_a_minute_that_has_passed_for_all_of_them_is_skipped(config_file: Path) -> None:

@@ -19,6 +19,7 @@ from offsetguard.tables import INVARIANT_RESULTS, PUBLISHED, QUEUE_SNAPSHOTS, QU
 from offsetguard_peers.lake.readers import Readers
 from offsetguard_spark.publish import Publisher
 from offsetguard_spark.publish_waiting import publish_waiting
+from offsetguard_spark.reports import Publication
 from offsetguard_spark.tables import table_name
 
 CLUSTERS = ("east", "north", "west")
@@ -42,6 +43,13 @@ class Fleet:
     def land(self, *clusters: str) -> None:
         for cluster in clusters or CLUSTERS:
             self.snapshots[cluster].land(self.workspace)
+
+    def publish(self, *clusters: str, interval: Interval | None = None, again: bool = False) -> Publication:
+        """Publish the newest interval, or another one, of all clusters or some; returns what became of each."""
+        publication, now = Publication(), self.interval.end
+        asked_for = clusters or CLUSTERS
+        self.publisher.publish_clusters(asked_for, interval or self.interval, publication, now=now, again=again)
+        return publication
 
     def move_on(self) -> None:
         for number, snapshot in enumerate(self.snapshots.values()):
@@ -106,7 +114,7 @@ def test_each_cluster_gets_what_a_publication_of_its_own_gives_by_one_commit_of_
                 fleet.move_on()
             fleet.land()
         interval = together.interval
-        report = together.publisher.publish_clusters(CLUSTERS, interval, now=interval.end)
+        report = together.publish()
         assert (list(report.done), report.failed) == (list(CLUSTERS), {})
         for cluster in CLUSTERS:
             alone = apart.publisher.publish(cluster, interval, now=interval.end)
@@ -160,7 +168,7 @@ def test_a_cluster_that_has_not_landed_or_is_published_already_is_left_as_it_is(
     fleet = new_fleet("fleet")
     fleet.land("east", "west")
     first = fleet.publisher.publish("west", fleet.interval, now=fleet.interval.end)
-    report = fleet.publisher.publish_clusters(CLUSTERS, fleet.interval, now=fleet.interval.end)
+    report = fleet.publish()
     assert {cluster: one.verdict for cluster, one in report.done.items()} == {
         "west": "already published",
         "east": "published",
@@ -171,13 +179,13 @@ def test_a_cluster_that_has_not_landed_or_is_published_already_is_left_as_it_is(
     late = fleet.snapshots["north"]
     fleet.move_on()
     fleet.land("east", "west")
-    fleet.publisher.publish_clusters(("east", "west"), fleet.interval, now=fleet.interval.end)
+    fleet.publish("east", "west")
     older = Interval(fleet.interval.start - timedelta(minutes=1))
     for row in (row for rows in late.rows.values() for row in rows):
         row["interval_start"] = older.start
     dataclasses.replace(late, interval=older).land(fleet.workspace)
     states = {cluster: fleet.readers(cluster).rows(QUEUE_STATE, fleet.interval) for cluster in ("east", "west")}
-    again = fleet.publisher.publish_clusters(CLUSTERS, older, now=fleet.interval.end, again=True)
+    again = fleet.publish(interval=older, again=True)
     assert (set(again.done), again.failed) == (set(CLUSTERS), {})
     assert {row["sample_count"] for row in fleet.readers("north").rows(QUEUE_STATE, older)} == {1}
     for cluster, rows in states.items():

@@ -4,7 +4,7 @@ No secrets in it: logins come from Airflow connections, whose ids stand here.
 `file.load_config` reads the file and says where in it something is wrong.
 """
 
-from offsetguard.config.configuration import Cluster, Collection, Config, LogSource, Retention, Tls
+from offsetguard.config.configuration import Cluster, Collection, Config, FleetCollection, LogSource, Retention, Tls
 from offsetguard.config.fields import TimeZone
 from offsetguard.config.groups import EffectivePolicy, GroupPolicy, Judgement, WindowPolicy
 from offsetguard.config.routes import RECEIVER_LISTS, Delivery, Team
@@ -16,6 +16,7 @@ __all__ = [
     "Config",
     "Delivery",
     "EffectivePolicy",
+    "FleetCollection",
     "GroupPolicy",
     "Judgement",
     "LogSource",

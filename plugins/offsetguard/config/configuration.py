@@ -88,6 +88,12 @@ class Retention(Section):
     facts_days: Annotated[StrictInt, Field(ge=1)] = 90  # what was made of it; also incidents and messages that are over
 
 
+class FleetCollection(Section):
+    """How all clusters are asked."""
+
+    tasks: Annotated[StrictInt, Field(ge=1, le=32)] = 1  # of Airflow, that deal the clusters out among them
+
+
 class Config(Section):
     """The whole file."""
 
@@ -99,6 +105,7 @@ class Config(Section):
     delivery: Delivery = Delivery()  # through what, and what holds where no route says otherwise
     judgement: Judgement = Judgement()  # spans of time that the rules look at, and what brokers may be off by
     retention: Retention = Retention()  # how long things are kept
+    collection: FleetCollection = FleetCollection()  # for fleets that one process cannot ask within a minute
 
     @model_validator(mode="after")
     def _names_stand_somewhere(self) -> "Config":

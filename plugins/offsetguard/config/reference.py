@@ -11,7 +11,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from offsetguard.config import Cluster, Collection, Config, Delivery, Judgement, LogSource, Retention, Team, Tls
+from offsetguard.config import (
+    Cluster,
+    Collection,
+    Config,
+    Delivery,
+    FleetCollection,
+    Judgement,
+    LogSource,
+    Retention,
+    Team,
+    Tls,
+)
 from offsetguard.config.fields import Section
 from offsetguard.config.groups import EffectivePolicy, GroupPolicy
 from offsetguard.config.routes import MaintenanceEntry, QuietHours, RouteEntry
@@ -70,6 +81,7 @@ _SECTIONS = (
     _Section("delivery", Delivery),
     _Section("judgement", Judgement),
     _Section("retention", Retention),
+    _Section("collection", FleetCollection),
 )
 _SCHEMAS: dict[str, dict[str, Any]] = (schema := Config.model_json_schema())["$defs"] | {"Config": schema}
 _LINKS = {section.model.__name__: section.path for section in _SECTIONS}

@@ -29,17 +29,25 @@ class CollectOffsetsOperator(BaseOperator):
     template_fields: Sequence[str] = ("cluster", "interval_start")
     ui_color = "#d6eaf8"
 
-    def __init__(self, *, cluster: str, interval_start: str, **kwargs: Any) -> None:
-        """`cluster`: name in the configuration, or "all". `interval_start`: ISO 8601, any moment of the interval."""
+    def __init__(self, *, cluster: str, interval_start: str, share: int = 0, shares: int = 1, **kwargs: Any) -> None:
+        """`cluster`: name in the configuration, or "all". `interval_start`: ISO 8601, any moment of the interval.
+
+        Of the clusters every one is asked whose place, by name, leaves `share` when it is divided by `shares`.
+        """
         super().__init__(**kwargs)
         self.cluster = cluster
         self.interval_start = interval_start
+        self.share = share
+        self.shares = shares
 
     def execute(self, context: Context) -> None:
         """Ask the clusters whose interval has not landed already."""
         workspace = Workspace.from_environment()
         config = configuration(workspace, self.log.error).config
-        clusters, shared_now = chosen_clusters(self.cluster), self._shared_now(workspace)
+        clusters = chosen_clusters(self.cluster)[self.share :: self.shares]
+        if not clusters:
+            raise AirflowSkipException("other tasks collect the clusters: there are more tasks than clusters")
+        shared_now = self._shared_now(workspace)
 
         async def collect_all() -> list[BaseException | None]:
             rounds = (self._collect(cluster, config, workspace, shared_now) for cluster in clusters)
