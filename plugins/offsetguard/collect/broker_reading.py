@@ -260,8 +260,13 @@ class BrokerReading:
         return self.committed.at if self.committed else None
 
     def has_commits(self, group: str) -> bool:
-        """Whether the group has a committed offset in a topic that has rows."""
+        """Whether the group has a committed offset in a topic that has rows, or one that cannot be read."""
         return not all(map(is_lite_topic, self.committed_offsets.topics_of(group)))
+
+    @property
+    def unreadable_pairs(self) -> frozenset[tuple[str, str]]:
+        """(topic, consumer group) whose committed offsets came and cannot be read: unknown, not none."""
+        return self.committed.body.unreadable_pairs if self.committed and self.committed.body else frozenset()
 
     def let_go(self) -> None:
         """Drop what grows with the number of queues, once rows were made of it."""

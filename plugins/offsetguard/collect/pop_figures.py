@@ -246,7 +246,7 @@ def _available(group: _Group) -> int | None:
         classic = {f"{RETRY_PREFIX}{group.name}"} & {*committed, *group.subscribed_topics}
         for topic in topics | classic:
             queues = _readable_queues(master, topic) if master.gave_offsets else None
-            if queues is None:
+            if queues is None or (topic, group.name) in master.unreadable_pairs:
                 return None
             by_queue = master.committed_offsets.get((topic, group.name), {})
             total += sum(max(0, high - max(by_queue.get(queue_id, 0), low)) for queue_id, low, high in queues)

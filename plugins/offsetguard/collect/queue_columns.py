@@ -142,6 +142,9 @@ class _QueueRows:
         numbers["max_offset"].extend(high)
         numbers["consumer_offset"].extend(consumer)
         numbers["max_offset_read_at"].add(microseconds(max_at), count)
+        if pair.consumer_at is None and self._reading.committed is not None:
+            for row in range(first, first + count):
+                self._columns.put("consumer_offset_read_at", row, None)
         ages = self._earlier.ages
         if group in self._detailed or (ages and (self._reading.broker_name, topic, group) in ages):
             stats = self._reading.consume_stats.get(group)

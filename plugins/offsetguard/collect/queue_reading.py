@@ -29,7 +29,7 @@ def pair_readings(
 
     `system_names`: topics that are RocketMQ's own on this cluster besides the known ones. `groups`: only these.
     """
-    offsets = reading.committed_offsets
+    offsets, unreadable = reading.committed_offsets, reading.unreadable_pairs
     committed = ((*pair, place) for place, pair in enumerate(offsets) if groups is None or pair[1] in groups)
     subscribed = ((*pair, len(offsets)) for pair in sorted(_subscribed(reading, members, groups)))
     its_topics = cache(lambda group: _subscribed_topics(group, members[group]))
@@ -41,9 +41,11 @@ def pair_readings(
         topics = its_topics(group) if group in members else _subscribed_topics(group, None)
         if topics is not None:
             config = (reading.topics or {}).get(topic)
-            expected = config.read_queue_nums if config and topic in topics else 0
+            is_unreadable = last in unreadable
+            expected = config.read_queue_nums if config and (is_unreadable or topic in topics) else 0
             known = offsets.queues_at(place) if place < len(offsets) else (array("i"), array("q"))
-            yield _pair(reading, group, topic, known, expected)
+            pair = _pair(reading, group, topic, known, expected)
+            yield pair._replace(consumer_at=None) if is_unreadable else pair
 
 
 def _subscribed_topics(group: str, member: GroupMembers | None) -> Collection[str] | None:

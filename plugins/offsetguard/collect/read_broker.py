@@ -333,7 +333,7 @@ async def read_broken_again(
         return
     for group, queue in broken:
         before, after = (ends[queue.topic].get(queue.queue_id) if queue.topic in ends else None for ends in (low, high))
-        if before is None or after is None:
+        if before is None or after is None or (queue.topic, group) in committed.body.unreadable_pairs:
             continue
         consumer_offset = committed.body.offsets.get((queue.topic, group), {}).get(queue.queue_id)
         answer = stats.get(group)

@@ -103,6 +103,24 @@ def test_a_topic_with_settings_that_cannot_be_read_costs_only_itself() -> None:
     assert (gap.outcome.value, "'refunds' is left out: body: perm" in gap.reason) == ("undecodable", True)
 
 
+def test_offsets_that_cannot_be_read_are_unknown_and_cost_only_themselves() -> None:
+    broker = healthy_broker()
+    broker.subscriptions = {"broken": ["orders"]}
+    broker.raw_offset_keys = {"orders@broken": {0: 1.5, 1: 3}}  # type: ignore[dict-item]
+    manifest, rows = collect(broker)
+    (gap,) = manifest.gaps
+    assert "'orders@broken' is left out: body: orders@broken: expected a 64-bit number, found 1.5" in gap.reason
+    known = {(row["consumer_group"], row["queue_id"]): row for row in rows[QUEUE_SNAPSHOTS.name]}
+    assert {key: row["consumer_offset"] for key, row in known.items()} == {
+        ("billing", 0): 10,
+        ("billing", 1): 15,
+        ("broken", 0): None,
+        ("broken", 1): None,
+    }
+    seen = {group for (group, _), row in known.items() if row["consumer_offset_read_at"] is not None}
+    assert seen == {"billing"}, "of the others it is not known that they never committed"
+
+
 def test_a_broker_with_more_offsets_than_fit_is_unknown_and_told() -> None:
     """Of half of its groups nobody could say that they are all."""
     flooded = healthy_broker("broker-b")

@@ -14,10 +14,11 @@ from offsetguard.sources.rocketmq import fastjson
 from offsetguard.sources.rocketmq.json_fields import (
     Entries,
     as_object,
+    as_text,
     bool_field,
     int_field,
+    numbered_field,
     object_field,
-    texts,
     texts_field,
 )
 
@@ -61,9 +62,10 @@ def subscription_group_table(body: bytes) -> Entries[str, SubscriptionGroupConfi
     return found
 
 
-def topic_list(body: bytes) -> tuple[str, ...]:
+def topic_list(body: bytes) -> Entries[str, str]:
     """305 GET_SYSTEM_TOPIC_LIST_FROM_BROKER: the topics that a broker takes for RocketMQ's own."""
-    return tuple(texts(fastjson.decode_object(body), "topicList"))
+    listed = numbered_field(fastjson.decode_object(body), "topicList")
+    return Entries(listed, lambda name, topic: as_text(topic, name), lambda name: as_text(listed[name], name))
 
 
 def broker_config(body: bytes) -> dict[str, str]:

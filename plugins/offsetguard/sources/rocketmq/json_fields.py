@@ -49,6 +49,11 @@ def list_field(document: Mapping[str, Any], name: str) -> list[Any]:
     raise _wrong(name, "a list", value)
 
 
+def numbered_field(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return a field that is a list as a map, in which one that is wrong has a name: `name[3]`."""
+    return {f"{name}[{place}]": value for place, value in enumerate(list_field(document, name))}
+
+
 def int_field(document: Mapping[str, Any], name: str, default: int = _REQUIRED) -> int:
     """Return a 64-bit number."""
     value = document.get(name)

@@ -15,7 +15,7 @@ import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from sys import intern
 from typing import Any
 
@@ -98,6 +98,7 @@ class KeyedOffsets:
     starts: array[int]
     queue_ids: array[int]
     offsets: array[int]
+    unreadable: dict[str, str] = field(default_factory=dict)  # keys of rows that are left empty, and why
 
 
 def by_topic_and_group(table: KeyedOffsets) -> tuple[OffsetTable, OffsetTable, tuple[str, ...]]:
@@ -129,6 +130,13 @@ class AllConsumerOffsets:
     offsets: OffsetTable
     broadcast_offsets: OffsetTable
     unreadable_keys: tuple[str, ...] = ()  # keys that are not `topic@group`, kept so that nobody loses them silently
+    unreadable: Mapping[str, str] = field(default_factory=dict)  # keys of rows that are no offsets, and why
+
+    @property
+    def unreadable_pairs(self) -> frozenset[TopicAtGroup]:
+        """Pairs whose row cannot be read: they stand in `offsets` without queues, and may have committed in any."""
+        split = ((key.partition("@")[0], key.partition("@")[2]) for key in self.unreadable)
+        return frozenset(pair for pair in split if pair in self.offsets)
 
 
 def all_consumer_offsets(body: bytes) -> AllConsumerOffsets:
@@ -136,7 +144,8 @@ def all_consumer_offsets(body: bytes) -> AllConsumerOffsets:
     tables = offset_tables(body)
     committed, broadcast, unreadable = by_topic_and_group(tables["offsetTable"])
     _, _, unreadable_pulled = by_topic_and_group(tables["pullOffsetTable"])
-    return AllConsumerOffsets(committed, broadcast, unreadable + unreadable_pulled)
+    wrong = tables["offsetTable"].unreadable
+    return AllConsumerOffsets(committed, broadcast, unreadable + unreadable_pulled, wrong)
 
 
 def offset_tables(body: bytes) -> dict[str, KeyedOffsets]:
@@ -182,7 +191,13 @@ def _keyed_offsets(rows: Mapping[str, Any], *, has_lists: bool) -> KeyedOffsets:
                 queue_ids, offsets = _in_order(queue_ids, offsets)
                 ascending = queue_ids
         else:
-            queue_ids, offsets = _from_object(row, key)
+            try:
+                queue_ids, offsets = _from_object(row, key)
+            except MalformedBytes as error:
+                if has_lists:
+                    raise
+                table.unreadable[key] = str(error)
+                queue_ids, offsets = [], []
         table.queue_ids.extend(array(INT32, queue_ids))  # in one piece: a third quicker than a list
         table.offsets.extend(array(INT64, offsets))
         table.starts.append(len(table.offsets))

@@ -20,11 +20,10 @@ from offsetguard.sources.rocketmq.json_fields import (
     MalformedBytes,
     as_int64,
     as_object,
-    by_message_queue,
     int_field,
-    list_field,
     message_queue_key,
     message_queue_of,
+    numbered_field,
     object_field,
     optional_int_field,
     timestamp_field,
@@ -88,17 +87,19 @@ class ConsumeTimeSpan:
     delay_ms: int | None  # age of the message at the consumer offset; 0 = nothing waits; None = unknown
 
 
-def consume_stats(body: bytes) -> dict[MessageQueue, ConsumeOffsets]:
+def consume_stats(body: bytes) -> Entries[MessageQueue, ConsumeOffsets]:
     """208 GET_CONSUME_STATS: the offsets of one group on one broker, over the read queues."""
-    return {
-        queue: ConsumeOffsets(
-            broker_offset=int_field(value, "brokerOffset"),
-            consumer_offset=int_field(value, "consumerOffset"),
-            pull_offset=optional_int_field(value, "pullOffset"),
-            last_timestamp=timestamp_field(value, "lastTimestamp"),
-        )
-        for queue, value in by_message_queue(fastjson.decode_object(body), "offsetTable")
-    }
+    return Entries(object_field(fastjson.decode_object(body), "offsetTable"), _consume_offsets, message_queue_key)
+
+
+def _consume_offsets(_: str, value: object) -> ConsumeOffsets:
+    document = as_object(value, "offsetTable")
+    return ConsumeOffsets(
+        broker_offset=int_field(document, "brokerOffset"),
+        consumer_offset=int_field(document, "consumerOffset"),
+        pull_offset=optional_int_field(document, "pullOffset"),
+        last_timestamp=timestamp_field(document, "lastTimestamp"),
+    )
 
 
 def topic_stats(body: bytes) -> TopicStats:
@@ -125,17 +126,19 @@ def _ends(_: str, value: object) -> tuple[int, int, int]:
     )
 
 
-def consume_time_spans(body: bytes) -> dict[MessageQueue, ConsumeTimeSpan]:
+def consume_time_spans(body: bytes) -> Entries[MessageQueue, ConsumeTimeSpan]:
     """303 QUERY_CONSUME_TIME_SPAN: how old the first unconsumed message of each queue is."""
-    queues: dict[MessageQueue, ConsumeTimeSpan] = {}
-    for value in list_field(fastjson.decode_object(body), "consumeTimeSpanSet"):
-        span = as_object(value, "consumeTimeSpanSet")
-        delay_ms = int_field(span, "delayTime", default=0)
-        queues[message_queue_of(span.get("messageQueue"))] = ConsumeTimeSpan(
-            min_timestamp=timestamp_field(span, "minTimeStamp"),
-            delay_ms=delay_ms if delay_ms < NO_MESSAGE_DELAY_MS else None,
-        )
-    return queues
+    spans = numbered_field(fastjson.decode_object(body), "consumeTimeSpanSet")
+    return Entries(spans, _time_span, lambda name: message_queue_of(as_object(spans[name], name).get("messageQueue")))
+
+
+def _time_span(name: str, value: object) -> ConsumeTimeSpan:
+    span = as_object(value, name)
+    delay_ms = int_field(span, "delayTime", default=0)
+    return ConsumeTimeSpan(
+        min_timestamp=timestamp_field(span, "minTimeStamp"),
+        delay_ms=delay_ms if delay_ms < NO_MESSAGE_DELAY_MS else None,
+    )
 
 
 def offset_field(ext_fields: Mapping[str, str], name: str = "offset") -> int:

@@ -106,7 +106,7 @@ class GetAllConsumerOffset(Request[offset_table.AllConsumerOffsets]):
 
 
 @dataclass(frozen=True, slots=True)
-class GetConsumeStats(Request[dict[MessageQueue, offsets.ConsumeOffsets]]):
+class GetConsumeStats(Request[Entries[MessageQueue, offsets.ConsumeOffsets]]):
     """Offsets of one group on one broker (read queues only); without topic: of all topics that it committed on."""
 
     code = RequestCode.GET_CONSUME_STATS
@@ -195,7 +195,7 @@ class SearchOffsetByTimestamp(Request[int]):
 
 
 @dataclass(frozen=True, slots=True)
-class QueryConsumeTimeSpan(Request[dict[MessageQueue, offsets.ConsumeTimeSpan]]):
+class QueryConsumeTimeSpan(Request[Entries[MessageQueue, offsets.ConsumeTimeSpan]]):
     """How old the first unconsumed message of each queue of (topic, group) is on one broker."""
 
     code = RequestCode.QUERY_CONSUME_TIME_SPAN
@@ -230,7 +230,7 @@ class ViewBrokerStatsData(Request[broker_figures.BrokerStats]):
 
 
 @dataclass(frozen=True, slots=True)
-class GetSystemTopicListFromBroker(Request[tuple[str, ...]]):
+class GetSystemTopicListFromBroker(Request[Entries[str, str]]):
     """The topics that this broker takes for RocketMQ's own."""
 
     code = RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER
