@@ -10,7 +10,6 @@ import time
 import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from functools import cache, partial
 from typing import Any
 
 from offsetguard.collect.collector import collect_cluster
@@ -29,7 +28,7 @@ from offsetguard.store.database import open_database
 from offsetguard_spark.publish import Publisher
 from offsetguard_spark.publish_waiting import publish_waiting
 from offsetguard_spark.reports import Progress
-from offsetguard_spark.session import make_session
+from offsetguard_spark.session import session_when_needed
 
 CLUSTER = "day"
 CRASHED = 3  # exit code of a step that ended by an error that is none of ours
@@ -62,14 +61,10 @@ def collect(home: Workspace, config: Config, interval: Interval, now: datetime) 
 def publish(home: Workspace, config: Config, interval: Interval, now: datetime) -> None:
     """Step: publish it by Spark, after what had no turn."""
     engine = open_database(home.database_url)
-    start_spark = cache(partial(make_session, home))
-    publisher = Publisher(home, config, engine, start_spark, Progress(print))
-    try:
+    with session_when_needed(home) as start_spark:
+        publisher = Publisher(home, config, engine, start_spark, Progress(print))
         publish_waiting(publisher, lambda: now, live_only=True)
         publisher.publish(CLUSTER, interval, now=now)
-    finally:
-        if start_spark.cache_info().currsize:  # multiprocessing runs nothing that is registered for the exit
-            start_spark().stop()
 
 
 def judge(home: Workspace, config: Config, interval: Interval, now: datetime) -> None:

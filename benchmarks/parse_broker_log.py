@@ -30,8 +30,8 @@ from pathlib import Path
 
 from offsetguard.config.workspace import Workspace
 from offsetguard.sources.logs.matching import PATTERNS
+from offsetguard_peers.spark.local import local_session
 from offsetguard_spark.ingest import LogBatch, parsed_counts, parsed_events
-from offsetguard_spark.session import make_session
 
 EXCERPTS = Path(__file__).parents[1] / "tests" / "unit" / "sources" / "logs" / "excerpts"
 SAMPLES = ("broker-4.9.8.log", "broker-5.3.3.log", "slave-5.3.3.log")
@@ -101,7 +101,7 @@ def parse(file: Path, rounds: int) -> Parsed:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         workspace = Workspace(home, home / "offsetguard.yml", f"sqlite:///{home / 'offsetguard.db'}")
-        spark = make_session(workspace, {}, runs_for_minutes=True)
+        spark = local_session(workspace, **{"spark.driver.extraJavaOptions": "-XX:+UseSerialGC"})
         batch, seconds = LogBatch("benchmark", (str(file),), "broker-a", routine=True), []
         for _ in range(rounds + 1):
             started = time.perf_counter()

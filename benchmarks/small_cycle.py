@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import os
 import statistics
 import sys
 import tempfile
@@ -23,8 +22,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 import offsetguard_expectations.checkpoint  # noqa: F401 - before the clock starts: the second cycle of a process has it
 from offsetguard.collect.landing import land
 from offsetguard.collect.manifest import Manifest, RequestCounts
@@ -34,11 +31,10 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store.database import open_database
 from offsetguard.tables import LANDED
 from offsetguard_peers.processes import ReservedPort
-from offsetguard_spark.connect import TOKEN_VARIABLE
 from offsetguard_spark.connect_server import ConnectServer
 from offsetguard_spark.publish import Publisher
 from offsetguard_spark.reports import Progress, Publication
-from offsetguard_spark.session import make_session
+from offsetguard_spark.session import session_when_needed
 
 FIRST = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 MOST_SECONDS = 3.0
@@ -105,8 +101,7 @@ class Bench:
         port = ReservedPort()
         server = ConnectServer(self.folder / "spark-server", port.port, master="local[2]")
         server.start()
-        self.environment = {"SPARK_REMOTE": server.remote, TOKEN_VARIABLE: server.token}
-        os.environ[TOKEN_VARIABLE] = server.token  # where Spark's client looks for it
+        self.environment = server.client_environment
         try:
             yield
         finally:
@@ -120,22 +115,16 @@ class Bench:
         def hear(line: str) -> None:
             moments.setdefault(line.split(":", 1)[0], time.perf_counter())
 
-        sessions: list[SparkSession] = []
-
-        def start_spark() -> SparkSession:
-            sessions.append(make_session(self.workspace, self.environment))
-            return sessions[0]
-
-        engine = open_database(self.workspace.database_url)
-        publisher = Publisher(self.workspace, self.config, engine, start_spark, Progress(hear))
-        gc.collect()
-        gc.disable()  # as in the process of a cycle, which ends with it (`spark/jobs/publish_interval.py`)
-        started = time.perf_counter()
-        publication = Publication()
-        publisher.publish_clusters(self.clusters, interval, publication, now=interval.end)
-        ended = time.perf_counter()
-        gc.enable()
-        sessions[0].stop()
+        with session_when_needed(self.workspace, self.environment) as start_spark:
+            engine = open_database(self.workspace.database_url)
+            publisher = Publisher(self.workspace, self.config, engine, start_spark, Progress(hear))
+            gc.collect()
+            gc.disable()  # as in the process of a cycle, which ends with it
+            started = time.perf_counter()
+            publication = Publication()
+            publisher.publish_clusters(self.clusters, interval, publication, now=interval.end)
+            ended = time.perf_counter()
+            gc.enable()
         published = moments["history"] - started
         print(f"{interval.name}  published {published:6.2f} s", flush=True)
         return Round(published, ended - started, publication.done[self.clusters[-1]].seconds)

@@ -34,9 +34,10 @@ from offsetguard.lake.creation import create_missing_tables
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard_peers.spark.standalone import StandaloneSpark
+from offsetguard_spark.engines import SERVER_CONFIG, local_config
 from offsetguard_spark.facts import rows_of_query
 from offsetguard_spark.queue_state import fold_snapshot
-from offsetguard_spark.session import SERVER_CONFIG, local_config, session_config, suit_row_count
+from offsetguard_spark.session import session_config, suit_row_count
 from offsetguard_spark.tables import spark_schema, table_name
 
 FIRST = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)

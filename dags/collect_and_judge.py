@@ -16,7 +16,7 @@ Once a minute, for all clusters of `config/offsetguard.yml`: three tasks, howeve
 ## Rerun and backfill
 Clearing a task or a run is always safe: an interval that has landed is not asked for again, its facts are replaced by the same facts, and a message that was sent is not sent again. A minute that was never collected cannot be collected later: its tasks are **skipped**. Old minutes (`delivery.notify_within_ms`) are recorded and never sent.
 
-`airflow backfill create --dag-id collect_and_judge --from-date ... --to-date ... --reprocess-behavior completed --max-active-runs 2` makes the facts of past minutes again from the snapshots that have landed, touches nothing newer and **tells nobody**, unless `--dag-run-conf '{"notify_late": true}'` asks for it: then messages say that they are late, and only intervals newer than all that were judged are told. It starts Spark for each minute: for more than a few, trigger `recompute_facts`.
+`airflow backfill create --dag-id collect_and_judge --from-date ... --to-date ... --reprocess-behavior completed --max-active-runs 2` makes the facts of past minutes again from the snapshots that have landed, touches nothing newer and **tells nobody**, unless `--dag-run-conf '{"notify_late": true}'` asks for it: then messages say that they are late, and only intervals newer than all that were judged are told. It is a task for each minute: for more than a few, trigger `recompute_facts`.
 
 ## Trigger form
 `cluster`, `group_pattern`, `dry_run` and `notify_late` are explained beside their fields. Start with `dry_run`: it says in the log of `judge_interval` what would be told, and to whom.

@@ -7,7 +7,7 @@ Makes the facts of a past span again from the snapshots that have landed: after 
 |---|---|---|
 | `recompute_facts` | publishes every landed interval of the span again, oldest first, in one Spark session | readers keep what they have of the intervals that failed; the log and `offsetguard cycles --failed` say why |
 
-Use this rather than `airflow backfill create` for more than a few intervals: a backfill starts Spark for each of them.
+Use this rather than `airflow backfill create` for more than a few intervals: a backfill is a task for each of them.
 
 ## How to use it
 1. Trigger with `dry_run` on (it is at first): the log says how many intervals can be recomputed, and how many cannot and why (never landed, or older than `retention.snapshots_days`).

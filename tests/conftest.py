@@ -14,7 +14,7 @@ from offsetguard_peers.rocketmq.cluster import RocketMQCluster
 from offsetguard_peers.slack.server import SlackServer
 from offsetguard_peers.smtp.server import SmtpServer
 from offsetguard_spark.connect_server import ConnectServer
-from offsetguard_spark.session import QUICK_COMPILER_OPTIONS
+from offsetguard_spark.engines import QUICK_COMPILER_OPTIONS
 
 load_profile()
 gc.set_threshold(200_000, 20, 20)  # the collector of garbage took a tenth of the time

@@ -108,6 +108,4 @@ case $purpose in
     *) fail "usage: tools/install.sh use|demo|test" ;;
 esac
 uv run --frozen --no-sync python -m offsetguard_spark.jars "${jar_sets[@]}"
-uv run --frozen --no-sync python -m offsetguard_spark.make_class_archive ||
-    say "Spark's classes are not kept, for the reason above: Spark takes twice as long to start, nothing else changes"
 say "everything is installed"

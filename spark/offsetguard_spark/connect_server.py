@@ -1,11 +1,10 @@
 """A warm Spark Connect server on this machine: `offsetguard spark-server run|start|stop|status|query`.
 
-Jobs that find Spark running need seconds less than those that start it. The server listens on 127.0.0.1 only (Spark's
-own default is every interface), unless it is told another address, as in a container, and only for those who know its
-token. In its folder, which only its owner may read:
+Publications that find Spark running need seconds less than those that start it. The server listens on 127.0.0.1 only
+(Spark's own default is every interface), unless it is told another address, as in a container, and only for those who
+know its token. In its folder, beside what `server_process.py` says:
 
-token       made once and kept, so that the Airflow connection outlives restarts
-pid         the server's process; it holds a lock on this file for as long as it lives, whatever becomes of the number
+token       made once and kept, so that an Airflow connection outlives restarts
 server.log  what Spark said since the last start; the one before is `server.log.1`
 tmp         Spark's temporary files; those of a server that was killed go when the next one starts
 """
@@ -14,43 +13,50 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import fcntl
 import os
+import random
 import secrets
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from offsetguard.config.workspace import SPARK_TEMPORARY, Workspace
 from offsetguard.model.errors import OffsetGuardError
-from offsetguard_spark.class_archive import class_archive_options, spark_home
 from offsetguard_spark.connect import DEFAULT_PORT, TOKEN_VARIABLE
+from offsetguard_spark.engines import LOCAL_ENVIRONMENT, SERVER_CONFIG, local_master, spark_home
 from offsetguard_spark.jars import jar_paths
-from offsetguard_spark.session import LOCAL_ENVIRONMENT, SERVER_CONFIG, local_master
+from offsetguard_spark.server_process import Running, ServerFolder, SparkServerFailed, write_running
 
 MAIN_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 START_PATIENCE_S = 300.0
-STOP_PATIENCE_S = 30.0
 QUERY_PATIENCE_S = 20.0
 _OURS_ALONE = 0o600
+_FREE_PORTS = range(20_000, 32_000)  # below those of outgoing connections, which could take one while Spark starts
+_PORTS_TRIED = 20
 _WEEK_MS = 7 * 24 * 3_600_000
+
+_JVM_OPTIONS = "-Djava.net.preferIPv4Stack=true -XX:+ExitOnOutOfMemoryError -Diceberg.scan.plan-in-worker-pool=false"
 
 # The whole heap at once, room for the 33,000 classes of a warm server and for their compiled code (75 MB after an hour;
 # what does not fit is thrown away, warm or not), and a collector that pauses: else garbage is collected four times a
-# second, with marking in the background, on the cores that the work needs. Iceberg plans a small table's scan quicker
-# than it hands it to other threads.
-_JVM_OPTIONS = (
-    "-Djava.net.preferIPv4Stack=true -XX:+UseParallelGC -XX:MetaspaceSize=384m -XX:ReservedCodeCacheSize=512m "
-    "-Diceberg.scan.plan-in-worker-pool=false"
+# second, with marking in the background, on the cores that the work needs.
+_ROOMY_OPTIONS = "-XX:+UseParallelGC -XX:MetaspaceSize=384m -XX:ReservedCodeCacheSize=512m"
+
+# A server that nobody asked for takes little: a heap that grows with what there is to do, and shrinks when Spark's
+# cleaner has it collected; and few arenas of malloc for its 280 threads, which would keep 200 MB that are free.
+_FRUGAL_OPTIONS = (
+    "-XX:+UseSerialGC -XX:MetaspaceSize=384m -XX:ReservedCodeCacheSize=256m -Xms192m -Xmn96m "
+    "-XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40"
 )
+_FRUGAL_CONFIG = {"spark.cleaner.periodicGC.interval": "5min"}
+_FRUGAL_ENVIRONMENT = {"MALLOC_ARENA_MAX": "2"}
 
 # What a killed client has begun is ended: the server learns that nobody listens when it has closed an answer's stream,
 # which living clients open again at once, and then waits for them for a while. By default that takes seven minutes (a
@@ -62,19 +68,21 @@ _DEAD_CLIENTS_CONFIG = {
 }
 
 
-class SparkServerFailed(OffsetGuardError):
-    """The server could not be started or stopped; the text says why and where its log is."""
-
-
 @dataclass(frozen=True, slots=True)
 class ConnectServer:
     """A server by its folder; two servers on one machine have two folders and two ports."""
 
     folder: Path
-    port: int = DEFAULT_PORT
+    port: int = DEFAULT_PORT  # 0: one that is free
     memory: str = "2g"
     master: str = ""  # empty: the cores of this machine; otherwise what spark-submit takes, e.g. spark://host:7077
     listen: str = "127.0.0.1"  # the address of an interface; Spark's own default is every one
+    idle_s: float | None = None  # `start`: it ends by itself when nobody has used it for so long
+
+    @property
+    def files(self) -> ServerFolder:
+        """Who runs in the folder, and who uses it."""
+        return ServerFolder(self.folder)
 
     @property
     def remote(self) -> str:
@@ -85,12 +93,17 @@ class ConnectServer:
     def token(self) -> str:
         """The token; made when there is none yet."""
         file = self.folder / "token"
-        self._make_folder()
+        self.files.make()
         with contextlib.suppress(FileExistsError):
             descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OURS_ALONE)
             with os.fdopen(descriptor, "w") as new:
                 new.write(secrets.token_hex(32) + "\n")
         return file.read_text(encoding="utf-8").strip()
+
+    @property
+    def client_environment(self) -> dict[str, str]:
+        """What tells a client where it is."""
+        return {"SPARK_REMOTE": self.remote, TOKEN_VARIABLE: self.token}
 
     @property
     def log_file(self) -> Path:
@@ -104,65 +117,40 @@ class ConnectServer:
 
     def process_id(self) -> int | None:
         """Return the running server's process id; None when none runs."""
-        try:
-            with (self.folder / "pid").open() as file:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    return int(file.read() or 0)
-        except FileNotFoundError:
-            pass
-        return None
+        running = self.files.running()
+        return running.process_id if running is not None else None
 
     def start(self, *, patience_s: float = START_PATIENCE_S) -> int:
         """Start it in the background and wait until it listens; returns the process id.
 
-        Raises SparkServerFailed: one runs already, the port is taken, Spark ended or was too slow.
+        Raises ServerRuns; SparkServerFailed: the port is taken, Spark ended or was too slow.
         """
-        with self._lock() as pid_file:
+        with self._prepared() as (pid_file, port):
             if self.log_file.exists():
                 self.log_file.replace(self.log_file.with_suffix(".log.1"))
-            with self.log_file.open("ab") as log:
-                process = subprocess.Popen(
-                    self._command(),
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    env=self._environment(),
-                    pass_fds=[pid_file.fileno()],
-                    start_new_session=True,
-                )
-            _write_pid(pid_file, process.pid)
+            process = self._begin(self._command(port), pid_file.fileno())
+            write_running(pid_file, Running(process.pid, port, socket.gethostname(), self.idle_s))
         try:
-            self._await(process, patience_s)
+            self._await(process, port, patience_s)
         except BaseException:
             process.kill()
             process.wait()
             raise
+        if self.idle_s is not None:
+            self._begin([sys.executable, "-m", "offsetguard_spark.server_process", str(self.folder)])
         return process.pid
 
     def run(self) -> None:
         """Become the server, for systemd and containers; does not return. Raises SparkServerFailed."""
-        pid_file = self._lock()
-        _write_pid(pid_file, os.getpid())
-        os.set_inheritable(pid_file.fileno(), True)
-        command = self._command()
-        os.execve(command[0], command, self._environment())  # noqa: S606 - no shell is wanted
+        with self._prepared() as (pid_file, port):
+            write_running(pid_file, Running(os.getpid(), port, socket.gethostname()))
+            os.set_inheritable(pid_file.fileno(), True)
+            command = self._command(port)
+            os.execve(command[0], command, self._environment())  # noqa: S606 - no shell is wanted
 
-    def stop(self, *, patience_s: float = STOP_PATIENCE_S) -> bool:
+    def stop(self) -> bool:
         """End it, politely first; returns False when none ran."""
-        process_id = self.process_id()
-        if not process_id:
-            return False
-        for signal_number in (signal.SIGTERM, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process_id, signal_number)
-            deadline = time.monotonic() + patience_s
-            while time.monotonic() < deadline:
-                if self.process_id() is None:
-                    return True
-                time.sleep(0.1)
-        raise SparkServerFailed(f"process {process_id} does not end; its log is {self.log_file}")
+        return self.files.stop()
 
     def query(self) -> None:
         """Ask the running server for one row; raises SparkServerFailed when it gives none within 20 s.
@@ -186,42 +174,40 @@ class ConnectServer:
         if sum(answer.arrow_batch.row_count for answer in answers) != 1:
             raise SparkServerFailed(f"port {self.port}: a query for one row gave another number of rows")
 
-    def _make_folder(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.folder.chmod(0o700)
+    @contextlib.contextmanager
+    def _prepared(self) -> Iterator[tuple[IO[str], int]]:
+        """Yield the file with the lock that the server inherits, and the port that it can listen on."""
+        with self.files.lock() as pid_file:
+            port = self._free_port()
+            if self.temporary_folder.exists():
+                shutil.rmtree(self.temporary_folder)
+            self.temporary_folder.mkdir()
+            yield pid_file, port
 
-    def _lock(self) -> IO[str]:
-        """Take the lock that the server will inherit, once it is clear that it can listen."""
-        self._make_folder()
-        file = (self.folder / "pid").open("a+", encoding="utf-8")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.close()
-            raise SparkServerFailed(f"a server runs already (process {self.process_id()}); stop it first") from None
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((self.listen, self.port))
-            except OSError as error:
-                file.close()
-                raise SparkServerFailed(f"port {self.port}: {error.strerror}; choose another with --port") from error
-        if self.temporary_folder.exists():
-            shutil.rmtree(self.temporary_folder)
-        self.temporary_folder.mkdir()
-        return file
+    def _free_port(self) -> int:
+        asked = [self.port] if self.port else random.sample(_FREE_PORTS, _PORTS_TRIED)
+        for port in asked:
+            with socket.socket() as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                try:
+                    probe.bind((self.listen, port))
+                except OSError as error:
+                    reason = error.strerror
+                else:
+                    return port
+        raise SparkServerFailed(f"port {asked[-1]}: {reason}; choose another with --port")
 
-    def _command(self) -> list[str]:
+    def _command(self, port: int) -> list[str]:
         """Return spark-submit's command line; it becomes the server itself (`exec`). No secret is on it."""
-        jar_files = jar_paths("iceberg")
-        jars = [str(path) for path in jar_files]
-        own = f'-Xms{self.memory} -Djava.io.tmpdir="{self.temporary_folder}"'
-        java_options = f"{_JVM_OPTIONS} {own}{class_archive_options(jar_files)}"
+        jars = [str(path) for path in jar_paths("iceberg")]
+        of_size = f"{_ROOMY_OPTIONS} -Xms{self.memory}" if self.idle_s is None else _FRUGAL_OPTIONS
+        java_options = f'{_JVM_OPTIONS} {of_size} -Djava.io.tmpdir="{self.temporary_folder}"'
         config = {
+            **({} if self.idle_s is None else _FRUGAL_CONFIG),
             **SERVER_CONFIG,
             **_DEAD_CLIENTS_CONFIG,
             "spark.connect.grpc.binding.address": self.listen,
-            "spark.connect.grpc.binding.port": str(self.port),
+            "spark.connect.grpc.binding.port": str(port),
             "spark.driver.extraJavaOptions": java_options,
             "spark.log.level": "WARN",
             "spark.ui.enabled": "false",
@@ -251,28 +237,37 @@ class ConnectServer:
         ours = {
             name: value for name, value in os.environ.items() if name not in ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT")
         }
-        return {**LOCAL_ENVIRONMENT, **ours, "SPARK_HOME": str(spark_home()), TOKEN_VARIABLE: self.token}
+        frugal = {} if self.idle_s is None else _FRUGAL_ENVIRONMENT
+        return {**LOCAL_ENVIRONMENT, **frugal, **ours, "SPARK_HOME": str(spark_home()), TOKEN_VARIABLE: self.token}
 
-    def _await(self, process: subprocess.Popen[bytes], patience_s: float) -> None:
+    def _begin(self, command: Sequence[str], *kept_open: int) -> subprocess.Popen[bytes]:
+        """Start a process of the server, which outlives ours and holds nothing of it but these files."""
+        with self.log_file.open("ab") as log:
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=self._environment(),
+                pass_fds=kept_open,
+                # The end of the task that starts it is not meant for it, nor Ctrl-C; that of Airflow's session is.
+                process_group=None if self.idle_s is None else 0,
+                start_new_session=self.idle_s is None,
+            )
+
+    def _await(self, process: subprocess.Popen[bytes], port: int, patience_s: float) -> None:
         deadline = time.monotonic() + patience_s
         while time.monotonic() < deadline:
             if process.poll() is not None:
                 raise SparkServerFailed(f"Spark ended with code {process.returncode}: {self._last_words()}")
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
+            if Running(port=port).listens():
+                return
             time.sleep(0.1)
         raise SparkServerFailed(f"Spark does not listen after {patience_s:.0f} s: {self._last_words()}")
 
     def _last_words(self) -> str:
         lines = self.log_file.read_text(encoding="utf-8", errors="replace").splitlines()
         return " | ".join(line.strip() for line in lines[-3:]) + f" (all of it: {self.log_file})"
-
-
-def _write_pid(file: IO[str], process_id: int) -> None:
-    file.truncate(0)
-    file.write(str(process_id))
-    file.flush()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -305,8 +300,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _tell_how_to_use(server: ConnectServer, process_id: int) -> None:
     _say(f"Spark Connect listens at {server.remote} (process {process_id}, log {server.log_file})")
-    _say("Airflow uses it as soon as its connection says so (replace an older one: `airflow connections delete ...`):")
-    _say("  airflow connections add spark_default --conn-type spark_connect --conn-host localhost \\")
+    _say(
+        "Tasks on this host use it while Airflow has no connection spark_default; those on others (docs/engines.md) by:"
+    )
+    _say("  airflow connections add spark_default --conn-type spark_connect --conn-host HOST \\")
     _say(f'    --conn-port {server.port} --conn-password "$(cat {server.folder / "token"})"')
 
 

@@ -101,7 +101,7 @@ def check_written(
     Returns a report of each cluster; it says whether readers may see the interval (`problem`). A repeated run replaces
     its own pages and no others.
     """
-    from offsetguard_expectations.checkpoint import validate  # noqa: PLC0415 - seconds, which `publish` spends waiting
+    from offsetguard_expectations.checkpoint import validate  # noqa: PLC0415 - seconds, for those who publish only
 
     spark = written.spark
     rows = {table: written.read(table) for table in _tables_to_read(written)}

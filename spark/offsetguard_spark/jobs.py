@@ -1,4 +1,4 @@
-"""The command lines of `spark/jobs`, and what `offsetguard quarantine redrive` starts.
+"""The command lines of `spark/jobs`, which Airflow's tasks run, and what `offsetguard quarantine redrive` starts.
 
     python -m offsetguard_spark.jobs --cluster demo < names
 
@@ -16,10 +16,10 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from functools import cache, partial
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 from sqlalchemy import Engine
 
 from offsetguard import write_for_owner_only
@@ -37,24 +37,27 @@ from offsetguard_spark.publish import Publisher
 from offsetguard_spark.publish_waiting import publish_waiting
 from offsetguard_spark.recompute import Recomputer, RecomputeReport, rebuild_state, span_of
 from offsetguard_spark.reports import Progress
-from offsetguard_spark.session import first_line, make_session
+from offsetguard_spark.session import first_line, session_when_needed
+
+_ERROR = "error: "
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
     """What every job has."""
 
+    say: Callable[[str], None]
     workspace: Workspace
     config: Config
     engine: Engine
+    start_spark: Callable[[], SparkSession]
     progress: Progress
     now: datetime
 
     @property
     def publisher(self) -> Publisher:
         """Publishes any number of intervals in one session."""
-        start_spark = cache(partial(make_session, self.workspace))
-        return Publisher(self.workspace, self.config, self.engine, start_spark, self.progress)
+        return Publisher(self.workspace, self.config, self.engine, self.start_spark, self.progress)
 
     def check_cluster(self, name: str) -> None:
         """Raise ConfigError for a cluster that is not configured."""
@@ -63,24 +66,31 @@ class _Job:
             raise ConfigError(f"{self.workspace.config_file}: clusters: there is no cluster {name!r}{hint}")
 
 
-def _run(work: Callable[[_Job], int], after_spark_error: str) -> int:
-    """Do a job; returns its exit code, 1 for an error, which is one line on stderr."""
+def _print(line: str) -> None:
+    print(line, file=sys.stderr if line.startswith(_ERROR) else sys.stdout, flush=True)
+
+
+def _run(work: Callable[[_Job], int], after_spark_error: str, say: Callable[[str], None]) -> int:
+    """Do a job; returns its exit code, 1 for an error, which is one line."""
     write_for_owner_only()
     end_with_task()
-    progress = Progress(_say)
+    progress = Progress(say)
     try:
         workspace = Workspace.from_environment()
         config = config_in_use(workspace).config
         workspace.home.mkdir(parents=True, exist_ok=True)
-        return work(_Job(workspace, config, open_database(workspace.database_url), progress, datetime.now(UTC)))
+        engine = open_database(workspace.database_url)
+        with session_when_needed(workspace) as start_spark:
+            return work(_Job(say, workspace, config, engine, start_spark, progress, datetime.now(UTC)))
     except OffsetGuardError as error:
-        return _fail(f"{error}")
+        say(f"{_ERROR}{error}")
     except (PySparkException, Py4JError) as error:
         step = f"step {progress.current}: " if progress.current else ""
-        return _fail(f"{step}Spark: {first_line(error)}; {after_spark_error}")
+        say(f"{_ERROR}{step}Spark: {first_line(error)}; {after_spark_error}")
+    return 1
 
 
-def publish(arguments: Sequence[str] | None = None) -> int:
+def publish(arguments: Sequence[str] | None = None, say: Callable[[str], None] = _print) -> int:
     """Publish the interval of each cluster that the arguments name, and all that waits; returns the exit code."""
     parser = argparse.ArgumentParser(prog="publish_interval.py", description="Publish landed intervals.")
     parser.add_argument(
@@ -119,16 +129,18 @@ def publish(arguments: Sequence[str] | None = None) -> int:
         if left:
             session.publish(publisher, left, parsed.interval, now=_now(), again=parsed.again)
         for (cluster, interval), error in session.failed.items():
-            _fail(f"{cluster}: {interval.name}: {' '.join(error.split())}")  # a line each: the task shows the last ones
+            say(
+                f"{_ERROR}{cluster}: {interval.name}: {' '.join(error.split())}"
+            )  # a line each: the task shows the last ones
         for one in wanted:
             if one in session.published:
-                _say(json.dumps(asdict(session.published[one])))
+                say(json.dumps(asdict(session.published[one])))
         return 1 if session.failed else 0
 
-    return _run(work, "readers stay on the last good state")
+    return _run(work, "readers stay on the last good state", say)
 
 
-def ingest(arguments: Sequence[str] | None = None) -> int:
+def ingest(arguments: Sequence[str] | None = None, say: Callable[[str], None] = _print) -> int:
     """Ingest the files that the arguments name; returns the exit code."""
     parser = _parser("ingest_broker_logs.py", "Bring whole log files into log_events and offset_moves.")
     parser.add_argument(
@@ -155,16 +167,14 @@ def ingest(arguments: Sequence[str] | None = None) -> int:
 
     def work(job: _Job) -> int:
         job.check_cluster(batch.cluster)
-        ingester = Ingester(
-            job.workspace, job.engine, lambda: make_session(job.workspace, runs_for_minutes=True), job.progress
-        )
-        _say(json.dumps(asdict(ingester.ingest(batch, now=job.now, dry_run=parsed.dry_run))))
+        ingester = Ingester(job.workspace, job.engine, job.start_spark, job.progress)
+        say(json.dumps(asdict(ingester.ingest(batch, now=job.now, dry_run=parsed.dry_run))))
         return 0
 
-    return _run(work, "the tables are as they were before")
+    return _run(work, "the tables are as they were before", say)
 
 
-def recompute(arguments: Sequence[str] | None = None) -> int:
+def recompute(arguments: Sequence[str] | None = None, say: Callable[[str], None] = _print) -> int:
     """Recompute the span that the arguments name; returns the exit code: 1 when an interval failed."""
     parser = _parser("recompute_intervals.py", "Publish landed intervals once more.")
     for name, destination, what in (("from", "first", "first"), ("to", "last", "last")):
@@ -185,27 +195,29 @@ def recompute(arguments: Sequence[str] | None = None) -> int:
 
     def work(job: _Job) -> int:
         job.check_cluster(parsed.cluster)
-        report = _recomputed(job.publisher, parsed, job.now)
-        _say(json.dumps(asdict(report)))
+        report = _recomputed(job, parsed)
+        say(json.dumps(asdict(report)))
         if report.failed or report.not_tried:
-            return _fail(
-                f"{len(report.failed)} intervals could not be recomputed, {report.not_tried} were not tried; readers "
-                "stay on what they had of them (offsetguard cycles --failed says why)"
+            say(
+                f"{_ERROR}{len(report.failed)} intervals could not be recomputed, {report.not_tried} were not tried; "
+                "readers stay on what they had of them (offsetguard cycles --failed says why)"
             )
+            return 1
         return 0
 
-    return _run(work, "what was recomputed stays, run it again to go on")
+    return _run(work, "what was recomputed stays, run it again to go on", say)
 
 
-def _recomputed(publisher: Publisher, parsed: argparse.Namespace, now: datetime) -> RecomputeReport:
+def _recomputed(job: _Job, parsed: argparse.Namespace) -> RecomputeReport:
+    publisher, now, say = job.publisher, job.now, job.say
     first, last = span_of(parsed.first, parsed.last)
     recomputer = Recomputer(publisher)
     plan = recomputer.plan(parsed.cluster, first, last, since=parsed.since or now, now=now)
     left_out = {reason.value: count for reason, count in plan.left_out.items()}
     report = RecomputeReport(parsed.cluster, first.start.isoformat(), last.start.isoformat(), left_out=left_out)
-    _say(f"{len(plan.intervals)} intervals to recompute in {first.name} to {last.name}")
+    say(f"{len(plan.intervals)} intervals to recompute in {first.name} to {last.name}")
     for reason, count in left_out.items():
-        _say(f"{count} left out: {reason}")
+        say(f"{count} left out: {reason}")
     if parsed.dry_run:
         report.not_tried = 0
         return report
@@ -213,7 +225,7 @@ def _recomputed(publisher: Publisher, parsed: argparse.Namespace, now: datetime)
         recomputer.recompute(parsed.cluster, plan.intervals, report, now=now)
     if parsed.rebuild_state:
         report.rebuilt_state_rows = rebuild_state(publisher, parsed.cluster)
-        _say(f"queue_state: {report.rebuilt_state_rows} rows made again from queue_snapshots")
+        say(f"queue_state: {report.rebuilt_state_rows} rows made again from queue_snapshots")
     return report
 
 
@@ -224,10 +236,10 @@ def redrive(arguments: Sequence[str] | None = None) -> int:
 
     def work(job: _Job) -> int:
         report = redrive_intervals(job.publisher, cluster, intervals, now=job.now)
-        _say(json.dumps(asdict(report)))
+        job.say(json.dumps(asdict(report)))
         return 1 if report.failed or report.not_tried or report.left_out else 0
 
-    return _run(work, "what was judged again stays, run it again to go on")
+    return _run(work, "what was judged again stays, run it again to go on", _print)
 
 
 def redrive_intervals(
@@ -243,6 +255,14 @@ def redrive_intervals(
     if gone := len(intervals) - len(landed):
         report.left_out = {"the landed snapshot was deleted: the rows stay in quarantine": gone}
     return Recomputer(publisher).recompute(cluster, landed, report, now=now) if landed else report
+
+
+JOBS: dict[str, Callable[[Sequence[str], Callable[[str], None]], int]] = {
+    "publish_interval": publish,
+    "ingest_broker_logs": ingest,
+    "recompute_intervals": recompute,
+}
+"""By the names of their files in `spark/jobs`, for tasks: command line, and what takes each line -> exit code."""
 
 
 def _parser(program: str, description: str) -> argparse.ArgumentParser:
@@ -271,15 +291,6 @@ def _moment(text: str) -> datetime:
 
 def _now() -> datetime:
     return datetime.now(UTC)
-
-
-def _fail(message: str) -> int:
-    print(f"error: {message}", file=sys.stderr, flush=True)  # noqa: T201 - a command line prints
-    return 1
-
-
-def _say(line: str) -> None:
-    print(line, flush=True)  # noqa: T201 - a command line prints
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ One publication is of all clusters of which the interval has landed: a table is 
 them. What a cluster's snapshot or the gate's verdict about it says keeps that cluster out, and no other.
 
 landed     the files are checked, before Spark starts
-session    Spark starts, or a warm server is found
+session    the warm server is found, or started
 tables     tables that are missing are created, those of an earlier release get the new columns
 write      sound rows, and corrupt ones to quarantine, each to a branch of its table; what is and was empty is skipped
 state      the state of every queue, folded forward by the snapshot; an older interval leaves it alone
@@ -22,9 +22,7 @@ Killed anywhere before the end of `show`, readers stay on the last good state, a
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -100,17 +98,14 @@ class Publisher:
                 landed = self._check_landed(clusters, interval, now, cycles, publication, again=again)
             if not landed:
                 return
-            with ThreadPoolExecutor(1) as background:
-                # Importing GX takes seconds of one core; while Spark starts and writes, this process mostly waits.
-                background.submit(importlib.import_module, "offsetguard_expectations.checkpoint")  # the gate imports it
-                with self.progress.step("session", "starting Spark"):
-                    spark = self.start_spark()
-                    suit_row_count(spark, _row_count(landed))
-                while landed:  # once, unless the gate stops a cluster, or main has unusual states of some
-                    for cluster in self._publish(
-                        spark, interval, landed, cycles=cycles, publication=publication, lock=lock, now=now
-                    ):
-                        del landed[cluster]
+            with self.progress.step("session", "starting Spark"):
+                spark = self.start_spark()
+                suit_row_count(spark, _row_count(landed))
+            while landed:  # once, unless the gate stops a cluster, or main has unusual states of some
+                for cluster in self._publish(
+                    spark, interval, landed, cycles=cycles, publication=publication, lock=lock, now=now
+                ):
+                    del landed[cluster]
 
     def _check_landed(
         self,

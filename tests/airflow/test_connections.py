@@ -16,8 +16,7 @@ from offsetguard.model.errors import ConfigError
 from offsetguard.model.notification import Channel
 from offsetguard_airflow.hooks.connections import rocketmq_credentials, transport_of
 from offsetguard_airflow.operators.spark_job import (
-    LocalByDefaultSparkSubmitHook,
-    spark_connect_server,
+    spark_connect,
     workspace_variables,
 )
 from offsetguard_airflow.operators.spark_jobs import PublishIntervalOperator
@@ -124,24 +123,29 @@ def test_rocketmq_credentials_are_login_password_and_token(monkeypatch: pytest.M
         rocketmq_credentials("mq")
 
 
-MASTERS = {
-    None: "local[3]",
-    '{"conn_type": "spark"}': "local[3]",
+SUBMITTED_TO = {
     '{"conn_type": "spark", "host": "yarn"}': "yarn",
     '{"conn_type": "spark", "host": "local[4]"}': "local[4]",
     "spark://spark.example.com:7077": "spark://spark.example.com:7077",
 }
 
 
-@pytest.mark.parametrize("connection", MASTERS)
-def test_spark_runs_where_the_connection_says_and_else_here(
+@pytest.mark.parametrize("connection", SUBMITTED_TO)
+def test_a_connection_that_names_a_master_submits_to_it(connection: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", connection)
+    assert spark_connect("spark_test") is None
+    assert _operator()._get_hook()._connection["master"] == SUBMITTED_TO[connection]
+
+
+@pytest.mark.parametrize("connection", [None, '{"conn_type": "spark"}'])
+def test_without_a_connection_or_a_host_in_it_spark_is_that_of_the_workspace(
     connection: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if connection is not None:
         monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", connection)
-    hook = LocalByDefaultSparkSubmitHook(conn_id="spark_test", local_master="local[3]")
-    assert hook._connection["master"] == MASTERS[connection]
-    assert spark_connect_server("spark_test") is None
+    server = spark_connect("spark_test")
+    assert server is not None
+    assert server.environment == {}
 
 
 SERVERS = {
@@ -163,7 +167,7 @@ def test_a_spark_connect_connection_gives_an_address_without_its_token(
     connection: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_TEST", connection)
-    server = spark_connect_server("spark_test")
+    server = spark_connect("spark_test")
     assert server is not None
     assert (server.remote, server.token) == SERVERS[connection]
     assert server.environment["SPARK_REMOTE"] == server.remote

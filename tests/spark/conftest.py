@@ -21,9 +21,10 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store.database import open_database
 from offsetguard.tables import BROKER_SNAPSHOTS, LANDED
 from offsetguard_peers.configs import one_team_text
+from offsetguard_peers.spark.local import local_session
 from offsetguard_spark.publish import Publisher
 from offsetguard_spark.reports import Progress
-from offsetguard_spark.session import make_session, session_config, suit_row_count
+from offsetguard_spark.session import session_config, suit_row_count
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 CONFIG = one_team_text(demo="127.0.0.1:9876")
@@ -36,7 +37,7 @@ def workspace_in(folder: Path) -> Workspace:
 
 @pytest.fixture(scope="session")
 def jvm_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    spark = make_session(workspace_in(tmp_path_factory.mktemp("jvm")), {})
+    spark = local_session(workspace_in(tmp_path_factory.mktemp("jvm")))
     suit_row_count(spark, 0)
     yield spark
     spark.stop()

@@ -1,4 +1,4 @@
-"""One job, three engines, chosen by the Airflow connection alone: what is published is the same to the row."""
+"""One job, four engines, chosen by the Airflow connection alone: what is published is the same to the row."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ from offsetguard_peers.processes import ReservedPort
 from offsetguard_peers.spark.standalone import StandaloneSpark
 from offsetguard_peers.waiting import wait_until
 from offsetguard_spark.connect import TOKEN_VARIABLE
-from offsetguard_spark.connect_server import ConnectServer, SparkServerFailed
+from offsetguard_spark.connect_server import ConnectServer
+from offsetguard_spark.engines import QUICK_COMPILER_OPTIONS
+from offsetguard_spark.server_process import ServerFolder, SparkServerFailed
 
 pytestmark = pytest.mark.slow
 
@@ -80,22 +82,25 @@ def test_the_same_interval_is_published_alike_by_every_engine(
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "spark-defaults.conf").write_text(CLUSTER_DEFAULTS, encoding="utf-8")
     engines = {
-        "local": Engine(None, {}),
+        "warm": Engine(None, {"JDK_JAVA_OPTIONS": QUICK_COMPILER_OPTIONS}),
+        "local": Engine('{"conn_type": "spark", "host": "local[2]"}', {}),
         "connect": Engine(json.dumps(connect), {}),
         "standalone": Engine(cluster.master, {"SPARK_CONF_DIR": str(tmp_path / "conf"), "SPARK_LOCAL_IP": "127.0.0.1"}),
     }
     published = {
         name: _publish(engine, tmp_path / name, workspace.config_file, snapshot) for name, engine in engines.items()
     }
+    assert ServerFolder(tmp_path / "warm" / "spark-server").stop(), "the server of the workspace outlives the task"
+    assert not (tmp_path / "local" / "spark-server").exists()
 
-    assert {name for name, rows in published["local"].items() if rows} >= {
+    assert {name for name, rows in published["warm"].items() if rows} >= {
         "queue_snapshots",
         "group_facts",
         "quarantine",
     }
     for table in PUBLISHED:
-        assert published["connect"][table.name] == published["local"][table.name], table.name
-        assert published["standalone"][table.name] == published["local"][table.name], table.name
+        for name in engines:
+            assert published[name][table.name] == published["warm"][table.name], (name, table.name)
     assert all(list(folder.glob("app-*")) for folder in cluster.worker_folders), "a worker had no part in it"
 
 
@@ -156,14 +161,13 @@ def _task(engine: Engine, workspace: Workspace, snapshot: Any) -> subprocess.Pop
     )
 
 
-@pytest.mark.parametrize("connection", [None, "sc://127.0.0.1:9"], ids=["spark-submit", "connect"])
-def test_a_killed_task_leaves_no_job_behind(workspace: Workspace, snapshot: Any, connection: str | None) -> None:
-    """It waits for its turn, which it never gets: nothing else would end it."""
+def test_a_killed_task_leaves_no_job_behind(workspace: Workspace, snapshot: Any) -> None:
+    """That of spark-submit waits for its turn, which it never gets: nothing else would end it."""
     snapshot.broker()
     snapshot.land(workspace)
     with (
         only_publisher(open_database(workspace.database_url), print),
-        _task(Engine(connection, {}), workspace, snapshot) as task,
+        _task(Engine('{"conn_type": "spark", "host": "local[2]"}', {}), workspace, snapshot) as task,
     ):
         assert task.stdout is not None
         seen = list(takewhile(lambda line: "waiting: another interval" not in line, task.stdout))
@@ -208,8 +212,9 @@ def test_what_spark_keeps_of_ended_sessions_lies_in_the_servers_folder(
 ) -> None:
     """Housekeeping deletes it there; when a release of Spark leaves nothing any more, neither is needed."""
     program = (
-        "from offsetguard.config.workspace import Workspace; from offsetguard_spark.session import make_session\n"
-        "session = make_session(Workspace.from_environment()); print(session.session_id); session.stop()"
+        "from offsetguard.config.workspace import Workspace\n"
+        "from offsetguard_spark.session import session_when_needed\n"
+        "with session_when_needed(Workspace.from_environment()) as start_spark: print(start_spark().session_id)"
     )
     remote = {"SPARK_REMOTE": spark_server.remote, TOKEN_VARIABLE: spark_server.token}
     ended = subprocess.run(  # a process of its own: one that has had a remote session can have no other kind any more
@@ -266,7 +271,7 @@ def test_a_stopped_server_leaves_nothing_behind(tmp_path: Path) -> None:
     """Started without enough memory, Spark ends at once: the error says so, and the folder is free for the next one."""
     port = ReservedPort()
     server = ConnectServer(tmp_path / "spark-server", port.port, memory="16m")
-    with pytest.raises(SparkServerFailed, match=r"Spark ended with code 1: .*server\.log\)"):
+    with pytest.raises(SparkServerFailed, match=r"Spark ended with code \d: .*server\.log\)"):
         server.start()
     assert server.process_id() is None
     assert not server.stop()

@@ -1,10 +1,11 @@
-"""What our Spark jobs have in common: the same script, started in our workspace where `spark_default` says.
+"""What our Spark jobs have in common: the same job, in our workspace, on the Spark that `spark_default` names.
 
-    no connection, or no host in it        spark-submit, local
-    spark://..., yarn, k8s://...           spark-submit to that master, the driver here
-    type spark_connect, or host sc://...   a plain Python process that is a client of a Spark Connect server
+    no connection, or no host in it        Spark Connect, on the warm server of this workspace (`warm_server.py`)
+    type spark_connect, or host sc://...   Spark Connect, on the server that is named
+    local[N], spark://..., yarn, k8s://... spark-submit to that master, the driver here
 
-`docs/engines.md` shows the connection of each.
+On Spark Connect the job runs in the task's own process, which has imported everything (`preload.py`); `docs/engines.md`
+shows the connection of each.
 
 The provider has a hook for connections of type `spark_connect` (`SparkConnectHook`), whose type and form are used here.
 Its `get_connection_url` is not: it puts the token into the address, where PySpark shows it in errors, and where a token
@@ -13,14 +14,13 @@ with a slash in it is cut. The token goes by Spark's own variable instead, which
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
 import sys
+import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -31,7 +31,12 @@ from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseHook
 from airflow.sdk.definitions.context import Context
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    AirflowNotFoundException,
+    AirflowTaskTerminated,
+)
 from airflow.sdk.log import mask_secret
 
 from offsetguard.config.workspace import ENDS_AT_VARIABLE, TASK_PROCESS_VARIABLE, Workspace
@@ -42,59 +47,21 @@ if TYPE_CHECKING:
     from airflow.sdk.types import Logger  # Airflow has it for type checkers only
 
 JOBS_FOLDER = Path(__file__).resolve().parents[3] / "spark" / "jobs"
-PATIENCE_S = 10.0  # Airflow gives a task that it kills a minute (`core.killed_task_cleanup_time`)
+PATIENCE_S = 30.0  # for what a job tidies up at its time-out
 _LAST_LINES = 5
-
-# A daemon that was started in the background of a shell ignores SIGINT, and so would all that it starts.
-_RUN_INTERRUPTIBLY = (
-    "import runpy, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    "sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
-)
 CONNECT_TYPES = ("spark_connect", "sc")  # of the form, and of a URI `sc://...`
 SCHEME = "sc://"
-
-
-class LocalByDefaultSparkSubmitHook(SparkSubmitHook):
-    """The provider's hook, but without a connection (or without a host in it) Spark runs here and not on YARN."""
-
-    def __init__(self, *, local_master: str, **kwargs: Any) -> None:
-        """`local_master`: such as local[4], for connections that name no master."""
-        self._local_master = local_master
-        super().__init__(**kwargs)
-
-    def _resolve_connection(self) -> dict[str, Any]:
-        try:
-            connection = self.get_connection(self._conn_id)
-            undecided = connection.conn_type == "spark" and not connection.host
-        except AirflowNotFoundException:
-            undecided = True
-        resolved: dict[str, Any] = super()._resolve_connection()
-        if not undecided:
-            return resolved
-        self.log.info(
-            "Airflow connection %r names no Spark master: Spark runs here, %s", self._conn_id, self._local_master
-        )
-        return {**resolved, "master": self._local_master}
-
-    @property
-    def runs_here(self) -> bool:
-        """The driver is this machine's only Spark process."""
-        return str(self._connection["master"]).startswith("local")
-
-    @property
-    def driver_leaves(self) -> bool:
-        """The connection's deploy-mode would start the driver on the cluster."""
-        return bool(self._connection["deploy_mode"] == "cluster")
 
 
 class SparkJobOperator(SparkSubmitOperator):
     """A file of `spark/jobs`; subclasses say its arguments."""
 
-    def __init__(self, *, job_file_name: str, **kwargs: Any) -> None:
-        """`job_file_name`: in `spark/jobs`."""
-        kwargs.setdefault("name", f"offsetguard {Path(job_file_name).stem}")
-        super().__init__(application=str(JOBS_FOLDER / job_file_name), durable=False, **kwargs)
-        self._process: JobProcess | None = None
+    def __init__(self, *, job_name: str, **kwargs: Any) -> None:
+        """`job_name`: of a file in `spark/jobs`, without `.py`."""
+        kwargs.setdefault("name", f"offsetguard {job_name}")
+        super().__init__(application=str(JOBS_FOLDER / f"{job_name}.py"), durable=False, **kwargs)
+        self._job_name = job_name
+        self._end_job: Callable[[], object] | None = None
 
     def job_arguments(self) -> list[str]:
         """Return the job's command line, made of fields that are rendered by now."""
@@ -103,63 +70,114 @@ class SparkJobOperator(SparkSubmitOperator):
     def execute(self, context: Context) -> None:
         """Fill in what is only known now, and run the job where the connection says."""
         self.application_args = self.job_arguments()
-        self.env_vars = {**workspace_variables(), **_end_of_task(), **(self.env_vars or {})}
-        server = spark_connect_server(self._conn_id)
-        if server is None:
+        self.env_vars = {**workspace_variables(), **_time_out(), **(self.env_vars or {})}
+        connect = spark_connect(self._conn_id)
+        if connect is None:
+            self.env_vars[TASK_PROCESS_VARIABLE] = own_process()
+            self._end_job = super().on_kill
             super().execute(context)
-        else:
-            self._run_as_client(server)
+            return
+        if connect.token:
+            mask_secret(connect.token)
+        where = connect.remote or "the warm server of this workspace"
+        self.log.info("Airflow connection %r: Spark Connect, %s", self._conn_id, where)
+        with _variables({**self.env_vars, **connect.environment}), _killed_where_it_hangs(self.log):
+            self._end_job = _interrupt
+            try:
+                run_job(self._job_name, self.application_args, self.log)
+            finally:
+                self._end_job = None
 
     def on_kill(self) -> None:
         """End the job with its task."""
-        if self._process is None:
-            super().on_kill()
-        else:
-            self._process.kill()
-
-    def _run_as_client(self, server: SparkConnectServer) -> None:
-        if server.token:
-            mask_secret(server.token)
-        self.log.info("Airflow connection %r: Spark Connect at %s", self._conn_id, server.remote)
-        environment = {**(self.env_vars or {}), **server.environment}
-        self._process = JobProcess(Path(self.application), self.application_args or [], environment)
-        self._process.follow(self.log)
+        if self._end_job is not None:
+            self._end_job()
 
     def _get_hook(self) -> SparkSubmitHook:
-        settings = _submit_settings()
-        hook = LocalByDefaultSparkSubmitHook(
-            local_master=settings["local_master"],
-            conf=self.conf,
-            conn_id=self._conn_id,
-            name=self.name,
-            application_args=self.application_args,
+        from offsetguard_spark.engines import submit_settings
+
+        hook = SparkSubmitHook(
+            conf=self.conf, conn_id=self._conn_id, name=self.name, application_args=self.application_args
         )
-        if hook.driver_leaves:
+        if hook._connection["deploy_mode"] == "cluster":
             raise AirflowFailException(
                 f"Airflow connection {self._conn_id!r}: deploy-mode cluster would start the job where neither "
                 "OFFSETGUARD_HOME nor our database is; remove the extra (client mode), the work runs on the cluster"
             )
-        if hook.runs_here:
-            own_conf, own_environment = settings["local_conf"], settings["local_environment"]
-        else:
-            own_conf, own_environment = settings["cluster_conf"], {}
+        settings = submit_settings(runs_here=str(hook._connection["master"]).startswith("local"))
+        if settings["jars"]:
             hook._jars = ",".join(settings["jars"])
-        hook._conf = {**own_conf, "spark.pyspark.driver.python": sys.executable, **hook._conf}
+        hook._conf = {**settings["conf"], "spark.pyspark.driver.python": sys.executable, **hook._conf}
         # Not `env_vars`: for YARN and Kubernetes the provider writes those, with their passwords, on a command line.
         # spark-submit looks for Spark with the first python3 of PATH, which may be the system's, without it.
         found_by = {"PATH": _path_with_own_programs(), "PYSPARK_DRIVER_PYTHON": sys.executable}
-        hook._env = {**own_environment, **found_by, **(self.env_vars or {})}
+        hook._env = {**settings["environment"], **found_by, **(self.env_vars or {})}
         return hook
 
 
-def _end_of_task() -> dict[str, str]:
-    """Return the variables that tell the job with what it ends: a process, and the moment of the task's time-out.
+def _interrupt() -> None:
+    """Airflow calls this in the handler of a signal, in the midst of the job."""
+    raise AirflowTaskTerminated("ended from outside: its task was killed")
+
+
+def run_job(name: str, arguments: list[str], log: Logger) -> None:
+    """Run a job in this process, its lines in the log; AirflowException with its last lines when it failed."""
+    from offsetguard_spark.jobs import JOBS
+
+    last: deque[str] = deque(maxlen=_LAST_LINES)
+
+    def say(line: str) -> None:
+        log.info("%s", line)
+        last.append(line)
+
+    if code := JOBS[name](arguments, say):
+        said = "\n".join(last)
+        raise AirflowException(f"{name} ended with code {code}; it said last:\n{said}")
+
+
+@contextmanager
+def _variables(variables: Mapping[str, str]) -> Iterator[None]:
+    before = dict(os.environ)
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@contextmanager
+def _killed_where_it_hangs(log: Logger) -> Iterator[None]:
+    """Kill this process when it goes on for long after the time-out of its task.
+
+    The exception of a time-out ends what Python does; threads of the gate that wait for a Spark that hangs do not end,
+    nor does PySpark's farewell at the exit of the process.
+    """
+    left_s, _ = signal.getitimer(signal.ITIMER_REAL)
+
+    def kill() -> None:
+        log.error("the job did not end within %.0f s of the time-out of its task: killed", PATIENCE_S)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    timer = threading.Timer(left_s + PATIENCE_S, kill)
+    timer.daemon = True
+    if left_s:
+        timer.start()
+    try:
+        yield
+    except Exception:
+        timer.cancel()
+        raise
+    timer.cancel()
+
+
+def _time_out() -> dict[str, str]:
+    """Return the variable that tells the job when the time-out of its task is.
 
     Airflow has set an alarm for `execution_timeout`, before the operator had done anything: that says when.
     """
-    process = {TASK_PROCESS_VARIABLE: own_process()}
     now, (left_s, _) = datetime.now(UTC), signal.getitimer(signal.ITIMER_REAL)
-    return {**process, ENDS_AT_VARIABLE: (now + timedelta(seconds=left_s)).isoformat()} if left_s else process
+    return {ENDS_AT_VARIABLE: (now + timedelta(seconds=left_s)).isoformat()} if left_s else {}
 
 
 def _path_with_own_programs() -> str:
@@ -179,40 +197,33 @@ def workspace_variables() -> dict[str, str]:
     return workspace.variables
 
 
-def _submit_settings() -> dict[str, Any]:
-    """Ask another process: this package may not import Spark code."""
-    command = [sys.executable, "-m", "offsetguard_spark.session"]
-    settings: dict[str, Any] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
-    return settings
-
-
 @dataclass(frozen=True, slots=True)
-class SparkConnectServer:
-    """Address (`sc://host:port/;...`, without the token) and token of a server."""
+class SparkConnect:
+    """Address (`sc://host:port/;...`, without the token) and token of a server; neither: that of this workspace."""
 
-    remote: str
-    token: str | None = field(repr=False)
+    remote: str | None = None
+    token: str | None = field(default=None, repr=False)
 
     @property
     def environment(self) -> dict[str, str]:
         """The variables by which PySpark finds the server."""
-        token = {"SPARK_CONNECT_AUTHENTICATE_TOKEN": self.token} if self.token else {}
-        return {"SPARK_REMOTE": self.remote, **token}
+        remote = {"SPARK_REMOTE": self.remote} if self.remote else {}
+        return remote | ({"SPARK_CONNECT_AUTHENTICATE_TOKEN": self.token} if self.token else {})
 
 
-def spark_connect_server(conn_id: str) -> SparkConnectServer | None:
-    """Return the server that the connection names; None when it names another engine, or does not exist."""
+def spark_connect(conn_id: str) -> SparkConnect | None:
+    """Return the server that the connection names, or leaves to us; None when it names a master for spark-submit."""
     try:
         connection = BaseHook.get_connection(conn_id)
     except AirflowNotFoundException:
-        return None
+        return SparkConnect()
     if connection.conn_type not in CONNECT_TYPES and not (connection.host or "").startswith(SCHEME):
-        return None
+        return None if connection.host or connection.conn_type != "spark" else SparkConnect()
     host = (connection.host or "localhost").removeprefix(SCHEME).rstrip("/")
     address = f"{SCHEME}{host}:{connection.port}" if connection.port else f"{SCHEME}{host}"
     extra = {name: str(value) for name, value in connection.extra_dejson.items()}
     token = connection.password or extra.get("token")
-    return SparkConnectServer(f"{address}/{_parameters(connection.login, extra)}", token)
+    return SparkConnect(f"{address}/{_parameters(connection.login, extra)}", token)
 
 
 def _parameters(user: str | None, extra: Mapping[str, str]) -> str:
@@ -221,49 +232,3 @@ def _parameters(user: str | None, extra: Mapping[str, str]) -> str:
     if user:
         parameters["user_id"] = user
     return "".join(f";{quote(name, safe='')}={quote(value, safe='')}" for name, value in parameters.items())
-
-
-class JobProcess:
-    """One job script, in a process group of its own."""
-
-    def __init__(self, script: Path, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
-        """Start it at once; `environment` is added to our own."""
-        self._name = script.name
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _RUN_INTERRUPTIBLY, str(script), *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **environment},
-            start_new_session=True,
-            text=True,
-            errors="replace",
-        )
-
-    def follow(self, log: Logger) -> None:
-        """Log every line until the job ends; AirflowException with its last lines when it failed."""
-        last: deque[str] = deque(maxlen=_LAST_LINES)
-        try:
-            for line in self._process.stdout or ():
-                log.info("%s", line.rstrip())
-                last.append(line.rstrip())
-            self._process.wait()
-        except BaseException:
-            self.kill()
-            raise
-        if self._process.returncode:
-            said = "\n".join(last)
-            raise AirflowException(f"{self._name} ended with code {self._process.returncode}; it said last:\n{said}")
-
-    def kill(self) -> None:
-        """End it: interrupted, it takes its work on the server back; after ten seconds for sure."""
-        for signal_number in (signal.SIGINT, signal.SIGKILL):
-            if self._process.poll() is not None:
-                return
-            try:
-                os.killpg(self._process.pid, signal_number)
-                self._process.wait(PATIENCE_S)
-            except ProcessLookupError:
-                return
-            except subprocess.TimeoutExpired:
-                continue

@@ -38,7 +38,7 @@ class PublishIntervalOperator(SparkJobOperator):
         `again`: publish also what is published already and has not changed. A template gives it as text.
         """
         kwargs.setdefault("outlets", [PUBLISHED_FACTS])
-        super().__init__(job_file_name="publish_interval.py", **kwargs)
+        super().__init__(job_name="publish_interval", **kwargs)
         self.cluster = cluster
         self.interval_start = interval_start
         self.again = again
@@ -115,7 +115,7 @@ class RecomputeFactsOperator(SparkJobOperator):
 
         `since`: ISO 8601, when it was asked for: a second try of the same run goes on where the first one was.
         """
-        super().__init__(job_file_name="recompute_intervals.py", **kwargs)
+        super().__init__(job_name="recompute_intervals", **kwargs)
         self.form = form
         self.since = since
 
@@ -152,14 +152,14 @@ class RecomputeFactsOperator(SparkJobOperator):
 
 
 class IngestBrokerLogsOperator(SparkJobOperator):
-    """spark-submit of `spark/jobs/ingest_broker_logs.py` with the fields of the trigger form."""
+    """`spark/jobs/ingest_broker_logs.py` with the fields of the trigger form."""
 
     template_fields = (*SparkJobOperator.template_fields, "form")
     ui_color = "#fdebd0"
 
     def __init__(self, *, form: Mapping[str, Any] | str, **kwargs: Any) -> None:
         """`form`: cluster, files, broker_name, broker_id, time_zone, routine, dry_run, as the DAG explains them."""
-        super().__init__(job_file_name="ingest_broker_logs.py", **kwargs)
+        super().__init__(job_name="ingest_broker_logs", **kwargs)
         self.form = form
 
     def job_arguments(self) -> list[str]:

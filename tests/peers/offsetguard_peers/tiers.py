@@ -66,7 +66,12 @@ PARTS = (
         "spark",
         "all that Spark computes and publishes, on one JVM",
         "7",
-        (tests("tests/spark", "--ignore=tests/spark/test_engines.py", "--ignore=tests/spark/test_publish_killed.py"),),
+        (
+            tests(
+                "tests/spark",
+                *(f"--ignore=tests/spark/test_{name}.py" for name in ("engines", "warm_server", "publish_killed")),
+            ),
+        ),
         {"OFFSETGUARD_EXAMPLES": "thorough"},
     ),
     Part(
@@ -104,7 +109,12 @@ PARTS = (
         ((sys.executable, "-m", "offsetguard_peers.mutants", "--count", "100"),),
     ),
     Part("audit", "no known vulnerability in what uv.lock pins", "1", (("make", "audit"),)),
-    Part("engines", "a job by spark-submit, Spark Connect and spark://", "1", (tests("tests/spark/test_engines.py"),)),
+    Part(
+        "engines",
+        "a job on Spark Connect, by spark-submit and on spark://; the warm Spark of a workspace",
+        "3",
+        (tests("tests/spark/test_engines.py", "tests/spark/test_warm_server.py"),),
+    ),
     Part(
         "tls-acl", "brokers with TLS and access control, of every version", "1", (tests("tests/live", "-k", GUARDED),)
     ),

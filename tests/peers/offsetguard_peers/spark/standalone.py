@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Self
 
 from offsetguard_peers.processes import ChildProcess, ReservedPort
-from offsetguard_spark.class_archive import spark_home
+from offsetguard_spark.engines import spark_home
 
 PATIENCE_S = 300.0
 _DAEMON = {

@@ -1,0 +1,51 @@
+"""The warm Spark of a workspace, which works where no Airflow connection says otherwise.
+
+Whoever needs Spark first starts it; everybody after that finds it. It ends with Airflow, by `offsetguard spark-server
+stop`, or when nobody has used it for a quarter of an hour (`server_process.py`). One that somebody started by hand in
+the same folder, with more memory say, is used as well, and left to him.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+
+from offsetguard.config.workspace import Workspace
+from offsetguard_spark.connect_server import START_PATIENCE_S, ConnectServer
+from offsetguard_spark.server_process import ServerRuns, SparkServerFailed
+
+IDLE_S = 900.0
+MEMORY = "1g"
+_LOOKS_APART_S = 0.1
+
+
+@contextmanager
+def warm_server(workspace: Workspace, *, idle_s: float = IDLE_S) -> Iterator[ConnectServer]:
+    """Yield the server of this workspace, started when none runs; it does not end by itself during the block.
+
+    Raises SparkServerFailed: it could not be started, does not come up, or runs on another host.
+    """
+    server = ConnectServer(workspace.spark_server_folder, port=0, memory=MEMORY, idle_s=idle_s)
+    with server.files.used():
+        yield _found_or_started(server)
+
+
+def _found_or_started(server: ConnectServer) -> ConnectServer:
+    deadline = time.monotonic() + START_PATIENCE_S
+    while time.monotonic() < deadline:
+        running = server.files.running()
+        if running is None:
+            with suppress(ServerRuns):  # somebody else was quicker
+                server.start()
+        elif running.is_elsewhere:
+            raise SparkServerFailed(
+                f"the warm Spark of this workspace runs on the host {running.host}: stop it there, or say by the "
+                "Airflow connection spark_default where Spark runs for all hosts (docs/engines.md)"
+            )
+        elif running.listens():
+            return replace(server, port=running.port)
+        else:
+            time.sleep(_LOOKS_APART_S)  # somebody starts it
+    raise SparkServerFailed(f"Spark does not listen after {START_PATIENCE_S:.0f} s; its log is {server.log_file}")
