@@ -1,20 +1,21 @@
-"""The one file of this folder that Airflow loads as a plugin: our pages and their entries in the menu."""
+"""The one file of this folder that Airflow loads as a plugin: our pages, their entries in the menu, and a listener."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from airflow.plugins_manager import AirflowPlugin
 
 from offsetguard.model.views import FLEET_PATH, URL_PREFIX
-from offsetguard_airflow import page
+from offsetguard_airflow import page, scheduler_listener
 
 
 class OffsetGuardPlugin(AirflowPlugin):
-    """Mounted by the API server; the other processes of Airflow load this file, too, and pay for nothing of it."""
+    """Pages are mounted by the API server, the listener works in the scheduler; nobody else pays for either."""
 
     name = "offsetguard"
+    listeners: ClassVar = [scheduler_listener]
     external_views = [  # Airflow removes broken entries from this very list
         {
             "name": page.title_of(name),

@@ -118,6 +118,14 @@ class AirflowStandalone:
         with self._stopping:
             self._stop()
 
+    def process_id(self, component: str) -> int:
+        """Return a component's process, which is the leader of its session."""
+        return self._processes[component].pid
+
+    def stop_component(self, component: str) -> None:
+        """End one component as its operator would; returns when it has ended."""
+        self._processes[component].stop()
+
     def _stop(self) -> None:
         if self._api is not None:
             self._api.close()
