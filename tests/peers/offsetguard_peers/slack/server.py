@@ -201,6 +201,7 @@ class _Handler(Quiet, BaseHTTPRequestHandler):
             payload = json.loads(body)
         except ValueError:
             payload = None
+        self.slack.requests.append(ReceivedRequest("webhook", payload if isinstance(payload, dict) else {}))
         return self.slack.workspace.post_through_webhook(self.slack.workspace.channels[0], payload)
 
     def _fail(self, failure: Failure) -> None:

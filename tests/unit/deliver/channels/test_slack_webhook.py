@@ -46,6 +46,9 @@ def test_an_accepted_message_stands_in_the_channel_of_the_webhook(slack_server: 
     (posted,) = slack_server.messages
     assert (posted.channel.name, posted.text, posted.blocks) == ("alerts", MESSAGE.text, MESSAGE.blocks)
     assert receipt.text == "webhook orders_webhook"
+    (request,) = slack_server.requests
+    arguments = request.arguments
+    assert (arguments["unfurl_links"], arguments["unfurl_media"]) == (False, False), "no preview of our own pages"
 
 
 FAILURES = [
