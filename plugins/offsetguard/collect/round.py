@@ -36,6 +36,7 @@ from offsetguard.collect.group_members import (
     read_proxy_members,
 )
 from offsetguard.collect.held_back import read_held_back
+from offsetguard.collect.left_behind import within
 from offsetguard.collect.manifest import Gap, MissingMaster, Outcome, RequestLedger
 from offsetguard.collect.metrics_endpoint import BrokerMetrics, read_metrics
 from offsetguard.collect.name_servers import ClusterMembers, find_members
@@ -58,11 +59,11 @@ from offsetguard.collect.system_names import is_system_group
 from offsetguard.config import Cluster, Config, LogSource
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MASTER_ID
-from offsetguard.sources.logs.tailing import LogReading, read_logs
+from offsetguard.sources.logs.tailing import LogGap, LogReading, read_logs
 from offsetguard.sources.rocketmq.transport import Transport
 
 DEADLINE_PART_FOR_READING = 0.75  # the rest is for rows of all that was read, and for landing them
-DEADLINE_PART_FOR_BASE = 0.5  # masters that are not done then are not waited for at the barrier
+DEADLINE_PART_FOR_BASE = 0.5  # of reading: masters that are not done then are not waited for at the barrier, nor logs
 
 
 @dataclass(slots=True)
@@ -111,8 +112,7 @@ class Round:
         figures = asyncio.create_task(asyncio.to_thread(self.earlier.figures))
         self.log_reading = LogReading(cursors=self.earlier.manifest.log_cursors if self.earlier.manifest else ())
         if self.log_sources:
-            reading_logs = asyncio.to_thread(read_logs, self.log_sources, self.log_reading.cursors)
-            self._reading_logs = asyncio.create_task(reading_logs)
+            self._reading_logs = asyncio.create_task(self._read_logs((ends_at - loop.time()) * DEADLINE_PART_FOR_BASE))
         try:
             async with asyncio.timeout((ends_at - loop.time()) / 2):
                 self.members = await find_members(
@@ -136,6 +136,20 @@ class Round:
         if self._reading_logs is not None:
             self.log_reading = await self._reading_logs
             self._add_log_gaps()
+
+    async def _read_logs(self, seconds: float) -> LogReading:
+        """Read on; where the file system does not answer, all logs wait for the next round."""
+        before = self.log_reading
+        reason = (
+            f"the file system has not answered for {seconds:g} s, so no log of this cluster was read: look whether a"
+            " network file system hangs, or leave its logs out until it is back"
+        )
+        hung = [LogGap(source.name, ", ".join(source.files), reason) for source in self.log_sources]
+        return await within(
+            seconds,
+            lambda: read_logs(self.log_sources, before.cursors),
+            lambda: LogReading(cursors=before.cursors, gaps=tuple(hung)),
+        )
 
     def _add_log_gaps(self) -> None:
         """Say what of the logs could not be read; a client's log belongs to no broker."""

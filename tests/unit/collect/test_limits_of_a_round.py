@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 
@@ -12,7 +16,9 @@ import pytest
 
 from offsetguard.collect.collector import collect_cluster
 from offsetguard.collect.landing import read_manifest, read_table, snapshot_folder
+from offsetguard.collect.manifest import Manifest
 from offsetguard.collect.replica import CUT_OFF
+from offsetguard.model.intervals import Interval
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.tables import QUEUE_SNAPSHOTS
 from offsetguard_peers.scripted.broker import ScriptedBroker, scripted_cluster, when
@@ -82,6 +88,48 @@ class SkippedTime(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return super().time() + self.skipped_s
+
+
+@contextmanager
+def hanging(file: Path) -> Iterator[None]:
+    """Let everybody hang who opens a file, as on a server that is away: they wait until its lease is given back."""
+    heeded = signal.signal(signal.SIGIO, signal.SIG_IGN)  # how the system asks for it
+    try:
+        with file.open("r+") as leased:
+            fcntl.fcntl(leased, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+            yield
+            fcntl.fcntl(leased, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    finally:
+        signal.signal(signal.SIGIO, heeded)
+
+
+def test_a_file_system_that_hangs_costs_the_logs_and_not_the_round(tmp_path: Path) -> None:
+    log, loop, broker = tmp_path / "broker.log", SkippedTime(), healthy_broker()
+    log.write_text(
+        "2026-11-21 18:38:00 WARN PullMessageThread_1 - PULL_OFFSET_MOVED:correction offset. topic=orders,"
+        " groupId=billing, requestOffset=1, newOffset=500, suggestBrokerId=0\n"
+    )
+
+    def skip(*_: object) -> bool:
+        loop.skipped_s = 16.0  # of 40: logs may take 15, brokers 30
+        return False
+
+    broker.trouble = when(skip, lambda *_: None)
+
+    async def collect(interval: Interval) -> Manifest:
+        async with scripted_cluster(broker) as (name_server, _):
+            config = config_for(name_server, logs=[{"name": "broker-a", "files": [str(log)]}])
+            return await collect_cluster("main", config, interval, tmp_path / "landed", started_at=interval.end)
+
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        with hanging(log):
+            manifest = runner.run(collect(INTERVAL))
+        told = {gap.what: gap.reason for gap in manifest.gaps}
+        assert list(told) == ["log broker-a"]
+        assert f"{log}: the file system has not answered for 15" in told["log broker-a"]
+        assert manifest.row_counts["queue_snapshots"] == 2
+        loop.skipped_s, broker.trouble = 0.0, None
+        assert runner.run(collect(Interval(INTERVAL.end))).row_counts["log_events"] == 1
 
 
 def test_work_that_takes_longer_than_a_round_ends_it_and_lands_what_is_there(tmp_path: Path) -> None:
