@@ -7,7 +7,6 @@ its own, so that no judgement waits for long.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +15,7 @@ from typing import TypeVar
 from sqlalchemy import Engine, delete, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from offsetguard.store.columns import KEYS_PER_QUERY, count_changed
+from offsetguard.store.columns import KEYS_PER_QUERY, count_changed, from_text
 from offsetguard.store.database import writing
 from offsetguard.store.models import (
     AcknowledgementRow,
@@ -76,7 +75,7 @@ def _incidents(session: Session, moment: datetime, after: str | None) -> tuple[i
 def _notified_incidents(session: Session) -> set[str]:
     """Return the incidents of whose end somebody is still to be notified, or that are muted for somebody."""
     rows = session.execute(select(LastNotificationRow.firing_json, LastNotificationRow.muted_json))
-    return {incident_id for row in rows for document in row for incident_id in json.loads(document)}
+    return {incident_id for row in rows for document in row for incident_id in from_text(document)}
 
 
 _OVER = (Status.SENT, Status.DISMISSED)  # nobody will do anything about them any more

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Engine, Select, and_, delete, func, or_, s
 from sqlalchemy.orm import Session
 
 from offsetguard.model.changes import Kind, NamedChange
-from offsetguard.store.columns import NAME_LIMIT, count_changed, from_json, storable, to_json
+from offsetguard.store.columns import NAME_LIMIT, count_changed, from_text, storable, to_json
 from offsetguard.store.database import reading
 from offsetguard.store.models import ChangeRow, PublishedIntervalRow, RecordedChangesRow
 
@@ -163,4 +163,4 @@ def _read(session: Session, query: Select[ChangeRow], limit: int, offset: int = 
 
 def _record(row: ChangeRow) -> NamedChange:
     names: dict[str, Any] = {name: getattr(row, name) or None for name in _NAMES}
-    return NamedChange(row.at, from_json(json.loads(row.what_json)), row.kind, **names)
+    return NamedChange(row.at, from_text(row.what_json), row.kind, **names)

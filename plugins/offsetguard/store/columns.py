@@ -7,15 +7,17 @@ every language `{"@texts": {language: text}}`.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping, Set
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import CursorResult, DateTime, Delete, Dialect, Update
+from sqlalchemy import JSON, CursorResult, DateTime, Delete, Dialect, Update
 from sqlalchemy.orm import Session
 from sqlalchemy.types import TypeDecorator
 
 from offsetguard.catalogue import Sentence, Translated
+from offsetguard.store.database_errors import DamagedValue
 
 _Record = TypeVar("_Record")
 _MOMENT, _SENTENCE, _TEXTS = "@moment", "@sentence", "@texts"  # no figure has such a name
@@ -67,7 +69,26 @@ def storable(text: str) -> str:
     return text.replace("\0", "\ufffd")
 
 
-class UtcDateTime(TypeDecorator[datetime]):
+_Value = TypeVar("_Value")
+
+
+class _Checked(TypeDecorator[_Value]):
+    """A value of which SQLite checks nothing: where it cannot be read, the file is damaged."""
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], _Value | None] | None:
+        """Return how a value of a row is read; it raises DamagedValue."""
+        read = super().result_processor(dialect, coltype)
+        return None if read is None else lambda value: _undamaged(read, value)
+
+
+class Json(_Checked[Any]):
+    """A document; a mapping, as a rule."""
+
+    impl = JSON
+    cache_ok = True
+
+
+class UtcDateTime(_Checked[datetime]):
     """An aware moment in UTC, microseconds; SQLite would lose the zone."""
 
     impl = DateTime(timezone=True)
@@ -88,6 +109,18 @@ class UtcDateTime(TypeDecorator[datetime]):
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def from_text(kept: str) -> Any:
+    """Return what the text of a `to_json` says; raises DamagedValue."""
+    return _undamaged(lambda text: from_json(json.loads(text)), kept)
+
+
+def _undamaged(read: Callable[[Any], Any], value: Any) -> Any:
+    try:
+        return read(value)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise DamagedValue(f"a value of {len(str(value))} characters: {type(error).__name__}") from error
 
 
 def to_json(value: Any) -> Any:

@@ -18,7 +18,15 @@ from sqlalchemy.orm import Session
 from offsetguard.config.disk import why_unwritten
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import StoreError
-from offsetguard.store.database_errors import DAMAGED, DatabaseNamed, name_errors, read_url, shown, what_failed
+from offsetguard.store.database_errors import (
+    DAMAGED,
+    DatabaseNamed,
+    name_errors,
+    naming_values,
+    read_url,
+    shown,
+    what_failed,
+)
 
 BUSY_TIMEOUT_MS = 10_000
 NEWEST_REVISION = "0013"  # a test compares it with the files
@@ -131,7 +139,7 @@ def migrate(engine: Engine) -> None:
 @contextmanager
 def reading(engine: Engine) -> Iterator[Session]:
     """Open a session that only reads: it sees one consistent state on SQLite and never blocks a writer."""
-    with Session(engine) as session:
+    with naming_values(engine.url), Session(engine) as session:
         yield session
 
 
@@ -142,7 +150,11 @@ def writing(engine: Engine) -> Iterator[Session]:
     On SQLite it takes the write lock at once (BEGIN IMMEDIATE), so what it reads cannot be stale when it writes.
     """
     writer = engine.execution_options(**{_WRITES: True})
-    with Session(writer, expire_on_commit=False) as session, session.begin():  # its rows are read after the end, too
+    with (
+        naming_values(engine.url),
+        Session(writer, expire_on_commit=False) as session,
+        session.begin(),
+    ):  # its rows are read after the end, too
         yield session
 
 

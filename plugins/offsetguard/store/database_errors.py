@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from sqlalchemy import URL, Engine, event, make_url
@@ -18,6 +20,7 @@ DAMAGED = (
 )
 _SQLITE_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _MISSING = "bring the newest backup back, or name an empty database in OFFSETGUARD_DATABASE_URL"
+_NO_ENUM = "is not among the defined enum values"  # of a text, SQLAlchemy
 _NO_UTF8 = "Could not decode to UTF-8"  # of a text, where SQLite's module gives no code
 # PostgreSQL's documentation, appendix A
 _ADVICE_BY_STATE = {
@@ -30,6 +33,28 @@ _ADVICE_BY_STATE = {
 
 class DatabaseNamed(OperationalError):
     """An error that says which database, and what to do: its text may be shown to whoever reads our pages."""
+
+
+class DamagedValue(DatabaseNamed):
+    """A value of a row that is none of its column."""
+
+    def __init__(self, what: str, database: str = "the database") -> None:
+        """Say what is wrong, and show nothing of the row: its texts may be anybody's."""
+        super().__init__(None, None, Exception(f"{database}: cannot be read: {what}; {DAMAGED}"))
+        self.what = what
+
+
+@contextmanager
+def naming_values(url: URL) -> Iterator[None]:
+    """Name the database in what its rows raise after its driver has given them."""
+    try:
+        yield
+    except DamagedValue as error:
+        raise DamagedValue(error.what, shown(url)) from error
+    except LookupError as error:
+        if _NO_ENUM not in str(error):
+            raise
+        raise DamagedValue("a value that is none of its column's words", shown(url)) from error
 
 
 def read_url(url: str) -> URL:

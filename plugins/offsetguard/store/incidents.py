@@ -35,7 +35,7 @@ from offsetguard.model.changes import Change
 from offsetguard.model.incident import Evidence, Incident, IncidentEvent, Subject
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import CannotTell, Explained, QueueEvidence, Severity
-from offsetguard.store.columns import NAME_LIMIT, chunks, from_json, record_from, record_of, storable, to_json
+from offsetguard.store.columns import NAME_LIMIT, chunks, from_text, record_from, record_of, storable, to_json
 from offsetguard.store.models import IncidentEventRow, IncidentRow
 
 _IN_THE_RECORD = (
@@ -225,7 +225,7 @@ def events_of(session: Session, incident_id: str, *, limit: int | None = None) -
 
 
 def _event(row: IncidentEventRow) -> IncidentEvent:
-    said = row.text if row.said_json is None else from_json(json.loads(row.said_json))
+    said = row.text if row.said_json is None else from_text(row.said_json)
     return record_of(IncidentEvent, row, text=said)
 
 
@@ -290,7 +290,7 @@ def _to_values(incident: Incident) -> dict[str, Any]:
 
 
 def _from_row(row: IncidentRow) -> Incident:
-    record = from_json(json.loads(row.record_json))
+    record = from_text(row.record_json)
     opened_by = record.pop("opened_by", row.rule_id)
     return record_of(
         Incident,

@@ -10,7 +10,7 @@ import enum
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import JSON, BigInteger, Double, Enum, ForeignKey, Index, Integer, MetaData, String, Text
+from sqlalchemy import BigInteger, Double, Enum, ForeignKey, Index, Integer, MetaData, String, Text
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 
 from offsetguard.model.changes import Kind as ChangeKind
@@ -19,7 +19,7 @@ from offsetguard.model.incident import EventKind
 from offsetguard.model.intervals import Interval
 from offsetguard.model.notification import Channel
 from offsetguard.model.views import AnyView, read_view
-from offsetguard.store.columns import NAME_LIMIT, UtcDateTime
+from offsetguard.store.columns import NAME_LIMIT, Json, UtcDateTime
 
 
 class Mode(StrEnum):
@@ -75,7 +75,7 @@ class PublishedIntervalRow(Base):
     run_id: Mapped[str] = mapped_column(Text)
     published_at: Mapped[datetime]
     verdict: Mapped[str]
-    snapshot_ids: Mapped[dict[str, int]] = mapped_column(JSON)  # Iceberg table name -> snapshot id
+    snapshot_ids: Mapped[dict[str, int]] = mapped_column(Json)  # Iceberg table name -> snapshot id
     manifest_json: Mapped[str] = mapped_column(Text)
     settled: Mapped[bool] = mapped_column(default=False)  # its ids stand in settled_snapshots now
 
@@ -118,8 +118,8 @@ class SettledSnapshotsRow(Base):
     __tablename__ = "settled_snapshots"
 
     number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)  # always 1
-    snapshot_ids: Mapped[dict[str, int]] = mapped_column(JSON)  # Iceberg table name -> snapshot id
-    kept_from: Mapped[dict[str, str]] = mapped_column(JSON)  # table name -> oldest interval start kept, ISO 8601
+    snapshot_ids: Mapped[dict[str, int]] = mapped_column(Json)  # Iceberg table name -> snapshot id
+    kept_from: Mapped[dict[str, str]] = mapped_column(Json)  # table name -> oldest interval start kept, ISO 8601
     settled_at: Mapped[datetime]
 
 
@@ -136,12 +136,12 @@ class CycleRow(MappedAsDataclass, Base):
     verdict: Mapped[str | None]  # what became of the interval; None: it failed, or runs
     error: Mapped[str | None] = mapped_column(Text, default=None)  # why it failed
     failed_step: Mapped[str | None] = mapped_column(default=None)  # the step that it was in, or is in
-    seconds: Mapped[dict[str, float]] = mapped_column(JSON, default_factory=dict)  # step -> how long, in their order
-    rows: Mapped[dict[str, int]] = mapped_column("row_counts", JSON, default_factory=dict)  # table -> of the interval
+    seconds: Mapped[dict[str, float]] = mapped_column(Json, default_factory=dict)  # step -> how long, in their order
+    rows: Mapped[dict[str, int]] = mapped_column("row_counts", Json, default_factory=dict)  # table -> of the interval
     files: Mapped[dict[str, int]] = mapped_column(
-        "file_counts", JSON, default_factory=dict
+        "file_counts", Json, default_factory=dict
     )  # table -> data files of all intervals
-    violations: Mapped[dict[str, int]] = mapped_column(JSON, default_factory=dict)  # invariant -> those above 0
+    violations: Mapped[dict[str, int]] = mapped_column(Json, default_factory=dict)  # invariant -> those above 0
     duplicates: Mapped[int | None] = mapped_column(default=None)  # landed rows that repeated a key
     quarantined: Mapped[int | None] = mapped_column(default=None)  # rows left out of the facts
     running_under: Mapped[str | None] = mapped_column(default=None)  # token of its lock; None: it has ended
@@ -250,7 +250,7 @@ class SilenceRow(Base):
     __table_args__ = (Index("ix_silences_ends_at", "ends_at"),)
 
     id: Mapped[int] = mapped_column(_RowNumber, primary_key=True, autoincrement=True)
-    matchers: Mapped[dict[str, str]] = mapped_column(JSON)  # those that are set: cluster, consumer_group, topic, ...
+    matchers: Mapped[dict[str, str]] = mapped_column(Json)  # those that are set: cluster, consumer_group, topic, ...
     author: Mapped[str]
     comment: Mapped[str] = mapped_column(Text)
     starts_at: Mapped[datetime]

@@ -29,7 +29,7 @@ from offsetguard.model.notification import (
     NotifiedIncident,
 )
 from offsetguard.model.verdicts import Severity
-from offsetguard.store.columns import chunks, from_json, record_from, to_json
+from offsetguard.store.columns import chunks, from_text, record_from, to_json
 from offsetguard.store.database import reading
 from offsetguard.store.incidents import events_of
 from offsetguard.store.models import LastNotificationRow, NotificationLogRow
@@ -149,7 +149,7 @@ def _values(key: NotificationKey, last: Notified) -> dict[str, Any]:
 
 
 def _notified(row: LastNotificationRow) -> Notified:
-    firing = from_json(json.loads(row.firing_json))
+    firing = from_text(row.firing_json)
     return Notified(
         at=row.notified_at,
         thread_key=row.thread_key,
@@ -159,7 +159,7 @@ def _notified(row: LastNotificationRow) -> Notified:
         },
         muted={
             incident_id: MuteReason(reason)
-            for incident_id, reason in json.loads(row.muted_json).items()
+            for incident_id, reason in from_text(row.muted_json).items()
             if reason in _MUTE_REASONS  # else of a release that knows further ones
         },
         repeat_count=row.repeat_count,

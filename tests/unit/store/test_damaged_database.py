@@ -13,13 +13,15 @@ import pytest
 from sqlalchemy import Engine, select, text
 
 from offsetguard.model.errors import StoreError
+from offsetguard.model.incident import EventKind, IncidentEvent
 from offsetguard.model.intervals import Interval
-from offsetguard.store import published_intervals
-from offsetguard.store.database import open_database, open_migrated, reading
+from offsetguard.store import incidents, published_intervals
+from offsetguard.store.database import open_database, open_migrated, reading, writing
 from offsetguard.store.database_errors import DatabaseNamed
 from offsetguard.store.models import Base
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard_peers.databases import PostgresServer
+from offsetguard_peers.judging.records import an_incident
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
 PAGE = 4096
@@ -73,6 +75,41 @@ def test_a_damaged_file_is_named_with_what_to_do(
         assert said is None or (str(file) in said and any(advice in said for advice in ADVICE))
         found += said is not None
     assert found > len(places) / 4, "the others hit pages that are free, or of indexes"
+
+
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [
+        ("published_intervals", "published_at"),
+        ("published_intervals", "snapshot_ids"),
+        ("incidents", "opened_at"),
+        ("incidents", "record_json"),
+        ("incident_events", "kind"),
+    ],
+)
+def test_a_value_that_is_none_of_its_column_is_named_with_what_to_do(tmp_path: Path, table: str, column: str) -> None:
+    """The page around it is sound, so SQLite itself notices nothing."""
+    database = open_database(f"sqlite:///{tmp_path / 'offsetguard.db'}")
+    row = PublishedInterval("demo", Interval(START), "run", START, "audited", {"queue_facts": 1}, "{}")
+    published_intervals.record(database, row)
+    with writing(database) as session:
+        incidents.save(session, [one := an_incident(cluster="demo")])
+        incidents.record_events(session, [IncidentEvent(one.incident_id, START, EventKind.OPENED, "")])
+        session.execute(text(f"UPDATE {table} SET {column} = 'a secret{{'"))
+    with pytest.raises(DatabaseNamed) as caught:
+        read_all(database)
+    said = str(caught.value)
+    assert said.count(str(tmp_path / "offsetguard.db")) == 1
+    assert ADVICE[0] in said
+    assert "secret" not in said
+    database.dispose()
+
+
+def read_all(database: Engine) -> None:
+    published_intervals.newest(database, "demo")
+    with reading(database) as session:
+        for one in incidents.open_incidents(session, "demo"):
+            incidents.events_of(session, one.incident_id)
 
 
 def said_of(file: Path) -> str | None:
