@@ -152,8 +152,8 @@ class ConnectServer:
         """End it, politely first; returns False when none ran."""
         return self.files.stop()
 
-    def query(self) -> None:
-        """Ask the running server for one row; raises SparkServerFailed when it gives none within 20 s.
+    def query(self, *, patience_s: float = QUERY_PATIENCE_S) -> None:
+        """Ask the running server for one row; raises SparkServerFailed when it gives none in time.
 
         By gRPC itself: PySpark's session takes seconds to import, and a health check is asked every few seconds.
         """
@@ -168,7 +168,7 @@ class ConnectServer:
             with grpc.insecure_channel(f"localhost:{self.port}") as channel:
                 spark = base_pb2_grpc.SparkConnectServiceStub(channel)  # type: ignore[no-untyped-call]
                 headers = [("authorization", f"Bearer {self.token}")]
-                answers = list(spark.ExecutePlan(request, timeout=QUERY_PATIENCE_S, metadata=headers))
+                answers = list(spark.ExecutePlan(request, timeout=patience_s, metadata=headers))
         except grpc.RpcError as error:
             raise SparkServerFailed(f"port {self.port}: no answer to a query: {error.details()}") from error
         if sum(answer.arrow_batch.row_count for answer in answers) != 1:

@@ -131,6 +131,17 @@ def test_it_ends_when_nobody_has_used_it_for_a_while_and_not_before(workspace: W
     wait_until(lambda: server.running() is None, lambda: f"the end of {server.running()}")
 
 
+def test_one_that_hangs_is_replaced(workspace: Workspace, server: ServerFolder) -> None:
+    """It takes connections all the same: the kernel does."""
+    with warm_server(workspace):
+        pass
+    running = server.running()
+    assert running is not None
+    os.kill(running.process_id, signal.SIGSTOP)
+    with warm_server(workspace, patience_s=2.0) as used:
+        assert used.process_id() != running.process_id
+
+
 def test_it_ends_with_airflow_unless_somebody_else_started_it(workspace: Workspace, server: ServerFolder) -> None:
     """`before_stopping` of the scheduler asks for it."""
     by_hand = ConnectServer(workspace.spark_server_folder, port=0, memory="1g", master="local[2]")
