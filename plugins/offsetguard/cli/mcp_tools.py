@@ -38,7 +38,7 @@ from offsetguard.views.incidents import WantedIncidents
 from offsetguard.views.topic import AskedTopic
 from offsetguard.views.workspace_views import WorkspaceViews
 
-MAX_BUNDLE_INDEX_BYTES = 64 * 1024 * 1024  # it is held in memory; `offsetguard diagnose` takes larger ones
+MAX_BUNDLE_INDEX_BYTES = 16 * 1024 * 1024  # up to 17 times as much in memory; `offsetguard diagnose` takes larger ones
 STEPS = 60  # of a course that was not asked for in more
 _INVARIANT = re.compile(r"OG-[A-Z]{1,3}\d{1,3}")
 

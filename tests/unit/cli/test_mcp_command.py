@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -23,6 +24,7 @@ from offsetguard.cli.mcp_tools import MAX_BUNDLE_INDEX_BYTES, STEPS, TOOLS
 from offsetguard.judge.registry import RULES
 from offsetguard.model.intervals import Interval
 from offsetguard.model.verdicts import Severity
+from offsetguard.sources.bundle.reader import open_bundle
 from offsetguard.store import incidents
 from offsetguard.store.database import writing
 from offsetguard.tables import (
@@ -307,6 +309,21 @@ def test_lists_at_any_depth_are_cut(document: dict[str, Any], named: str) -> Non
 def test_an_answer_that_nothing_can_be_cut_of_is_not_given() -> None:
     said = json.loads(bounded({"text": "x" * 60_000, "few": []}))
     assert said == {"left_out": "everything: it is too long, and holds no list that could be cut"}
+
+
+@pytest.mark.parametrize("rest", ["", ',"ext":{"a":"%d"}', ',"header":{"":[{},{},{},{},{},{},{},{},{}]}'])
+def test_the_largest_index_that_is_taken_costs_a_bounded_memory(tmp_path: Path, rest: str) -> None:
+    lines = (
+        f'{{"t":{number},"broker":"a-0","code":1{rest.replace("%d", str(number))}}}\n' for number in range(1, 9_000)
+    )
+    index = "".join(lines).encode()
+    (tmp_path / "index.jsonl").write_bytes(index)
+    tracemalloc.start()
+    bundle = open_bundle(tmp_path)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(bundle.exchanges) == 8_999
+    assert peak_bytes / len(index) * MAX_BUNDLE_INDEX_BYTES < 300 * 1024**2
 
 
 def test_no_other_command_waits_for_the_sdk() -> None:
