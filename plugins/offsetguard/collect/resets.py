@@ -40,6 +40,7 @@ from offsetguard.sources.rocketmq.fastjson import decode_object
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes, as_int64, message_queue_key, object_field
 from offsetguard.sources.rocketmq.requests import SearchOffsetByTimestamp
 from offsetguard.tables import CLIENT_SNAPSHOTS, QUEUE_SNAPSHOTS
+from offsetguard.tables.queue_state import MISSED_AFTER
 
 ORDERED, STORED = "offset_reset_started", "offset_reset_stored"
 TO_THE_END_MS = -1
@@ -169,8 +170,8 @@ def reset_moves(
 ) -> Iterator[Row]:
     """Yield the rows of `offset_moves`, one at most for each reset, also of a queue that was there already.
 
-    None of a queue that was not read before the order and after it, or went on at a pace that no client said: from
-    where it went is not known.
+    None of a queue that was not read before the order and after it, or went on at a pace that no client said, or while
+    rounds were missed: from where it went is not known.
     `now`: this round's `queue_snapshots`.
     """
     if not resets:
@@ -245,17 +246,19 @@ def _consumed(
 ) -> int | None:
     """Return up to where the queue was consumed when it was set.
 
-    None: it went on, and nobody knows how fast; `pace`: None = no client said it.
+    None: it went on, and nobody knows how fast, or rounds were missed; `pace`: None = no client said it.
     """
     committed: int = before["consumer_offset"]
     committed_since: int | None = after["consumer_offset"]
+    since, until = before["max_offset_read_at"], after["max_offset_read_at"]
     if committed_since is not None and committed <= committed_since < target:
         return committed_since
+    if until - since > MISSED_AFTER:  # clients came, went and hung meanwhile, brokers were away
+        return committed if committed_since == committed else None
     if pace is _NOTHING and committed_since in {None, committed, target}:
         return committed
     if pace is _NOTHING:  # no client is online now; one was since, and went on from there
         pace = None
-    since, until = before["max_offset_read_at"], after["max_offset_read_at"]
     written = max(0, after["max_offset"] - before["max_offset"])
     end: int = max(committed, _end(before, after, at))
     if until > since and before["max_offset"] - committed <= written * (KEEPS_UP / (until - since)):

@@ -135,6 +135,22 @@ def test_what_retention_had_deleted_is_not_skipped_by_a_reset() -> None:
     assert moved((700, 1000), (100, 1600), 100, {"billing": OFFLINE}, oldest=90) == (700, 100), "back"
 
 
+def test_where_a_queue_was_is_not_known_if_nobody_looked_for_minutes() -> None:
+    """4.9.7, seen live: 5 min without a round told of 2,812 messages skipped, where it was at the end all the time."""
+    for committed, expected in ((1300, None), (1450, 1450), (400, 400)):
+        earlier = EarlierRound(
+            tables={
+                QUEUE_SNAPSHOTS.name: queues(400, 1000, NOW - 5 * MINUTE),
+                CLIENT_SNAPSHOTS.name: clients(2.0, 0.0),
+            }
+        )
+        target = 1600 if committed == 1450 else 1300
+        now = queues(committed, 1600, NOW)
+        for members in (ONLINE, OFFLINE):
+            found = list(reset_moves([QueueReset(ORDER, QUEUE, target)], earlier, now, {"billing": members}, INTERVAL))
+            assert [row["requested_offset"] for row in found] == ([] if expected is None else [expected])
+
+
 def test_without_a_round_before_nobody_knows_from_where() -> None:
     assert list(reset_moves([QueueReset(ORDER, QUEUE, 1)], EarlierRound(), queues(1, 2, NOW), {}, INTERVAL)) == []
 
