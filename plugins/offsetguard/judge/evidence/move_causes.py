@@ -69,6 +69,7 @@ BROADCASTING, CLUSTERING = "BROADCASTING", "CLUSTERING"
 SWITCH_SETTLES = timedelta(minutes=2)
 """A switch is seen by the round after it (1 min); clients find the new master within 30 s, and rebalance twice."""
 _ILLEGAL = "client_offset_illegal"
+_MS = timedelta(milliseconds=1)
 _Request = tuple[str, str, str, int]  # group, topic, broker, requested offset
 
 
@@ -330,17 +331,20 @@ def _goes_on_at_its_pace(move: OffsetMoveFacts, windows: Iterable[QueueState]) -
     """Whether nothing shows that the messages between two commits, which are deleted now, were not consumed before.
 
     A group that lags by as much as a broker keeps commits past a min offset that has just moved; a group that was
-    overtaken jumps. Its pace is that of before, or of after where nothing is known of before.
+    overtaken jumps. Its pace is that of before, or of after where nothing is known of before; and then, as it may have
+    stopped since, what it committed beside the jump between the samples around it, which move apart with time.
     """
-    if move.requested_offset >= move.corrected_offset:
+    jump = move.corrected_offset - move.requested_offset
+    if jump <= 0:
         return False
     for window in windows:
-        known = [pace for pace in paces(window) if pace.consumed is not None]
-        before = [pace for pace in known if pace.until < move.first_moved_at]
-        usual = before or [pace for pace in known if pace.since >= move.last_moved_at]
+        known = [(pace, pace.consumed) for pace in paces(window) if pace.consumed is not None]
+        usual = [consumed for pace, consumed in known if pace.until < move.first_moved_at]
+        if not usual and (after := [consumed for pace, consumed in known if pace.since >= move.last_moved_at]):
+            around = [(pace, consumed) for pace, consumed in known if pace.since < move.first_moved_at]
+            usual = [*after, *(consumed - jump / ((pace.until - pace.since) / _MS) for pace, consumed in around)]
         if usual:
-            within_one = max(pace.consumed or 0 for pace in usual) * (INTERVAL_LENGTH / timedelta(milliseconds=1))
-            return move.corrected_offset - move.requested_offset <= JUMP * within_one
+            return jump <= JUMP * max(usual) * (INTERVAL_LENGTH / _MS)
     return True
 
 
