@@ -46,7 +46,7 @@ class State(StrEnum):
     FALLING_BEHIND = "FALLING_BEHIND"  # the lag grows over the window
     NEVER_COMMITTED = "NEVER_COMMITTED"  # the queue has messages, and the group committed nothing
     UNSUBSCRIBED = "UNSUBSCRIBED"  # messages wait, and no client subscribes to the topic
-    UNKNOWN = "UNKNOWN"  # not seen, or too long ago
+    UNKNOWN = "UNKNOWN"  # not seen, too long ago, or too little of it
     OK = "OK"
 
     @property

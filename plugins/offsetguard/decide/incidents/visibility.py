@@ -49,6 +49,7 @@ class Unanswered:
 
 _GROUP_ROWS = frozenset({"queues", "groups"})
 # what events and logs tell of a group does not need its rows: a broadcasting group has none
+_TOO_LITTLE_SEEN = ("rounds_missed", "growth_unknown")  # window rules
 _EVIDENCE_ELSEWHERE = frozenset({"offset_moves", "log_lines"})
 
 
@@ -61,11 +62,13 @@ class GroupRows:
         for group in facts.groups:
             self._by_group.setdefault(group.consumer_group, {})[group.topic] = group
         verdicts = ((queue.consumer_group, queue.message_queue.topic, queue.verdict) for queue in facts.queues)
-        self._behind_gap = {(group, topic) for group, topic, one in verdicts if one and one.rule == "rounds_missed"}
+        self._too_little_seen = {
+            (group, topic) for group, topic, one in verdicts if one and one.rule in _TOO_LITTLE_SEEN
+        }
 
-    def is_behind_gap(self, row: GroupFacts) -> bool:
-        """Whether rounds were missed, and since then too few show how a queue of the row stands."""
-        return (row.consumer_group, row.topic) in self._behind_gap
+    def too_little_was_seen(self, row: GroupFacts) -> bool:
+        """Whether what was seen of a queue of the row does not show how it stands."""
+        return (row.consumer_group, row.topic) in self._too_little_seen
 
     def of(self, subject: Subject) -> Sequence[GroupFacts]:
         """Return the rows of the subject's group: of its topic, or of all topics when it has none."""
@@ -121,8 +124,8 @@ def _unseen_group(incident: Incident, rule: Rule, facts: IntervalFacts, rows: Gr
         missing = sorted(facts.unseen_broker_names)
         return Sentence("may_be_on_unseen", brokers=", ".join(missing)) if missing else None
     for row in found:
-        if rows.is_behind_gap(row):
-            return Sentence("rounds_were_missed", topic=row.topic)
+        if rows.too_little_was_seen(row):
+            return Sentence("too_little_seen", topic=row.topic)
         if row.unknown_queue_count:
             return Sentence("queues_not_read", unknown=row.unknown_queue_count, all=row.queue_count, topic=row.topic)
         if row.never_committed_queue_count == row.queue_count:

@@ -23,7 +23,7 @@ from offsetguard.tables.facts import TopicFacts
 from offsetguard.tables.group_facts import GroupFacts
 
 # Window rules of queues that are consumed and whose lag lasts: not standing still, not set back, not a passing batch.
-LASTING = frozenset({"growing", "growth_below_floor", "keeps_pace", "shrinking", "loss_ahead"})
+LASTING = frozenset({"growing", "growth_below_floor", "growth_unknown", "keeps_pace", "shrinking", "loss_ahead"})
 CALM_MS = 65 * 60_000  # an hour is judged once, in the first minute of the next one
 # Below, a change by chance looks large: an hour of 0.2/s has 720 messages.
 LEAST_USUAL_TPS = 0.2

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from offsetguard.config import WindowPolicy
 from offsetguard.facts.time_lag import CurvePlace, time_lags
 from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention
-from offsetguard.judge.windows.pace import waits_between
+from offsetguard.judge.windows.pace import waited_between, waits_between
 from offsetguard.model.offsets import QueueOffsets, epoch_ms
 from offsetguard.tables.queue_state import Point, QueueState, curve
 
@@ -313,6 +313,21 @@ class WindowFigures:
             return None
         first = 0 if self.lags[0][0] == self.state.end_reached_at else self.ages.first_ms
         return None if first is None or self.ages.last_ms is None else self.ages.last_ms - first
+
+    @cached_property
+    def growth_ms_between(self) -> tuple[int | None, int | None]:
+        """`growth_ms`: at least, and at most; None = no such bound is known."""
+        if self.growth_ms is not None or len(self.lags) < 2:
+            return self.growth_ms, self.growth_ms
+        (first_at, _), (last_at, _) = self.lags[0], self.lags[-1]
+        first = next((waited_between(self.state, one) for one in self._earlier() if one.at == first_at), (0, 0))
+        is_known = self.lag_ms is not None and last_at == self.state.seen_at
+        last = (self.lag_ms, self.lag_ms) if is_known else waits_between(self.state)
+        span_ms = (last_at - first_at) // _MS  # what is consumed later was not written earlier
+        return (
+            None if last[0] is None or first[1] is None else last[0] - first[1],
+            span_ms if last[1] is None else min(span_ms, last[1] - first[0]),
+        )
 
     @cached_property
     def grows(self) -> bool:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from offsetguard.model.offsets import epoch_ms
-from offsetguard.tables.queue_state import QueueState
+from offsetguard.tables.queue_state import Point, QueueState
 
 _MS = timedelta(milliseconds=1)
 _MANY = 100  # messages: where fewer wait, the one before them may be from another day
@@ -123,7 +123,7 @@ def _stored_between(window: QueueState, now_ms: int) -> tuple[int, int] | None:
     It came after the samples that did not have it, and after nothing waited. The message before it may be much older,
     on a quiet topic: its time says something only where messages come all the time.
     """
-    not_yet, already = _looks_around(window)
+    not_yet, already = _looks_around(window, _oldest_unconsumed(window))
     before = epoch_ms(window.sample.last_timestamp)
     is_many = (window.sample.offsets.effective_lag or 0) >= _MANY
     steady = is_many and _is_written(window)
@@ -137,18 +137,30 @@ def waits_between(window: QueueState) -> tuple[int, int | None]:
 
     It was written after the looks that did not show it, and after the message before it; before all others.
     """
-    not_yet, already = _looks_around(window)
-    before, seen_ms = epoch_ms(window.sample.last_timestamp), epoch_ms(window.seen_at) or 0
-    not_before = [*not_yet, *([] if before is None else [before])]
-    return seen_ms - min([seen_ms, *already]), max(0, seen_ms - max(not_before)) if not_before else None
+    not_yet, already = _looks_around(window, _oldest_unconsumed(window))
+    before = epoch_ms(window.sample.last_timestamp)
+    return _waited(window.seen_at, [*not_yet, *([] if before is None else [before])], already)
 
 
-def _looks_around(window: QueueState) -> tuple[list[int], list[int]]:
-    """Return when somebody looked and the oldest unconsumed message was not written yet, and when it was, ms."""
-    committed = max(window.committed_offset or 0, window.seen_min_offset or 0)
+def waited_between(window: QueueState, point: Point) -> tuple[int, int | None]:
+    """Return the same as `waits_between` of an earlier point, by that look."""
+    return _waited(point.at, *_looks_around(window, point.committed_offset or 0))
+
+
+def _waited(at: datetime | None, not_yet: list[int], already: list[int]) -> tuple[int, int | None]:
+    at_ms = epoch_ms(at) or 0
+    return at_ms - min([at_ms, *already]), max(0, at_ms - max(not_yet)) if not_yet else None
+
+
+def _oldest_unconsumed(window: QueueState) -> int:
+    return max(window.committed_offset or 0, window.seen_min_offset or 0)
+
+
+def _looks_around(window: QueueState, offset: int) -> tuple[list[int], list[int]]:
+    """Return when somebody looked and the message at an offset was not written yet, and when it was, ms."""
     seen = [one for one in (*window.points, window.seen) if one is not None]
-    not_yet = [epoch_ms(one.at) or 0 for one in seen if one.max_offset <= committed]
-    already = [epoch_ms(one.at) or 0 for one in seen if one.max_offset > committed]
+    not_yet = [epoch_ms(one.at) or 0 for one in seen if one.max_offset <= offset]
+    already = [epoch_ms(one.at) or 0 for one in seen if one.max_offset > offset]
     if window.end_reached_at is not None:
         not_yet.append(epoch_ms(window.end_reached_at) or 0)
     return not_yet, already

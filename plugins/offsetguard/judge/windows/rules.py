@@ -93,6 +93,10 @@ WINDOW_RULES: Mapping[str, WindowRule] = {
     ),
     "shrinking": WindowRule(State.OK, _WAITING + ", fewer than before"),
     "growth_below_floor": WindowRule(State.OK, "the lag grew by {growth:messages} only"),
+    "growth_unknown": WindowRule(
+        State.UNKNOWN,
+        "the lag grew by {growth:messages} only, but what was seen does not show how much older that is what waits",
+    ),
     "keeps_pace": WindowRule(State.OK, _WAITING + "; the lag does not grow"),
 }
 
@@ -179,5 +183,7 @@ def _how_the_lag_moves(figures: WindowFigures) -> str:
     growth, policy = figures.growth, figures.policy
     if not figures.grows or growth is None or growth <= 0:
         return "shrinking" if growth is not None and growth < 0 else "keeps_pace"
-    above = growth >= policy.lag_floor or (figures.growth_ms or 0) >= policy.lag_floor_ms
-    return "growing" if above else "growth_below_floor"
+    least_ms, most_ms = figures.growth_ms_between
+    if growth >= policy.lag_floor or (least_ms is not None and least_ms >= policy.lag_floor_ms):
+        return "growing"
+    return "growth_unknown" if most_ms is None or most_ms >= policy.lag_floor_ms else "growth_below_floor"

@@ -11,7 +11,7 @@ The order of judging, most severe first; the first that fits is the verdict:
 5. a silence longer than the window's own rhythm: STOPPED without clients, else STALLED;
 6. a loss ahead, before the backlog is drained: AT_RISK;
 7. a lag that grows by and large, by more than the floor: FALLING_BEHIND. One dip does not clear it, and an old zero
-   does not hide it.
+   does not hide it. Few more messages, of which nobody knows how much older they are: UNKNOWN.
 
 Of a POP group committed means handed out: its lag is what waits to be handed out, and lag 0 does not mean done.
 Works on the folded state (`queue_state.py`), the only thing that the pipeline keeps; unknown samples are not in it, and
