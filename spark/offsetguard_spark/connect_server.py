@@ -23,7 +23,7 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -128,16 +128,18 @@ class ConnectServer:
         with self._prepared() as (pid_file, port):
             if self.log_file.exists():
                 self.log_file.replace(self.log_file.with_suffix(".log.1"))
+            running = Running(0, port, socket.gethostname(), self.idle_s)
+            write_running(pid_file, running)
+            if self.idle_s is not None:  # first of all: whoever starts the server may be killed while it comes up
+                self._begin([sys.executable, "-m", "offsetguard_spark.server_process", str(self.folder)])
             process = self._begin(self._command(port), pid_file.fileno())
-            write_running(pid_file, Running(process.pid, port, socket.gethostname(), self.idle_s))
+            write_running(pid_file, replace(running, process_id=process.pid))
         try:
             self._await(process, port, patience_s)
         except BaseException:
             process.kill()
             process.wait()
             raise
-        if self.idle_s is not None:
-            self._begin([sys.executable, "-m", "offsetguard_spark.server_process", str(self.folder)])
         return process.pid
 
     def run(self) -> None:

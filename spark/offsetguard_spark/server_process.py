@@ -28,6 +28,7 @@ from typing import IO
 from offsetguard.model.errors import OffsetGuardError
 
 STOP_PATIENCE_S = 30.0
+STARTING_PATIENCE_S = 300.0
 _POLL_S = 5.0
 
 
@@ -132,15 +133,18 @@ class ServerFolder:
     def end_when_idle(self) -> None:
         """Return when the server has ended, which this sees to once nobody has used it for its `idle_s`."""
         used_at, touched = time.monotonic(), 0
-        while (running := self.running()) is not None and running.idle_s is not None:
+        while (running := self.running()) is not None:
+            if running.process_id and running.idle_s is None:
+                return  # another one by now, which somebody started by hand
+            idle_s = running.idle_s or STARTING_PATIENCE_S
             with self._unless_used() as is_free:
                 before, touched = touched, (self.path / "in-use").stat().st_mtime_ns
                 if not is_free or touched != before:
                     used_at = time.monotonic()
-                elif time.monotonic() - used_at >= running.idle_s:
+                elif time.monotonic() - used_at >= idle_s:
                     self.stop()
                     return
-            time.sleep(min(running.idle_s / 4, _POLL_S))
+            time.sleep(min(idle_s / 4, _POLL_S))
 
     @contextlib.contextmanager
     def _unless_used(self) -> Iterator[bool]:

@@ -35,6 +35,12 @@ with warm_server(Workspace.from_environment()) as server:
     print(server.process_id(), server.port)
 """
 IDLE_S = 1.0
+START_IT = f"""\
+from offsetguard.config.workspace import Workspace
+from offsetguard_spark.warm_server import warm_server
+with warm_server(Workspace.from_environment(), idle_s={IDLE_S}):
+    pass
+"""
 
 
 @pytest.fixture
@@ -128,6 +134,15 @@ def test_it_ends_when_nobody_has_used_it_for_a_while_and_not_before(workspace: W
         used.query()
         assert server.running() == running
         assert not server.stop_if_unused(), "the end of Airflow leaves it to who works on it"
+    wait_until(lambda: server.running() is None, lambda: f"the end of {server.running()}")
+
+
+def test_it_ends_as_well_when_who_started_it_was_killed_before_it_came_up(
+    workspace: Workspace, server: ServerFolder
+) -> None:
+    with subprocess.Popen([sys.executable, "-c", START_IT], env=os.environ | workspace.variables) as starter:
+        wait_until(lambda: (server.running() or Running()).process_id, "a server that is about to come up")
+        starter.kill()
     wait_until(lambda: server.running() is None, lambda: f"the end of {server.running()}")
 
 
