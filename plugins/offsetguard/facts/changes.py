@@ -35,7 +35,7 @@ MOST = 500  # changes of an interval that are written down; the others are count
 CATCH_UP = timedelta(days=1)  # what was published longer ago, and not gone through, stays unknown
 CAUGHT_UP = 30  # intervals at a time
 _NAMES_SHOWN = 2
-_ORDERED = ("reset", "snapshot")  # origins of offsets that somebody has set; others are a broker's corrections
+_SEEN = ("reset", "snapshot")  # origins that tell of a queue's own offset; others are what clients asked for
 # Columns and how their change reads; what has a name in RocketMQ is a setting, and keeps it.
 _OF_GROUP = {
     "retry_max_times": "retryMaxTimes",
@@ -154,10 +154,10 @@ class _Rows:
         return {name: by_group[name] for name in names if name in by_group}
 
     def moves(self, before: datetime) -> Iterator[tuple[str, datetime, str, int]]:
-        """Give (group, minute, topic, queues) of offsets that were set; queues of about one time are one change."""
+        """Give (group, minute, topic, queues) of offsets that were set or moved; queues of about one time are one change."""
         key = ("consumer_group", "topic", "broker_name", "queue_id", "interval_start", "origin", "first_moved_at")
         groups = Source(GROUP_FACTS, ("consumer_group", "interval_start", "system_group"))
-        moves = Source(OFFSET_MOVE_FACTS, key, {"origin": _ORDERED})
+        moves = Source(OFFSET_MOVE_FACTS, key, {"origin": _SEEN})
         for row in self._query(_MOVES, before, moves=moves, groups=groups):
             yield row["consumer_group"], row["at"], row["topic"], row["queues"]
 

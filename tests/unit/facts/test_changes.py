@@ -114,7 +114,7 @@ def test_each_kind_of_change_is_said_once_where_it_was_first_seen(warehouse: War
     queue = {"consumer_group": "billing", "topic": "orders", "broker_name": "broker-a", "first_moved_at": moved_at}
     minutes.moves = [{**queue, "queue_id": number, "origin": "reset"} for number in range(3)]
     minutes.moves.append({**queue, "queue_id": 9, "origin": "event"})
-    changed("offsets of orders were set, on 3 queues", at=moved_at.replace(second=0))
+    changed("offsets of orders were moved, on 3 queues", at=moved_at.replace(second=0))
     minutes.clients = []
     changed("b@1, c@2 +3 left: 0 clients online")
     assert unknown(warehouse) == 0

@@ -27,7 +27,7 @@ EXPECTED = [
     ("b@1 restarted", Kind.RESTARTS, 38, "billing", None, None),
     ("orders: writeQueueNums 8 became 4", Kind.QUEUES, 32, None, "orders", None),
     ("orders: perm 6 became 4", Kind.SETTINGS, 30, None, "orders", None),
-    ("offsets of payments were set, on 2 queues", Kind.OFFSETS, 25, "audit", "payments", None),
+    ("offsets of payments were moved, on 2 queues", Kind.OFFSETS, 25, "audit", "payments", None),
     ("subscription to payments: * became TagA", Kind.SUBSCRIPTIONS, 20, "audit", "payments", None),
     ("client versions: JAVA V4_9_7 became JAVA V5_3_3", Kind.VERSIONS, 15, "audit", None, None),
     ("c@2 joined and a@1 left: 2 clients online", Kind.MEMBERS, 10, "billing", None, None),
