@@ -154,7 +154,7 @@ class _Rows:
         return {name: by_group[name] for name in names if name in by_group}
 
     def moves(self, before: datetime) -> Iterator[tuple[str, datetime, str, int]]:
-        """Give (group, minute, topic, queues) of offsets that were set or moved; queues of about one time are one change."""
+        """Give (group, minute, topic, queues) of offsets that were moved; queues of about one time are one change."""
         key = ("consumer_group", "topic", "broker_name", "queue_id", "interval_start", "origin", "first_moved_at")
         groups = Source(GROUP_FACTS, ("consumer_group", "interval_start", "system_group"))
         moves = Source(OFFSET_MOVE_FACTS, key, {"origin": _SEEN})
