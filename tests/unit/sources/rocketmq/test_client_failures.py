@@ -125,10 +125,14 @@ def test_what_answers_instead_of_a_broker_is_not_repeated(banner: bytes) -> None
         conversation.send(banner)
         await conversation.hang()
 
-    error, _ = ask(greets, lambda client, address: failure(client.call(address, GetBrokerRuntimeInfo())))
+    async def call(client: RocketMQClient, address: str) -> tuple[str, RocketMQError]:
+        return address, await failure(client.call(address, GetBrokerRuntimeInfo()))
+
+    (address, error), _ = ask(greets, call)
     assert type(error) is UndecodableResponse
+    says = str(error).removeprefix(address)  # a port may hold any digits
     parts = {str(banner[:4]), "SSH", "PQRS", str(int.from_bytes(banner[:4])), str(int.from_bytes(banner[5:8]))}
-    assert not [part for part in parts if part in str(error)]
+    assert not [part for part in parts if part in says]
 
 
 def test_a_refused_connection_is_unreachable() -> None:
