@@ -7,7 +7,8 @@
 -- 4. A snapshot's move is the trace of an event or a log line of the same group, topic and broker when both moved in
 --    the same direction over overlapping offsets (in the same queue, where both name one): the told one stays. Of a
 --    snapshot's that goes on beyond, what is beyond stays, too: while files are deleted one after the other a broker
---    lets pulls skip them without a word, until the queue's min offset has followed (MESSAGE_WAS_REMOVING).
+--    lets pulls skip them without a word, until the queue's min offset has followed (MESSAGE_WAS_REMOVING). A request
+--    for -1 overlaps with everything and says nothing of where its group was: it leaves no trace here.
 -- 5. A log line names no queue. It is that of the snapshot moves that are its trace: of the ones with the very same
 --    corrected offset if these name exactly one queue, else of all if they do; otherwise it stays unknown.
 -- 6. What only a snapshot shows keeps what happened about then: a start, and a client that came or went. Later ones
@@ -150,6 +151,7 @@ related AS (
       AND other.broker_name = move.broker_name
       AND (other.origin = 'snapshot') <> (move.origin = 'snapshot')
       AND COALESCE(other.queue_id, move.queue_id) = COALESCE(move.queue_id, other.queue_id)
+      AND LEAST(other.requested_offset, move.requested_offset) >= 0
       AND (other.corrected_offset > other.requested_offset) = (move.corrected_offset > move.requested_offset)
       AND GREATEST(
         LEAST(other.requested_offset, other.corrected_offset), LEAST(move.requested_offset, move.corrected_offset)

@@ -152,6 +152,7 @@ WITH rows_once AS (
       move.origin = 'snapshot'
     )
     AND COALESCE(other.queue_id, move.queue_id) = COALESCE(move.queue_id, other.queue_id)
+    AND LEAST(other.requested_offset, move.requested_offset) >= 0
     AND (
       other.corrected_offset > other.requested_offset
     ) = (

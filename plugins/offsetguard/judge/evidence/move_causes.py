@@ -9,6 +9,8 @@ reset           moved back, or beyond the end, while the end did not fall; or a 
 recreated       the end itself fell, or a request lies beyond an end of which nobody knows why (queue_recreated)
 switched        about when another replica became the master: moved back to what the new one had copied of the commits;
                 beyond the end of what it had copied of the messages (master_switched)
+sent_to_oldest  asked for -1, or beyond an end, and was sent to the oldest message; nothing is lost by it, and what
+                commits then go back is no reset (sent_to_oldest)
 
 Offset moves, completed by what clients' own logs say: "the pull request offset illegal" names the queue.
 
@@ -55,6 +57,9 @@ RESET_REACHES = timedelta(seconds=90)
 HANDOVER = timedelta(seconds=60)
 """Two rebalances and a late one: as long after a client came or went its queues change hands."""
 
+COMMIT_SHOWS = RESET_REACHES + INTERVAL_LENGTH
+"""A client commits a correction 10 s later; the next round sees it."""
+
 REGAINED_WITHIN = timedelta(seconds=15)
 """Three commits of a client."""
 
@@ -92,12 +97,15 @@ class Causes:
     read_again: list[OffsetMoveFacts] = field(default_factory=list)  # from where a new master had the commits
     cut_requests: list[OffsetMoveFacts] = field(default_factory=list)  # beyond the end of a new master
     cut_queues: list[QueueFacts] = field(default_factory=list)  # their end fell with it, or lies below the commit
+    sent_to_oldest: list[OffsetMoveFacts] = field(default_factory=list)  # requests
+    back_at_oldest: list[OffsetMoveFacts] = field(default_factory=list)  # commits that show it
 
     @property
     def moves(self) -> list[OffsetMoveFacts]:
         """All moves."""
         of_groups = [*self.not_persisted, *self.overtaken, *self.moved_back, *self.beyond_end]
-        return [*of_groups, *self.sent_back, *self.read_again, *self.cut_requests]
+        to_oldest = [*self.sent_to_oldest, *self.back_at_oldest]
+        return [*of_groups, *self.sent_back, *self.read_again, *self.cut_requests, *to_oldest]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +147,19 @@ def causes(facts: IntervalFacts, config: Config) -> Mapping[tuple[str, str], Cau
     changes = membership_changes(facts)
     boots, switches = master_boots(facts), master_changes(facts, since - SWITCH_SETTLES)
     tiered = tiered_broker_names(facts)
+    lines: dict[tuple[str, str], list[LogLineFacts]] = defaultdict(list)
+    for line in facts.log_lines:
+        if line.kind in RESETS and line.kind != "offsets_removed" and line.topic is not None:
+            lines[line.consumer_group, line.topic].append(line)
+    to_oldest: dict[tuple[str, str], list[OffsetMoveFacts]] = defaultdict(list)
+    completed = list(completed_moves(facts))
+    for move in completed:
+        pair = (move.consumer_group, move.topic)
+        known = queues.get(pair, ()), lines.get(pair, ()), clients.get(move.consumer_group)
+        if _is_sent_to_oldest(move, *known):
+            to_oldest[pair].append(move)
     moves: dict[tuple[str, str], list[OffsetMoveFacts]] = defaultdict(list)
-    for move in completed_moves(facts):
+    for move in completed:
         pair = (move.consumer_group, move.topic)
         moments = [
             *changes.get(move.consumer_group, ()),
@@ -150,21 +169,26 @@ def causes(facts: IntervalFacts, config: Config) -> Mapping[tuple[str, str], Cau
         if move.broker_name in facts.unseen_broker_names:  # when it was started is not known while it is away
             moments.append(move.last_moved_at)
         windows = _windows_of(move, queues.get(pair, ()))
-        if move.origin == "snapshot" and (
-            _is_handover(move, windows, moments, facts.now)
-            or _goes_on_at_its_pace(move, windows)
-            or (move.broker_name in tiered and move.corrected_offset > move.requested_offset)  # consumed from there
+        if (
+            move.origin == "snapshot"
+            and not any(_shows(move, one) for one in to_oldest.get(pair, ()))
+            and (
+                _is_handover(move, windows, moments, facts.now)
+                or _goes_on_at_its_pace(move, windows)
+                or (move.broker_name in tiered and move.corrected_offset > move.requested_offset)  # consumed from there
+            )
         ):
             continue
         if not _first_start(move, clients.get(move.consumer_group)):
             moves[pair].append(move)
-    lines: dict[tuple[str, str], list[LogLineFacts]] = defaultdict(list)
-    for line in facts.log_lines:
-        if line.kind in RESETS and line.kind != "offsets_removed" and line.topic is not None:
-            lines[line.consumer_group, line.topic].append(line)
     found = {}
     for pair in sorted(moves.keys() | lines.keys() | queues.keys()):
-        one = Causes(models.get(pair[0]), queues.get(pair, ()), reset_lines=lines.get(pair, []))
+        one = Causes(
+            models.get(pair[0]),
+            queues.get(pair, ()),
+            reset_lines=lines.get(pair, []),
+            sent_to_oldest=to_oldest.get(pair, []),
+        )
         _sort_queues(one, queues.get(pair, ()), since, facts.now, switches)
         _sort_moves(one, moves.get(pair, ()), clients.get(pair[0]), facts.now, switches)
         found[pair] = one
@@ -247,11 +271,18 @@ def _sort_moves(
 def _without_settings(
     one: Causes, moves: Sequence[OffsetMoveFacts], online_client_count: int | None
 ) -> Sequence[OffsetMoveFacts]:
-    """Take out what offsets that were set beyond the end brought about, and keep who was sent back; return the rest."""
+    """Take out what offsets that were set beyond the end brought about, and keep who was sent back; return the rest.
+
+    So with requests that were sent to the oldest message.
+    """
     queues = (*one.set_beyond, *one.within_again)
     rest = []
     for move in moves:
-        if loops(move, online_client_count) or not any(_is_of_setting(move, queue) for queue in queues):
+        if move in one.sent_to_oldest:
+            continue
+        if any(_shows(move, request) for request in one.sent_to_oldest):
+            one.back_at_oldest.append(move)
+        elif loops(move, online_client_count) or not any(_is_of_setting(move, queue) for queue in queues):
             rest.append(move)
         elif move.origin != "snapshot":
             one.sent_back.append(move)
@@ -271,6 +302,45 @@ def _is_of_setting(move: OffsetMoveFacts, queue: QueueFacts) -> bool:
     ends_at = queue.window.seen_at if spell.after is None else spell.after.at
     begins_at = spell.first.at if spell.before is None else spell.before.at
     return ends_at is not None and begins_at < move.last_moved_at <= ends_at + REGAINED_WITHIN
+
+
+def _is_sent_to_oldest(
+    move: OffsetMoveFacts,
+    queues: Iterable[QueueFacts],
+    reset_lines: Sequence[LogLineFacts],
+    online_client_count: int | None,
+) -> bool:
+    """Whether a request was answered with the oldest message although nothing between was deleted, or had to be.
+
+    A client before 4.9.1 asks for -1 where it could not read its committed offset (RebalancePushImpl 4.5 to 4.9.0). A
+    broker before 4.9.4 sends who asks beyond the end of a queue that begins at 0 to 0, and not to the end
+    (DefaultMessageStore.getMessage 4.9.2, 4.9.3; no longer 4.9.4, 5.0.0).
+    """
+    if move.origin in {"snapshot", "reset"}:
+        return False
+    if move.requested_offset < 0:
+        return True
+    if not move.requested_offset > move.corrected_offset == 0:
+        return False
+    if _was_reset(move, reset_lines) or loops(move, online_client_count):
+        return False
+    ends = [
+        0 if one.window.recreated_at is not None else one.offsets.max_offset or 0
+        for one in queues
+        if one.message_queue.broker_name == move.broker_name and move.queue_id in {None, one.message_queue.queue_id}
+    ]
+    return min(ends, default=0) > 0
+
+
+def _shows(step: OffsetMoveFacts, request: OffsetMoveFacts) -> bool:
+    """Whether a commit that went back is the trace of a request that was sent to the oldest message."""
+    return (
+        step.origin == "snapshot"
+        and step.requested_offset > step.corrected_offset >= request.corrected_offset
+        and step.broker_name == request.broker_name
+        and request.queue_id in {None, step.queue_id}
+        and request.first_moved_at <= step.last_moved_at <= request.last_moved_at + COMMIT_SHOWS
+    )
 
 
 def _was_reset(move: OffsetMoveFacts, lines: Sequence[LogLineFacts]) -> bool:

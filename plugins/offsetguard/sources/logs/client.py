@@ -42,6 +42,12 @@ _PULLS = (
         source="DefaultMQPushConsumerImpl 5.3.3, 5.5.0",
     ),
     _line(
+        "client_offset_query_failed",
+        "^fetchConsumeOffsetFromBroker exception, <MESSAGE_QUEUE>",
+        meaning="the client could not read its committed offset; before 4.9.1 it may ask for -1 then",
+        source="RemoteBrokerOffsetStore 4.9.7, 5.5.0",
+    ),
+    _line(
         "client_offset_illegal",
         r"^the pull request offset illegal, <PULL_REQUEST><requested_offset:int>\] PullResult "
         r"\[pullStatus=<pull_status:[A-Z_]{1,40}>, nextBeginOffset=<corrected_offset:int>, "
