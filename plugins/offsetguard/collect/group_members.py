@@ -76,6 +76,7 @@ class GroupMembers:
     message_model: str | None
     consume_type: str | None
     subscribed_topics: frozenset[str]
+    client_versions: tuple[str, ...] = ()  # distinct `language version`
 
     @property
     def broadcasting(self) -> bool:
@@ -150,6 +151,9 @@ def _merge(answers: list[ConsumerConnections]) -> GroupMembers:
         message_model=next(iter(sorted(models - {BROADCASTING}) or sorted(models)), None),
         consume_type=next((answer.consume_type for answer in answers if answer.consume_type), None),
         subscribed_topics=frozenset(topic for answer in answers for topic in answer.subscriptions),
+        client_versions=tuple(
+            sorted({f"{client.language} {client.version}" for answer in answers for client in answer.connections})
+        ),
     )
 
 

@@ -96,6 +96,7 @@ class GroupRows:
             "online_client_count": member.online_client_count if member else None,
             "message_model": member.message_model if member else None,
             "consume_type": member.consume_type if member else None,
+            "client_versions": list(member.client_versions) if member else None,
         }
 
     def _difference_columns(self, group: str, before: Mapping[str, Any]) -> Row:

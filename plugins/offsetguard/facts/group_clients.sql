@@ -15,7 +15,6 @@ SELECT
     COALESCE(SORT_ARRAY(COLLECT_SET(CONCAT(client_id, ' ', CAST(UNIX_MICROS(consumer_start_at) AS STRING)))), ARRAY()),
     ' '
   ) AS client_starts,
-  COALESCE(SORT_ARRAY(COLLECT_SET(CASE WHEN client_version <> '' THEN client_version END)), ARRAY()) AS client_versions,
   CASE
     WHEN COUNT(connection_count) > 0
       THEN COALESCE(SORT_ARRAY(COLLECT_SET(CASE WHEN connection_count > 1 THEN client_id END)), ARRAY())

@@ -105,6 +105,7 @@ class ClientSummary:
     consume_type: Annotated[
         str | None, "CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull) or CONSUME_POP; NULL = unknown"
     ] = None
+    client_versions: Annotated[tuple[str, ...] | None, "distinct `language version` of all connected clients"] = None
 
 
 @dataclass(frozen=True, kw_only=True)

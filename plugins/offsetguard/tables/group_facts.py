@@ -120,7 +120,6 @@ class GroupFacts(Lags, ClientSummary, UsualTraffic):
     consume_failed_tps: Annotated[float | None, "messages failed per second, likewise"] = None
     consume_rt_ms: Annotated[float | None, "mean time to consume a message, ms; the slowest client's"] = None
     newest_client_start_at: Annotated[datetime | None, "when the client that was started last was started"] = None
-    client_versions: Annotated[tuple[str, ...] | None, "distinct `language version` of all connected clients"] = None
     doubled_client_ids: Annotated[
         tuple[str, ...] | None,
         "client ids that a broker lists with several connections: instances that share an id; NULL = not seen",

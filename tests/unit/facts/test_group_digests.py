@@ -23,7 +23,7 @@ OTHERWISE: dict[str, tuple[Row, Row]] = {
     "retry_max_times": ({"retry_max_times": 3}, {}),
     "consume_enabled": ({"consume_enabled": None}, {}),
     "which_broker_when_consume_slowly": ({"which_broker_when_consume_slowly": 1}, {}),
-    "client_versions": ({}, {"version": 454}),
+    "client_versions": ({"client_versions": ["JAVA 454"]}, {}),
     "subscription_expressions": ({}, {"own_subscriptions": ["t *"]}),
     "max_reconsume_times": ({}, {"max_reconsume_times": -1}),
     "newest_client_start_at": ({}, {"consumer_start_at": INTERVAL.start + timedelta(microseconds=1)}),

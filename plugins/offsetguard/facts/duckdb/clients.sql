@@ -14,8 +14,7 @@ SELECT
   MAX(pull_threshold_for_queue) AS pull_threshold_for_queue,
   MAX(pull_threshold_size_for_queue_mib) AS pull_threshold_size_for_queue_mib,
   MAX(own_subscriptions) AS own_subscriptions,
-  MAX(connection_count) AS connection_count,
-  MAX(CONCAT_WS(' ', language, TRY_CAST(version AS TEXT))) AS client_version
+  MAX(connection_count) AS connection_count
 FROM client_snapshots
 GROUP BY
   cluster,

@@ -30,15 +30,6 @@ SELECT
     ),
     ' '
   ) AS client_starts,
-  COALESCE(
-    LIST_SORT(
-      LIST(DISTINCT CASE WHEN client_version <> '' THEN client_version END) FILTER(WHERE
-        NOT CASE WHEN client_version <> '' THEN client_version END IS NULL),
-      'ASC',
-      'NULLS FIRST'
-    ),
-    []
-  ) AS client_versions,
   CASE
     WHEN COUNT(connection_count) > 0
     THEN COALESCE(

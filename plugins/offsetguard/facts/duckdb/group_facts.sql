@@ -153,6 +153,7 @@ WITH counted AS (
     online_client_count,
     message_model,
     consume_type,
+    client_versions,
     declared_orderly,
     lock_interval_ms,
     lock_max_live_time_ms,
@@ -200,6 +201,7 @@ SELECT
   online_client_count,
   message_model,
   consume_type,
+  client_versions,
   declared_orderly,
   lock_interval_ms,
   lock_max_live_time_ms,
@@ -260,7 +262,6 @@ SELECT
   consume_failed_tps,
   consume_rt_ms,
   newest_client_start_at,
-  client_versions,
   doubled_client_ids,
   ARRAY_SLICE(silent_client_ids, 1, (
     1 + CAST($most_clients AS BIGINT)

@@ -1,12 +1,13 @@
 """A broadcasting client cannot save its offsets: after each rebalance it asks for the same old one again.
 
-Means: the file below localOffsetStoreDir cannot be written (disk full or broken, rights, a container's lost volume). On
-a corrected offset the client drops the queue; the rebalance 20 s later takes it again and reads the old offset.
+Means: the file below localOffsetStoreDir cannot be written (disk full or broken, rights, a container's lost volume); or
+the client is older than 4.9.8, or 5.0 to 5.1, and never writes a corrected offset. It drops the queue on one; the
+rebalance 20 s later takes the queue again and reads the old offset.
 Evidence: the same request of one client three times or more, at the rebalance period, from OFFSET_MOVED_EVENT (4.x),
 broker.log or the client's own log; and the client's log line of the write that failed.
 Not judged: requests of clustering groups (offset_reset), and of several clients that each ask once after a restart.
-Do next: check the disk on the client's host; give containers a persistent path.
-Source: incident "broadcasting"; LocalFileOffsetStore, RebalanceImpl (4.9.8, 5.3.3).
+Do next: check the disk on the client's host; give containers a persistent path; upgrade old clients.
+Source: incident "broadcasting"; LocalFileOffsetStore, RebalanceImpl (4.9.8, 5.3.3); apache/rocketmq#7740.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
+from offsetguard.facts.interval import IntervalFacts, OnlineGroupFacts
 from offsetguard.judge.evidence.move_causes import BROADCASTING, CLUSTERING, causes
 from offsetguard.judge.evidence.move_figures import move_evidence, move_figures
 from offsetguard.judge.evidence.unseen import silent_about_corrections
 from offsetguard.judge.rule import CannotTell, Explains, Figure, Finding, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.model.rocketmq import FILE_NOT_WRITTEN
+from offsetguard.sources.rocketmq.codes import version_name
+from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.log_facts import LogLineFacts
 
 _LOOPED = (
@@ -46,6 +49,9 @@ _CHECK_ZH = (
     "日志：其中会有 'persist consumer offset exception'。"
 )
 
+_MENDED_4, _BROKEN_5, _MENDED_5 = 409, 413, 453
+"""4.9.8, 5.0.0 and 5.2.0: between them LocalFileOffsetStore writes no correction (MQVersion's numbers)."""
+
 RULE = Rule(
     id="offset_store_not_persisting",
     severity=Severity.WARNING,
@@ -61,6 +67,20 @@ RULE = Rule(
             cause_zh="{consumer_group} 的客户端 {clients} 无法持久化本地位点：" + _LOOPED_ZH,
             do_next=_CHECK,
             do_next_zh=_CHECK_ZH,
+        ),
+        "old_client": Texts(
+            summary="{clients} of {consumer_group} cannot correct its local offsets",
+            summary_zh="{consumer_group} 的 {clients} 无法纠正本地位点",
+            cause="Client {clients} of {consumer_group} cannot correct its local offsets, as clients before 4.9.8 and "
+            "from 5.0 to 5.1 ({versions}) never write a corrected one to offsets.json: " + _LOOPED + ".",
+            cause_zh="{consumer_group} 的客户端 {clients} 无法纠正本地位点：4.9.8 之前以及 5.0 到 5.1 的客户端"
+            "（{versions}）不会把纠正后的位点写入 offsets.json。" + _LOOPED_ZH,
+            do_next="Stop the client, delete its offsets.json below localOffsetStoreDir (~/.rocketmq_offsets, or "
+            "-Drocketmq.client.localOffsetStoreDir), and start it; it begins where its consumeFromWhere says. So that "
+            "it does not happen again, upgrade the clients to 4.9.8, or to 5.2.0 or later.",
+            do_next_zh="请停止该客户端，删除其 localOffsetStoreDir（~/.rocketmq_offsets，或 "
+            "-Drocketmq.client.localOffsetStoreDir）下的 offsets.json，再启动；它会按 consumeFromWhere 开始消费。"
+            "为避免再次发生，请把客户端升级到 4.9.8，或 5.2.0 及以上版本。",
         ),
         "model_unknown": Texts(
             summary="{clients} of {consumer_group} asks for the same offset again and again",
@@ -110,7 +130,7 @@ RULE = Rule(
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per (consumer group, topic) with a client that loops; per group where only its log tells."""
     refreshed = {(one.consumer_group, one.topic): one.refreshed_count for one in facts.subscriptions}
-    unwritten = _unwritten(facts)
+    unwritten, old = _unwritten(facts), _old_clients(facts)
     found = set()
     for (consumer_group, topic), one in causes(facts, config).items():
         if not one.not_persisted or one.model == CLUSTERING:
@@ -123,13 +143,18 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             # messages are lost, and it goes on until somebody mends the disk
             severity=Severity.CRITICAL if one.model == BROADCASTING and loses else RULE.severity,
             unsure=one.model is None,
-            variant="default" if one.model == BROADCASTING else "model_unknown",
+            variant="model_unknown"
+            if one.model != BROADCASTING
+            else "old_client"
+            if consumer_group in old and consumer_group not in unwritten
+            else "default",
             state="LOST" if loses else "STALLED",
             figures={
                 **move_figures(one.not_persisted),
                 **({"clients": _names(unwritten[consumer_group])} if consumer_group in unwritten else {}),
                 # "subscription changed" lines with another subVersion only: each of these rebalances prints one
                 "refreshed_count": refreshed.get((consumer_group, topic)),
+                "versions": old.get(consumer_group),
             },
             queues=move_evidence(one.not_persisted),
             broker_names=frozenset(move.broker_name for move in one.not_persisted),
@@ -144,6 +169,19 @@ def _unwritten(facts: IntervalFacts) -> dict[str, list[LogLineFacts]]:
         if line.kind == FILE_NOT_WRITTEN:
             by_group[line.consumer_group].append(line)
     return by_group
+
+
+def _old_clients(facts: IntervalFacts) -> dict[str, str]:
+    """Return the versions of the groups' clients by group where all of them are Java's and have the mistake."""
+    known: list[OnlineGroupFacts | GroupFacts] = [*facts.online_groups, *facts.groups]
+    found = {}
+    for group in known:
+        versions = [text.rpartition(" ") for text in group.client_versions or ()]
+        if versions and all(language == "JAVA" and number.isdecimal() for language, _, number in versions):
+            ordinals = sorted(int(number) for _, _, number in versions)
+            if all(one < _MENDED_4 or _BROKEN_5 <= one < _MENDED_5 for one in ordinals):
+                found[group.consumer_group] = ", ".join(map(version_name, ordinals))
+    return found
 
 
 def _names(lines: list[LogLineFacts]) -> str:
