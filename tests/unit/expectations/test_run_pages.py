@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -118,6 +119,19 @@ def test_only_what_was_checked_is_good(run: RunReport, success: bool, headline: 
     assert (run.success, [text.strip() for text in Page(html).texts["h1"]]) == (success, [headline])
     assert says in html
     assert ('class="banner good"' in html) is success
+
+
+def test_what_is_always_so_of_an_invariant_stands_once_and_not_on_the_page_of_each_minute() -> None:
+    """Of the latter 1,440 are kept of each cluster."""
+    runs = [RecentRun(Interval(INTERVAL.start - timedelta(minutes=number)), ()) for number in range(60)]
+    html = unescape(render_run_page(report(), runs))
+    assert len(html) < 45_000
+    for one in ALL:
+        texts = Page(render_history_page(one, "production", (), INTERVAL.end)).texts
+        assert one.title in html
+        assert one.meaning.partition("`")[0] in "".join(texts["p"])
+        assert one.meaning not in html
+        assert one.holds_when in "".join(texts["code"])
 
 
 def test_a_good_run_lists_every_invariant() -> None:
