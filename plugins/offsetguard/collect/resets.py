@@ -33,14 +33,13 @@ from offsetguard.collect.group_members import GroupMembers
 from offsetguard.collect.landing import Row, with_plain_texts
 from offsetguard.collect.replica import ReplicaLink
 from offsetguard.collect.snapshot_moves import GroupQueue, move_row
-from offsetguard.model.intervals import Interval
+from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.sources.logs.events import MOVE, LogEvent
 from offsetguard.sources.logs.tailing import LogReading
 from offsetguard.sources.rocketmq.fastjson import decode_object
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes, as_int64, message_queue_key, object_field
 from offsetguard.sources.rocketmq.requests import SearchOffsetByTimestamp
 from offsetguard.tables import CLIENT_SNAPSHOTS, QUEUE_SNAPSHOTS
-from offsetguard.tables.queue_state import MISSED_AFTER
 
 ORDERED, STORED = "offset_reset_started", "offset_reset_stored"
 TO_THE_END_MS = -1
@@ -48,6 +47,7 @@ KEEPS_UP = timedelta(seconds=15)  # three commits of a client: whoever lags by w
 A_SECOND = timedelta(seconds=1)
 HALF_A_SECOND = A_SECOND / 2
 LONG_POLL = timedelta(seconds=15)  # PullMessageProcessor: as long as a broker keeps a pull that finds nothing
+NEXT_ROUND = 1.5 * INTERVAL_LENGTH  # from one to the next at most: of more time nobody saw whether the group kept up
 COMMIT_AGE = timedelta(seconds=2.5)  # on average: persistConsumerOffsetInterval is 5 s
 
 _QUEUE = ("consumer_group", "topic", "broker_name", "queue_id")
@@ -253,7 +253,7 @@ def _consumed(
     since, until = before["max_offset_read_at"], after["max_offset_read_at"]
     if committed_since is not None and committed <= committed_since < target:
         return committed_since
-    if until - since > MISSED_AFTER:  # clients came, went and hung meanwhile, brokers were away
+    if until - since > NEXT_ROUND:  # clients came, went and hung meanwhile, brokers were away
         return committed if committed_since == committed else None
     if pace is _NOTHING and committed_since in {None, committed, target}:
         return committed
