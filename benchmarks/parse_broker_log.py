@@ -31,7 +31,7 @@ from pathlib import Path
 from offsetguard.config.workspace import Workspace
 from offsetguard.sources.logs.matching import PATTERNS
 from offsetguard_peers.spark.local import local_session
-from offsetguard_spark.ingest import LogBatch, parsed_counts, parsed_events
+from offsetguard_spark.ingest import LogBatch, parsed_counts, parsed_rows
 
 EXCERPTS = Path(__file__).parents[1] / "tests" / "unit" / "sources" / "logs" / "excerpts"
 SAMPLES = ("broker-4.9.8.log", "broker-5.3.3.log", "slave-5.3.3.log")
@@ -105,10 +105,10 @@ def parse(file: Path, rounds: int) -> Parsed:
         batch, seconds = LogBatch("benchmark", (str(file),), "broker-a", routine=True), []
         for _ in range(rounds + 1):
             started = time.perf_counter()
-            parsed = parsed_events(spark, batch, [str(file)], file.stat().st_size)
+            parsed = parsed_rows(spark, batch, {str(file): "broker"}, file.stat().st_size)
             parsed_counts(parsed)
             seconds.append(time.perf_counter() - started)
-            events = parsed.where("pattern IS NOT NULL").count()
+            events = parsed.where("log_events IS NOT NULL").count()
             parsed.unpersist()
             print(f"{file.name}: {seconds[-1]:.1f} s", file=sys.stderr, flush=True)
         process = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]

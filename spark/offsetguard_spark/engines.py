@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,11 @@ SERVER_CONFIG = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 
-# Without it Spark looks up the machine's own name, which containers often cannot resolve.
-LOCAL_ENVIRONMENT = {"SPARK_LOCAL_IP": "127.0.0.1"}
+LOCAL_ENVIRONMENT = {
+    # Without it Spark looks up the machine's own name, which containers often cannot resolve.
+    "SPARK_LOCAL_IP": "127.0.0.1",
+    "PYSPARK_PYTHON": sys.executable,  # the `python3` of PATH may lack pyarrow
+}
 
 # A JVM that lives as long as a task: compiling further than C1 does, or collecting garbage in parallel, costs more than
 # it gives. C1 alone keeps 48 MB of code by default: from the fifth interval of one JVM on (70 MB) it would throw away
@@ -71,8 +75,8 @@ def local_config() -> dict[str, str]:
 def submit_settings(*, runs_here: bool) -> dict[str, Any]:
     """Return what spark-submit needs besides: `conf`, `jars`, `environment`; fetches jars that are not there yet.
 
-    `runs_here`: the driver is this machine's only Spark process. Nothing of our Python goes to a cluster's workers:
-    jobs use the DataFrame API only, so no worker starts a Python.
+    `runs_here`: the driver is this machine's only Spark process. Of our Python nothing but the reader of logs goes to a
+    cluster's workers.
     """
     if runs_here:
         return {"conf": local_config(), "jars": [], "environment": LOCAL_ENVIRONMENT}

@@ -2,7 +2,7 @@
 
 files      the files are found and named, before Spark starts; of a log that is there twice one is read
 session    Spark starts
-parse      records, events, and what could not be read, in tasks of their own
+parse      each task reads a part of a file, by the reader that reads logs everywhere (`sources.logs.parts`)
 write      rows of the same files from an earlier run are deleted, these are added, on branches
 audit      what was written is read back and counted
 forward    the branches become the tables' main state; readers see it with the next published interval
@@ -15,21 +15,27 @@ A line belongs to the interval in which it was written.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from zipfile import PyZipFile
 
+import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 from sqlalchemy import Engine
 
+import offsetguard
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import ConfigError, PublishError
 from offsetguard.model.intervals import Interval, zone_of
 from offsetguard.sources.logs.log_files import LogFile, identity_of, log_file_at, matching_paths
-from offsetguard.sources.logs.matching import PATTERNS
+from offsetguard.sources.logs.parts import PARTS_SCHEMA, ROWS_SCHEMA, parts_of, record_batches
 from offsetguard.store.locks import Lock, only_publisher
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
 from offsetguard_spark.branches import (
@@ -40,12 +46,12 @@ from offsetguard_spark.branches import (
     begin,
 )
 from offsetguard_spark.invariants import mark, sound_rows
-from offsetguard_spark.log_events import laid_out, log_event_rows, offset_move_rows, outcomes
-from offsetguard_spark.log_records import read_records
 from offsetguard_spark.reports import Progress, run_name
 from offsetguard_spark.session import suit_row_count
 from offsetguard_spark.tables import table_name
 
+PART_BYTES = 32 * 1024 * 1024
+_MOST_TASKS = 400  # more parts share them
 _BYTES_PER_LINE = 100  # only decides whether Spark compiles what it does
 
 
@@ -107,15 +113,15 @@ class Ingester:
             spark = self.start_spark()
         report = partial(IngestReport, batch.cluster, batch.source, files=identities, left_out=left_out)
         with step("parse", f"reading {len(identities)} files of {size:,} bytes"):
-            parsed = parsed_events(spark, batch, list(identities), size)
+            parsed = parsed_rows(spark, batch, identities, size)
             counts = parsed_counts(parsed)
-            events = _placed(parsed.where(F.col("pattern").isNotNull()), batch, identities)
-            marked = mark(offset_move_rows(events), OFFSET_MOVES).persist(StorageLevel.DISK_ONLY)
+            events = _rows(parsed, LOG_EVENTS)
+            marked = mark(_rows(parsed, OFFSET_MOVES), OFFSET_MOVES).persist(StorageLevel.DISK_ONLY)
             moves = sound_rows(marked).select(*[column.name for column in OFFSET_MOVES.columns])
             counts["moves"] = moves.count()
             counts["corrupt_moves"] = marked.count() - counts["moves"]
         if not dry_run:
-            rows = {LOG_EVENTS: (log_event_rows(events), counts["events"]), OFFSET_MOVES: (moves, counts["moves"])}
+            rows = {LOG_EVENTS: (events, counts["events"]), OFFSET_MOVES: (moves, counts["moves"])}
             with only_publisher(self.engine, self.progress.say) as lock:
                 self._write(spark, batch, rows, sorted(identities.values()), lock, now=now)
         for cached in (parsed, marked):
@@ -184,44 +190,58 @@ def _is_copy(file: LogFile, other: LogFile) -> bool:
     return file.family[1] == other.family[1] and file.head[:length] == other.head[:length]
 
 
-def parsed_events(spark: SparkSession, batch: LogBatch, paths: Sequence[str], size: int) -> DataFrame:
-    """Return the events, and the records that cannot be read: those without `pattern`. Raises ConfigError.
+def parsed_rows(
+    spark: SparkSession, batch: LogBatch, identities: Mapping[str, str], size: int, *, part_bytes: int = PART_BYTES
+) -> DataFrame:
+    """Return a struct of `log_events` and one of `offset_moves` for each record; NULL is what it is none of.
 
-    `size`: of the files, bytes. They are parsed once, and kept on the disk until the caller unpersists them: the
-    memory needed does not follow the size of the files.
+    Both are NULL for records that cannot be read. `identities`: path -> name of the log; `size`: of all, bytes. All is
+    parsed once, and kept on the disk until the caller unpersists it: the memory needed does not follow the size of the
+    files. Raises ConfigError.
     """
     suit_row_count(spark, size // _BYTES_PER_LINE)
-    wanted = [pattern for pattern in PATTERNS if batch.routine or not pattern.routine]
     try:
-        records = read_records(spark, paths, patterns=wanted)
+        parts = [
+            {"file": file} | asdict(part) for path, file in identities.items() for part in parts_of(path, part_bytes)
+        ]
     except OSError as error:  # it was there when it was identified
         raise ConfigError(f"{error.filename}: cannot be read any more: {error.strerror or error}") from error
-    parsed = outcomes(laid_out(records, batch.time_zone))
-    if not batch.routine:
-        parsed = parsed.where(~F.coalesce("pattern.routine", F.lit(False)))
-    return parsed.persist(StorageLevel.DISK_ONLY)
-
-
-def _placed(events: DataFrame, batch: LogBatch, identities: Mapping[str, str]) -> DataFrame:
-    """Say whose events they are; not before they are kept, since the same names in each row would be kept, too."""
-    names = F.create_map(*[F.lit(text) for pair in identities.items() for text in pair])
-    return events.withColumns(
-        {
-            "cluster": F.lit(batch.cluster),
-            "source": F.lit(batch.source),
-            "file": names[F.col("path")],
-            "broker_name": F.lit(batch.broker_name).cast("string"),
-            "broker_id": F.lit(batch.broker_id if batch.broker_name else None).cast("bigint"),
-        }
+    spark.addArtifacts(str(_package()[0]), pyfile=True)  # what reads logs is of this release, wherever workers run
+    read = partial(
+        record_batches,
+        cluster=batch.cluster,
+        source=batch.source,
+        broker_name=batch.broker_name,
+        broker_id=batch.broker_id,
+        time_zone=batch.time_zone,
+        routine=batch.routine,
     )
+    numbered = pa.Table.from_pylist(parts, PARTS_SCHEMA).append_column("part", pa.array(range(len(parts)), pa.int32()))
+    tasks = spark.createDataFrame(numbered).repartitionById(min(len(parts), _MOST_TASKS), "part").drop("part")
+    schema = from_arrow_schema(ROWS_SCHEMA, prefer_timestamp_ntz=False)
+    return tasks.mapInArrow(read, schema).persist(StorageLevel.DISK_ONLY)
+
+
+@cache
+def _package() -> tuple[Path, TemporaryDirectory[str]]:
+    """Return our code as a file, and the folder that it is in, which lasts as long as this process: workers ask."""
+    folder = TemporaryDirectory(prefix="offsetguard-package-")
+    file = Path(folder.name) / "offsetguard.zip"
+    with PyZipFile(str(file), "w") as package:
+        package.writepy(str(Path(offsetguard.__file__).parent))
+    return file, folder
+
+
+def _rows(parsed: DataFrame, table: Table) -> DataFrame:
+    return parsed.where(F.col(table.name).isNotNull()).select(f"{table.name}.*")
 
 
 def parsed_counts(parsed: DataFrame) -> dict[str, Any]:
-    """Return the figures of the report that `parsed_events` gives."""
-    by_kind = parsed.groupBy("pattern.kind").agg(
+    """Return the figures of the report that `parsed_rows` gives."""
+    by_kind = parsed.groupBy(f"{LOG_EVENTS.name}.kind").agg(
         F.count("*").alias("count"),
-        F.date_format(F.min("at"), "yyyy-MM-dd'T'HH:mm:ss'Z'").alias("first_at"),
-        F.date_format(F.max("at"), "yyyy-MM-dd'T'HH:mm:ss'Z'").alias("last_at"),
+        F.date_format(F.min(f"{LOG_EVENTS.name}.at"), "yyyy-MM-dd'T'HH:mm:ss'Z'").alias("first_at"),
+        F.date_format(F.max(f"{LOG_EVENTS.name}.at"), "yyyy-MM-dd'T'HH:mm:ss'Z'").alias("last_at"),
     )
     rows = by_kind.collect()
     kinds = sorted((row for row in rows if row["kind"] is not None), key=lambda row: row["kind"])

@@ -1,4 +1,7 @@
-"""Spark jobs run on every engine: DataFrame API only, nothing of Python on workers, the JVM touched in one place."""
+"""Spark jobs run on every engine: DataFrame API only, the JVM touched in one place.
+
+Nothing of Python runs on workers but what reads logs, in one place.
+"""
 
 import ast
 from pathlib import Path
@@ -10,6 +13,7 @@ from offsetguard_peers.cases.running import for_each
 SPARK = Path(__file__).parents[2] / "spark"
 FILES = sorted(SPARK.rglob("*.py"))
 SESSION = SPARK / "offsetguard_spark" / "session.py"
+INGEST = SPARK / "offsetguard_spark" / "ingest.py"
 
 # Name -> why it may not be used. Attributes, called functions, imported names and parts of imported modules count.
 FORBIDDEN = {
@@ -28,14 +32,17 @@ FORBIDDEN = {
         "rows would go through a Python on every worker; use Spark's own functions",
     ),
     **dict.fromkeys(
-        ("mapInPandas", "mapInArrow", "applyInPandas", "applyInArrow", "foreach", "foreachPartition", "mapPartitions"),
+        ("mapInPandas", "applyInPandas", "applyInArrow", "foreach", "foreachPartition", "mapPartitions"),
         "rows would go through a Python on every worker; use Spark's own functions",
     ),
     "toPandas": "data stays on the cluster; collect counts and results only",
     "toLocalIterator": "data stays on the cluster; collect counts and results only",
     "setLocalProperty": "only a SparkContext has them",
 }
-ONLY_IN_SESSION = {"sparkContext": "only session.py may, and only for a session that is not a Connect client"}
+ONLY_IN = {
+    SESSION: {"sparkContext": "only session.py may, and only for a session that is not a Connect client"},
+    INGEST: {"mapInArrow": "only ingest.py may: rows would go through a Python on every worker"},
+}
 
 
 def _names(tree: ast.AST) -> list[tuple[int, str]]:
@@ -64,16 +71,20 @@ def _offences(source: str, forbidden: dict[str, str]) -> list[str]:
     return [f"{line}: {name}: {forbidden[name]}" for line, name in _names(ast.parse(source)) if name in forbidden]
 
 
+def _forbidden_in(file: Path | None) -> dict[str, str]:
+    others = [names for allowed, names in ONLY_IN.items() if allowed != file]
+    return FORBIDDEN | {name: why for names in others for name, why in names.items()}
+
+
 def test_there_are_spark_files() -> None:
     """Otherwise the tests below would hold nothing."""
-    assert SESSION in FILES
+    assert ONLY_IN.keys() <= set(FILES)
     assert SPARK / "jobs" / "publish_interval.py" in FILES
 
 
 @for_each("file", FILES, name_of=lambda file: str(file.relative_to(SPARK)))
 def test_a_spark_file_uses_only_what_every_engine_has(file: Path) -> None:
-    forbidden = FORBIDDEN if file == SESSION else FORBIDDEN | ONLY_IN_SESSION
-    offences = _offences(file.read_text(encoding="utf-8"), forbidden)
+    offences = _offences(file.read_text(encoding="utf-8"), _forbidden_in(file))
     assert not offences, f"{file}:\n" + "\n".join(offences)
 
 
@@ -94,4 +105,4 @@ def test_a_spark_file_uses_only_what_every_engine_has(file: Path) -> None:
 )
 def test_the_rule_sees(source: str) -> None:
     """A rule that finds nothing holds nothing."""
-    assert _offences(source, FORBIDDEN | ONLY_IN_SESSION)
+    assert _offences(source, _forbidden_in(None))

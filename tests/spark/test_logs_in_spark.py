@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from offsetguard.model.intervals import zone_of
 from offsetguard.sources.logs.events import LogEvent, LogOrigin, event_row, moves_from
 from offsetguard.sources.logs.events import read_records as outcomes_of
 from offsetguard.sources.logs.log_stream import LogStream
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
-from offsetguard_spark.log_events import laid_out, log_event_rows, offset_move_rows, recognised
-from offsetguard_spark.log_records import read_records
+from offsetguard_spark.ingest import LogBatch, parsed_counts, parsed_rows
 
 EXCERPTS = sorted((Path(__file__).parents[1] / "unit" / "sources" / "logs" / "excerpts").glob("*.log"))
 ZONE = "+08:00"
@@ -45,11 +43,11 @@ ODD_LINES = (
 )
 
 
-def python_rows(path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int]:
+def python_rows(path: Path, source: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]], int]:
     """Return rows of log_events and offset_moves, and how many records could not be read."""
     with LogStream(str(path)) as stream:
         pieces = iter(lambda: stream.read(7_000), b"")
-        origin = LogOrigin("s", str(path), "broker-a", 0)
+        origin = LogOrigin(source, str(path), "broker-a", 0)
         outcomes = list(outcomes_of(pieces, zone_of(ZONE), origin=origin))
     events = [one for one in outcomes if isinstance(one, LogEvent)]
     unreadable = sum(type(one).__name__ == "Unreadable" for one in outcomes)
@@ -80,20 +78,16 @@ def test_every_line_gives_the_same_rows_in_spark_and_in_python(spark: SparkSessi
     compressed = tmp_path / "broker.1.log.gz"
     compressed.write_bytes(gzip.compress(EXCERPTS[0].read_bytes()))
     files = [*EXCERPTS, odd, compressed]
-    messages = laid_out(read_records(spark, [str(file) for file in files], block_bytes=4096), ZONE)
-    events = (
-        recognised(messages)
-        .withColumns({"cluster": F.lit("demo"), "source": F.lit("s"), "file": F.col("path")})
-        .withColumns({"broker_name": F.lit("broker-a"), "broker_id": F.lit(0).cast("bigint")})
-        .persist()
-    )
-    python = [python_rows(file) for file in files]
+    batch = LogBatch("demo", (), "broker-a", routine=True)
+    names = {str(file): str(file) for file in files}
+    parsed = parsed_rows(spark, batch, names, sum(file.stat().st_size for file in files), part_bytes=4096)
+    python = [python_rows(file, batch.source) for file in files]
 
-    found_events = [row.asDict() for row in log_event_rows(events).collect()]
+    found_events = [row.asDict() for row in parsed.select("log_events.*").where("kind IS NOT NULL").collect()]
     expected_events = [row for rows, _, _ in python for row in rows]
     assert comparable(found_events, LOG_EVENTS) == comparable(expected_events, LOG_EVENTS)
     assert len({row["kind"] for row in found_events}) > 25, "the excerpts are meant to show most kinds"
-    found_moves = [row.asDict() for row in offset_move_rows(events).collect()]
+    found_moves = [row.asDict() for row in parsed.select("offset_moves.*").where("origin IS NOT NULL").collect()]
     expected_moves = [row for _, rows, _ in python for row in rows]
     assert comparable(found_moves, OFFSET_MOVES) == comparable(expected_moves, OFFSET_MOVES)
     of_odd = {
@@ -102,6 +96,6 @@ def test_every_line_gives_the_same_rows_in_spark_and_in_python(spark: SparkSessi
     numbers = [("0815", int(number)) for number in NUMBERS]
     others = dict.fromkeys([("T1", 99), ("T2", 1), ("订单🚀", 5), (ESCAPED, 6), *numbers])
     assert of_odd == {("T1", 1): "10.0.0.9:43618"} | others
-    unreadable = messages.where(F.col("at").isNull() & F.col("is_text")).count()
+    unreadable = parsed_counts(parsed)["unreadable_records"]
     assert unreadable == sum(count for _, _, count in python) >= 3
-    events.unpersist()
+    parsed.unpersist()

@@ -180,19 +180,29 @@ MOVE = "offset_corrected"
 CAUSES = frozenset({"offset_too_small", "offset_beyond_end", "no_queue_data", "queue_was_reset"})
 
 
-def moves_from(events: Iterable[LogEvent], cluster: str, interval_start: datetime) -> Iterator[dict[str, object]]:
-    """Yield the row of `tables.OFFSET_MOVES` for every correction. Events of one file must come in its order."""
-    said_before: dict[tuple[LogOrigin, str | None], LogEvent] = {}
-    for event in events:
+class CorrectedPulls:
+    """Puts together what a broker says of a corrected pull. Events of one file must come in its order."""
+
+    def __init__(self) -> None:
+        """Begin with a file, or with several."""
+        self._said_before: dict[tuple[LogOrigin, str | None], LogEvent] = {}
+
+    def move(self, event: LogEvent, cluster: str, interval_start: datetime) -> dict[str, object] | None:
+        """Return the row of `tables.OFFSET_MOVES` when the event is a correction."""
         thread = (event.origin, event.thread)
         if event.kind in CAUSES:
-            said_before[thread] = event
-        elif event.kind == MOVE:
-            cause = said_before.pop(thread, None)
-            known = cause.fields if cause is not None and _same_pull(cause.fields, event.fields) else {}
-            row = _row(event, known, cluster, interval_start)
-            if row is not None:
-                yield row
+            self._said_before[thread] = event
+        if event.kind != MOVE:
+            return None
+        cause = self._said_before.pop(thread, None)
+        known = cause.fields if cause is not None and _same_pull(cause.fields, event.fields) else {}
+        return _row(event, known, cluster, interval_start)
+
+
+def moves_from(events: Iterable[LogEvent], cluster: str, interval_start: datetime) -> Iterator[dict[str, object]]:
+    """Yield the row of `tables.OFFSET_MOVES` for every correction. Events of one file must come in its order."""
+    pulls = CorrectedPulls()
+    return filter(None, (pulls.move(event, cluster, interval_start) for event in events))
 
 
 def _same_pull(cause: Mapping[str, Value], move: Mapping[str, Value]) -> bool:

@@ -1,29 +1,19 @@
 """Which pattern a line is of, and the values of its fields, without trying a hundred patterns on each.
 
-Which records are worth a closer look: two cheap regexes before a hundred. As data, for Spark; pure.
-
-Goal: most lines of a log are none that we know, so they must cost little, and no line that a pattern is meant for may
-get lost. Every pattern begins with `^` and, mostly, with literal text. So:
-
-- `wanted_head(patterns)` finds lines whose message begins as one of the patterns does: a trie of these beginnings
-  behind the head of whatever layout fits first, which is the one that counts. The head is atomic, `(?>...)`: when the
-  message begins otherwise, the thread's name is not stretched to look for another ` - `.
-- `SOUND_HEAD` finds lines that certainly have a layout and a time. Which neither of the two finds is looked at in full.
-
-Java and Python read both alike (atomic groups: Python since 3.11).
+Most lines of a log are none that we know, so they must cost little: patterns are looked for by the first character
+that a message may begin with, and by a text that it must contain.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from offsetguard.sources.logs import broker, client, lock, stats, store
-from offsetguard.sources.logs.pattern import REPEATS, SIGN, SPECIAL, FieldType, Pattern, is_literal
-from offsetguard.sources.logs.records import LAYOUTS, SECOND
+from offsetguard.sources.logs.pattern import REPEATS, SIGN, FieldType, Pattern, is_literal
 
 Value = str | int | float | None
 _INT64 = range(-(2**63), 2**63)
@@ -103,22 +93,6 @@ def _compiled(regex: str) -> re.Pattern[str]:
     return re.compile(regex)
 
 
-_BEHIND_THE_SECOND = "|".join(
-    re.sub(r"(?<!\\)\((?!\?)", "(?:", "(" + layout.regex.removeprefix(f"^({SECOND}")) for layout in LAYOUTS
-)
-_HEAD = f"(?>{SECOND}(?:{_BEHIND_THE_SECOND}))"  # all layouts begin with the second: it is read once
-# Every date of every year but the 29th of February: what is not certain is looked at in full.
-_DATE = (
-    r"[1-9][0-9]{3}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
-)
-SOUND_HEAD = f"^(?={_DATE} (?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]){_HEAD}"
-
-
-def wanted_head(patterns: Iterable[Pattern]) -> str:
-    """Return a regex for the heads of records that one of the patterns may be meant for."""
-    return f"^{_HEAD}{_trie_regex({text for pattern in patterns for text in beginnings(pattern.regex)})}"
-
-
 def beginnings(regex: str) -> frozenset[str]:
     """Return texts of which each message that the regex finds begins with one; `""` when that can be anything.
 
@@ -181,21 +155,6 @@ def _skip(signs: list[str]) -> None:
     while signs and (depth or signs[-1] not in {"|", ")"}):
         sign = signs.pop()
         depth += (sign == "(") - (sign == ")")
-
-
-def _trie_regex(texts: Iterable[str]) -> str:
-    """Return a regex for texts that begin with one of these, which looks at each character once."""
-    by_first: dict[str, set[str]] = {}
-    for text in texts:
-        if not text:
-            return ""  # whatever follows
-        by_first.setdefault(text[0], set()).add(text[1:])
-    branches = [_escaped(first) + _trie_regex(rest) for first, rest in sorted(by_first.items())]
-    return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
-
-
-def _escaped(character: str) -> str:
-    return f"\\{character}" if character in SPECIAL else character
 
 
 ALL = Matcher()

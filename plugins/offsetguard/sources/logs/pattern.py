@@ -1,13 +1,10 @@
-r"""What a pattern is: one line of a log, as data that Python's `re` and Java's regex (Spark) read alike.
+"""What a pattern is: one line of a log, as data.
 
-Goal: both engines find the same lines and the same fields. So a regex here uses only what they share:
-- it starts with `^` and is searched in a record's message: the text behind the layout's ` - `, continuation lines
-  included, joined by line feeds; `<END>` (and never `$`, which differs) says that a line must end;
-- no `.`, `\d`, `\w`, `\s`, `\b`: their meaning differs between the engines (line separators, Unicode digits);
-- groups by position: `fields` names them in order. An empty or absent group is NULL in both;
-- an `int` beyond 64 bits is NULL, a `float` that is no finite number is NULL;
-- `parts` are searched in a field's text (`regexp_extract(field, regex, 1)`): they keep regexes linear, where several
-  free texts stand in one line.
+- Its regex starts with `^` and some text, and is searched in a record's message: the text behind the layout's ` - `,
+  continuation lines included, joined by line feeds; `<END>` says that a line must end.
+- Groups by position: `fields` names them in order. An empty or absent group is NULL.
+- An `int` beyond 64 bits is NULL, a `float` that is no finite number is NULL.
+- `parts` are searched in a field's text: they keep regexes linear, where several free texts stand in one line.
 The first pattern (in the order of `patterns.PATTERNS`) that matches names the record's kind.
 """
 

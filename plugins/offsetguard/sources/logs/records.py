@@ -9,7 +9,7 @@ Goal: every record exactly once, in linear time and bounded memory, whatever the
   is longer is handed out at once, so that an endless stack trace holds nothing back.
 - Lines at the very beginning of a file that belong to no record make one record without a head. Where reading goes on
   in the middle of a file they continue a record that was handed out before, and are left out.
-Bytes that are no UTF-8 stay visible as \\xNN. Layouts are data, like the patterns: Spark uses the same.
+Bytes that are no UTF-8 stay visible as \\xNN. Layouts are data, like the patterns.
 
 Source: logback_broker.xml of 4.9.8, rmq.broker.logback.xml and rmq.client.logback.xml of 5.5.0 (as in 5.3.3), the
 client's built-in layout of 4.9.8; live output of 4.9.7, 4.9.8, 5.3.3 and 5.5.0.

@@ -1,4 +1,4 @@
-"""Regexes that Python and Java read alike, and that take linear time on any line."""
+"""What patterns are: each names its groups, begins with some text, and takes linear time on any line."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsetguard.sources.logs.matching import PATTERNS
-from offsetguard.sources.logs.pattern import FieldType
+from offsetguard.sources.logs.matching import PATTERNS, beginnings
+from offsetguard.sources.logs.pattern import END, FieldType
 from offsetguard.sources.logs.records import LAYOUTS, MAX_RECORD_BYTES, RECORD_START
 from offsetguard_peers.cases.running import examples, for_each
 
@@ -21,19 +22,6 @@ REGEXES = sorted(
     | {layout.regex for layout in LAYOUTS}
     | {RECORD_START}
 )
-# What both engines have, and mean alike. No `.`, `$`, `\d`, `\w`, `\s`, `\b`, no flags, no possessive or atomic groups.
-ALLOWED = {
-    sre.LITERAL,
-    sre.NOT_LITERAL,
-    sre.IN,
-    sre.MAX_REPEAT,
-    sre.MIN_REPEAT,
-    sre.SUBPATTERN,
-    sre.BRANCH,
-    sre.GROUPREF,
-    sre.ASSERT_NOT,
-    sre.AT,
-}
 # Free texts whose end only what follows can tell: each multiplies the work. Bounds as in `pattern.py`.
 MAX_WORK = MAX_RECORD_BYTES * 1024
 
@@ -53,28 +41,6 @@ def walk(items: list[tuple[Any, Any]], depth: int = 0):
         elif operator is sre.BRANCH:
             for branch in argument[1]:
                 yield from walk(list(branch), depth)
-
-
-@for_each("regex", REGEXES)
-def test_a_regex_uses_only_what_both_engines_share(regex):
-    for operator, argument, _ in walk(parts_of(regex)):
-        assert operator in ALLOWED, f"{operator} in {regex}"
-        if operator is sre.AT:
-            assert argument is sre.AT_BEGINNING, "only ^ means the same in both"
-        if operator is sre.IN:
-            assert not any(kind is sre.CATEGORY for kind, _ in argument), "write [0-9] and not \\d"
-        if operator is sre.ASSERT_NOT:
-            assert argument[0] == 1, "looks ahead, not back"
-    assert "(?P" not in regex, "groups are named by the pattern's fields"
-
-
-@for_each("regex", REGEXES)
-def test_a_character_class_has_nothing_that_java_takes_for_another_class(regex):
-    """In Java `[a[b]` is a union, and `&&` an intersection; a lone brace is an error."""
-    bare = re.sub(r"\\.", "", regex)
-    assert not re.search(r"\[[^\]]*\[", bare)
-    assert "&&" not in bare
-    assert not re.search(r"\{(?![0-9]+(,[0-9]+)?\})", bare)
 
 
 def flat(items: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
@@ -152,17 +118,19 @@ def test_a_pattern_names_each_group(pattern):
     assert all(part.of in texts and re.compile(part.regex).groups == 1 for part in pattern.parts)
 
 
-@for_each("pattern", PATTERNS, name_of=lambda one: one.kind)
-def test_an_integer_is_written_as_json_writes_it(pattern):
-    """Spark takes the text of such a field into JSON as it stands, unless it begins with a zero or is long."""
-    items = list(walk(parts_of(pattern.regex)))
-    groups = {argument[0]: list(argument[3]) for operator, argument, _ in items if operator is sre.SUBPATTERN}
-    for number, field in enumerate(pattern.fields, 1):
-        if field.type is FieldType.INT:
-            first, *others = flat(groups[number])
-            first = others.pop(0) if first == (sre.LITERAL, ord("-")) else first
-            assert (first[0], others) == (sre.MAX_REPEAT, []), f"{field.name}: more than a number: {pattern.regex}"
-            assert list(first[1][2]) == [(sre.IN, [(sre.RANGE, (ord("0"), ord("9")))])], field.name
+@pytest.mark.slow
+@for_each("pattern", PATTERNS, name_of=lambda pattern: f"{pattern.kind} {pattern.regex[:40]}")
+@settings(max_examples=examples(0.1))
+@given(data=st.data())
+def test_a_message_of_a_pattern_begins_as_it_is_looked_for(pattern, data):
+    message = data.draw(st.from_regex(pattern.regex.replace(END + r"\n", r"\n").replace(END, r"\n")))
+    assert message.startswith(tuple(beginnings(pattern.regex)))
+
+
+def test_every_pattern_begins_with_something() -> None:
+    """A pattern that may begin with anything makes every line of every log one to look at."""
+    anything = [pattern.kind for pattern in PATTERNS if "" in beginnings(pattern.regex)]
+    assert not anything, f"these patterns need a literal beginning: {anything}"
 
 
 @given(st.sampled_from(PATTERNS), st.integers(1, 4_000), st.sampled_from([" ", "[", "MessageQueue [topic=", "9", ", "]))
