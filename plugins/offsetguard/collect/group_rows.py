@@ -79,9 +79,11 @@ class GroupRows:
         )
 
     def _settings_columns(self, group: str) -> Row:
-        settings = next((one.groups[group] for one in self.masters if one.groups and group in one.groups), None)
+        having = [one for one in self.masters if one.groups and group in one.groups]
+        settings = having[0].groups[group] if having and having[0].groups else None
         policy = self.one_round.config.policy(self.one_round.cluster, group)
         return {
+            "created_on": sorted(one.broker_name for one in having),
             "retry_max_times": settings.retry_max_times if settings else None,
             "consume_enabled": settings.consume_enable if settings else None,
             "which_broker_when_consume_slowly": settings.which_broker_when_consume_slowly if settings else None,

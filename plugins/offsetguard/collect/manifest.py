@@ -21,7 +21,7 @@ from offsetguard.model.errors import (
     RocketMQError,
     UndecodableResponse,
 )
-from offsetguard.model.fact_records import CollectionGap, UnseenBrokerFacts
+from offsetguard.model.fact_records import CollectionGap, UnseenBrokerFacts, VanishedFacts
 from offsetguard.sources.logs.log_files import LogCursor
 
 GAPS_FILE_NAME = "gaps.jsonl"  # beside it: everything that was not seen, one Gap per line
@@ -133,6 +133,7 @@ class Manifest:
         default_factory=dict
     )  # start of the first of the rounds in a row that had the kind; empty: no round before this one
     missing_masters: tuple[MissingMaster, ...] = ()  # remembered for a day, then taken for removed on purpose
+    vanished: tuple[VanishedFacts, ...] = ()  # topics and groups that masters have no longer; remembered likewise
     cluster_unseen: bool = False  # no name server answered
     format: int = 1
 

@@ -24,6 +24,7 @@ from offsetguard.collect.round import Round
 from offsetguard.collect.snapshot_moves import jumps
 from offsetguard.collect.snapshot_rows import SnapshotRows, client_queue_rows, unreadable_lines
 from offsetguard.collect.system_names import is_system_group
+from offsetguard.collect.vanished import known_before, remembering, vanished
 from offsetguard.sources.logs.events import event_row, moves_from
 from offsetguard.tables import (
     BROKER_SNAPSHOTS,
@@ -64,6 +65,15 @@ def snapshot_of(one_round: Round, origin: str, *, started_at: datetime, finished
     for master in masters:
         if gap := offsets_out_of_sight(master, lambda name: _committed_count(earlier, name)):
             ledger.add_gap(gap)
+    before = known_before(earlier)
+    gone = vanished(
+        earlier,
+        before,
+        masters,
+        members=one_round.merged_members(masters),
+        events=one_round.log_reading.events,
+        now=started_at,
+    )
     tables = _tables(one_round, origin)
     manifest = Manifest(
         cluster=one_round.cluster,
@@ -81,11 +91,12 @@ def snapshot_of(one_round: Round, origin: str, *, started_at: datetime, finished
         master_broker_names=tuple(sorted(names)),
         unseen_broker_names=tuple(sorted(unseen)),
         unseen_brokers=(
-            *unseen_masters(unseen, earlier, started_at),
+            *remembering(unseen_masters(unseen, earlier, started_at), before),
             *silent_slaves(silent, earlier, started_at),
         ),
         gap_kinds_since=kinds_since(ledger.kinds, earlier, started_at),
         missing_masters=one_round.missing,
+        vanished=gone,
         cluster_unseen=one_round.members is None,
     )
     return Snapshot(manifest, tables, ledger.everything_missing)

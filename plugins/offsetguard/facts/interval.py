@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from offsetguard.collect.manifest import Manifest
 from offsetguard.facts.parameters import unfold
-from offsetguard.model.fact_records import Absences, BrokerMark, CollectionGap, UnseenBrokerFacts
+from offsetguard.model.fact_records import Absences, BrokerMark, CollectionGap, UnseenBrokerFacts, VanishedFacts
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.model.verdicts import QueueVerdict
@@ -86,6 +86,7 @@ class IntervalFacts:
     gaps: tuple[CollectionGap, ...] = ()
     unseen_broker_names: frozenset[str] = field(default_factory=frozenset)  # masters that gave no offsets
     unseen_brokers: tuple[UnseenBrokerFacts, ...] = ()
+    vanished: tuple[VanishedFacts, ...] = ()
     traffic_hours: tuple[TrafficHour, ...] = ()  # in the first interval of an hour
     cluster_unseen: bool = False  # no name server answered: nothing at all was seen
     logs_read: bool = False  # logs of brokers or clients: without lines they said nothing
@@ -134,6 +135,7 @@ def facts_of(
         online_groups=tuple(online_groups_of(rows(GROUP_SNAPSHOTS))),
         gaps=manifest.gap_facts(),
         unseen_brokers=manifest.unseen_brokers,
+        vanished=manifest.vanished,
         traffic_hours=tuple(one for row in rows(TRAFFIC_BASELINES) for one in traffic_hour_of(row)),
         unseen_broker_names=frozenset(manifest.unseen_broker_names),
         cluster_unseen=manifest.cluster_unseen,

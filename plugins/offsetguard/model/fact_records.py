@@ -34,6 +34,25 @@ class UnseenBrokerFacts:
     consumer_groups: tuple[str, ...] = ()  # the first ones by name
     consumer_group_count: int | None = None  # all of them; None: not known
     broker_id: int = 0
+    topics: tuple[str, ...] = ()  # all that a master had when it was seen last, but RocketMQ's own and retry topics
+    created_groups: tuple[str, ...] = ()  # likewise, those with settings there
+
+
+@dataclass(frozen=True, slots=True)
+class VanishedFacts:
+    """A topic or consumer group that a master had and has no longer. It stands in the manifest as it is."""
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012 as above
+
+    name: str
+    is_group: bool
+    broker_name: str
+    last_seen_at: datetime | None  # end of the round before; None: not known
+    gone_at: datetime  # start of the first round without it
+    waiting_count: int | None  # messages that waited there when it was seen last, of all its groups; None: not seen
+    online: bool | None  # clients that consume it were online then; None: not known
+    deleted_at: datetime | None = None  # as the broker's log says
+    deleted_by: str | None = None  # the thread that did: an operator's request has one, what replication brings another
 
 
 @dataclass(frozen=True, slots=True)

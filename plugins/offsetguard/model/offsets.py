@@ -16,6 +16,8 @@ from typing import Any, NamedTuple, TypeVar
 MASTER_ID = 0  # broker id of a master; slaves have others
 MAX_QUEUES, MAX_QUEUES_OF_ALL = 8_192, 500_000  # of one topic on one broker; of whatever is read at once
 
+IMPOSSIBLE_END = 2**50  # a million messages a second for 35 years
+
 
 class MessageQueue(NamedTuple):  # the key of many mappings: hashed and compared in a quarter of a record's time
     """RocketMQ's `MessageQueue`: one queue of a topic on one broker."""
@@ -82,6 +84,11 @@ class QueueOffsets:
         """max(0, consumer - max), messages that will be skipped when they are written."""
         past = _difference(self.consumer_offset, self.max_offset)
         return None if past is None else max(0, past)
+
+    @property
+    def end_is_impossible(self) -> bool:
+        """Whether the end is one that no queue reaches, as damaged index files give it."""
+        return self.max_offset is not None and self.max_offset >= IMPOSSIBLE_END
 
     def order_violations(self) -> tuple[OffsetOrderViolation, ...]:
         """Which parts of min <= consumer <= pull <= max are broken; a pair with an unknown side is not."""

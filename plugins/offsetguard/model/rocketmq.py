@@ -24,6 +24,9 @@ NOT_IN_MEMBERS = "client_not_in_members"
 CLIENT_NOT_LATEST = "client_subscription_not_latest"
 FILE_NOT_WRITTEN = "offset_file_not_written"
 
+OPERATORS_THREAD = "AdminBrokerThread"
+"""Of a broker: requests of mqadmin and consoles run there (BrokerController 4.9.7, 5.5.0)."""
+
 REBALANCE_NOISE = (NOT_IN_MEMBERS, CLIENT_NOT_LATEST, "subscription_not_latest", "member_list_failed")
 MEMBERSHIP = (
     "members_changed",

@@ -103,6 +103,7 @@ class _GroupSnapshots:
     consume_enabled: ConsumeEnabled
     which_broker_when_consume_slowly: WhichBrokerWhenConsumeSlowly
     _client_summary: ClassVar = columns_of(ClientSummary)
+    created_on: Annotated[tuple[str, ...] | None, "masters that have settings of the group; of those that said so"]
     declared_orderly: DeclaredOrderly
     lock_interval_ms: Annotated[int | None, "declared client setting rocketmq.client.rebalance.lockInterval, ms"]
     lock_max_live_time_ms: Annotated[

@@ -159,8 +159,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per (consumer group, topic) above a limit, or in trouble."""
     for judged in judged_groups(facts, config):
         trend = backlog_trend(judged, facts.now)
-        if trend is None:
-            continue
+        if trend is None or any(queue.offsets.end_is_impossible for queue in judged.queues):
+            continue  # how much waits behind a damaged index nobody knows (queue_index_damaged)
         group, policy = judged.group, judged.policy
         loud = judged.above_limit or judged.is_overrun or judged.stands_still
         had_to_wait = judged.is_newcomer or judged.is_back_by_plan

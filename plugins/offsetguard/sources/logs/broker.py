@@ -131,6 +131,20 @@ _SLAVES = (
         routine=True,
     ),
     _line(
+        "topic_deleted",
+        r"^delete topic config OK, topic: TopicConfig \[topicName=<topic>, ",
+        meaning="a topic is gone: by an operator's request (AdminBrokerThread), or by another thread, since the "
+        "replica that is the master now does not have it",
+        source="TopicConfigManager 4.9.7, 4.9.8, 5.3.3, 5.5.0",
+    ),
+    _line(
+        "group_deleted",
+        r"^delete subscription group OK, subscription group: ?SubscriptionGroupConfig ?[\[{]groupName=<consumer_group>"
+        r"(?=[,}\]])",
+        meaning="a consumer group's settings are gone: as of a topic",
+        source="SubscriptionGroupManager 4.9.7, 4.9.8, 5.3.3, 5.5.0",
+    ),
+    _line(
         "slave_synchronized",
         "^Update slave <what:[A-Za-z][A-Za-z ]{1,40}> from master, <master_address:address>",
         meaning="a slave took over its master's topics, groups or offsets: every 10 s in 4.x, 60 s in 5.x",

@@ -10,7 +10,7 @@ from typing import Any
 from offsetguard.config import Config
 from offsetguard.facts.duckdb_engine import windows_of
 from offsetguard.facts.interval import IntervalFacts, OnlineGroupFacts, QueueFacts, TrafficHour
-from offsetguard.model.fact_records import Absences, BrokerMark, CollectionGap, UnseenBrokerFacts
+from offsetguard.model.fact_records import Absences, BrokerMark, CollectionGap, UnseenBrokerFacts, VanishedFacts
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.tables.broker_facts import BrokerFacts
@@ -44,6 +44,7 @@ UNSAID: dict[type, dict[str, Any]] = {
         "refusal_count": 1,
     },
     SubscriptionFacts: {"topic": "orders"},
+    VanishedFacts: {"broker_name": "broker-a", "waiting_count": None, "online": None},
 }
 
 
@@ -71,6 +72,7 @@ def facts_of(given: dict[str, Any]) -> IntervalFacts:
         brokers=tuple(record(BrokerFacts, entry) for entry in given.get("brokers", ())),
         broker_marks=tuple(record(BrokerMark, entry) for entry in given.get("broker_marks", ())),
         lock_waits=tuple(record(LockWaitFacts, entry) for entry in given.get("lock_waits", ())),
+        vanished=tuple(record(VanishedFacts, entry) for entry in given.get("vanished", ())),
         unseen_brokers=tuple(record(UnseenBrokerFacts, entry) for entry in given.get("unseen_brokers", ())),
         traffic_hours=tuple(record(TrafficHour, entry) for entry in given.get("traffic_hours", ())),
         subscriptions=tuple(record(SubscriptionFacts, entry) for entry in given.get("subscriptions", ())),

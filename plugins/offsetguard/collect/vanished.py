@@ -1,0 +1,145 @@
+"""Topics and groups that a master had and has no longer: by hand, or by a replica that took over with an older state.
+
+Compared are the settings that a master gives (GET_ALL_TOPIC_CONFIG, GET_ALL_SUBSCRIPTIONGROUP_CONFIG) with those of the
+newest round in which it gave any. While it is away, what it had stands in the manifest, in its `unseen_brokers`: a
+failover mostly costs a round. What has vanished is remembered for a day, unless it comes back; then it is taken for
+removed on purpose.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from pyarrow import compute as pc
+
+from offsetguard.collect.broker_reading import BrokerReading
+from offsetguard.collect.earlier_round import MISSING_REMEMBERED, EarlierRound
+from offsetguard.collect.group_members import GroupMembers
+from offsetguard.collect.system_names import is_system_group
+from offsetguard.model.fact_records import UnseenBrokerFacts, VanishedFacts
+from offsetguard.model.rocketmq import OPERATORS_THREAD
+from offsetguard.sources.logs.events import LogEvent
+from offsetguard.tables import GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_SETTINGS
+
+MAX_VANISHED = 200  # of a round: a master that comes up empty loses thousands at once
+_NORMAL = "normal"
+_DELETIONS = {"topic_deleted": "topic", "group_deleted": "consumer_group"}
+Names = Mapping[str, frozenset[str]]  # by broker name
+_Deletion = tuple[str, str | None, object]  # kind, broker, name
+
+
+def known_before(earlier: EarlierRound) -> tuple[Names, Names]:
+    """Return the topics, of no special kind, and the groups that each master had when it was seen last."""
+    topics, groups = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
+    settings = earlier.columns(TOPIC_SETTINGS, ("broker_name", "topic", "topic_kind"))
+    if settings is not None:
+        for row in settings.filter(pc.equal(settings["topic_kind"], _NORMAL)).to_pylist():
+            topics[row["broker_name"]].add(row["topic"])
+    created = earlier.columns(GROUP_SNAPSHOTS, ("consumer_group", "created_on"))
+    for row in created.to_pylist() if created is not None else ():
+        for name in row["created_on"] or ():
+            groups[name].add(row["consumer_group"])
+    for one in earlier.manifest.unseen_brokers if earlier.manifest else ():
+        topics[one.broker_name].update(one.topics)
+        groups[one.broker_name].update(one.created_groups)
+    return _frozen(topics), _frozen(groups)
+
+
+def remembering(unseen: Iterable[UnseenBrokerFacts], before: tuple[Names, Names]) -> Iterator[UnseenBrokerFacts]:
+    """Yield unseen masters with what each had when it was seen last."""
+    topics, groups = before
+    for one in unseen:
+        had, created = (tuple(sorted(names.get(one.broker_name, ()))) for names in (topics, groups))
+        yield replace(one, topics=had, created_groups=created)
+
+
+def vanished(
+    earlier: EarlierRound,
+    before: tuple[Names, Names],
+    masters: Sequence[BrokerReading],
+    *,
+    members: Mapping[str, GroupMembers],
+    events: Iterable[LogEvent],
+    now: datetime,
+) -> tuple[VanishedFacts, ...]:
+    """Return what is gone from masters that say what they have; at most MAX_VANISHED. `events`: of their logs."""
+    now_there = {
+        one.broker_name: (
+            None if one.topics is None else frozenset(one.topics),
+            None if one.groups is None else frozenset(one.groups),
+        )
+        for one in masters
+    }
+    found = (
+        [one for one in earlier.manifest.vanished if now - one.gone_at < MISSING_REMEMBERED] if earlier.manifest else []
+    )
+    away_since = (
+        {one.broker_name: one.unseen_since for one in earlier.manifest.unseen_brokers} if earlier.manifest else {}
+    )
+    for place, names in enumerate(before):
+        for broker_name, had in sorted(names.items()):
+            there = now_there.get(broker_name, (None, None))[place]
+            gone = sorted(name for name in had - there if not is_system_group(name)) if there is not None else []
+            used = _used(place == 1, gone, broker_name, earlier, members) if gone else {}
+            last_seen_at = away_since.get(broker_name) or (earlier.manifest.finished_at if earlier.manifest else None)
+            found += [VanishedFacts(name, place == 1, broker_name, last_seen_at, now, *used[name]) for name in gone]
+    deletions = [event for event in events if event.kind in _DELETIONS]
+    deletions.sort(key=lambda event: (event.thread or "").startswith(OPERATORS_THREAD))  # these count most
+    deleted_by: dict[_Deletion, tuple[datetime, str | None]] = {
+        (event.kind, event.origin.broker_name, event.fields[_DELETIONS[event.kind]]): (event.at, event.thread)
+        for event in deletions
+    }
+    return tuple(
+        _with_thread(one, deleted_by)
+        for one in dict.fromkeys(found)
+        if one.name not in (now_there.get(one.broker_name, (None, None))[one.is_group] or ())
+    )[:MAX_VANISHED]
+
+
+def _used(
+    is_group: bool, names: Sequence[str], broker_name: str, earlier: EarlierRound, members: Mapping[str, GroupMembers]
+) -> dict[str, tuple[int | None, bool | None]]:
+    """Return by name how many messages waited there when it was seen last, and whether clients were online."""
+    before = earlier.columns(GROUP_SNAPSHOTS, ("consumer_group", "online_client_count"))
+    counts = {row["consumer_group"]: row["online_client_count"] for row in before.to_pylist()} if before else {}
+    counts |= {group: one.online_client_count for group, one in members.items()}
+    groups_of = {name: {name} for name in names} if is_group else {name: set[str]() for name in names}
+    for group, member in members.items() if not is_group else ():
+        for topic in member.subscribed_topics & groups_of.keys():
+            groups_of[topic].add(group)
+    waiting: dict[str, int] = {}
+    columns = ("broker_name", "topic", "consumer_group", "consumer_offset", "max_offset")
+    for rows in earlier.parts(QUEUE_SNAPSHOTS, columns):
+        for row in rows.filter(pc.equal(rows["broker_name"], broker_name)).to_pylist():
+            name = row["consumer_group"] if is_group else row["topic"]
+            if name in groups_of:
+                groups_of[name].add(row["consumer_group"])
+                if row["consumer_offset"] is not None and row["max_offset"] is not None:
+                    lag = max(0, row["max_offset"] - row["consumer_offset"])
+                    waiting[name] = waiting.get(name, 0) + lag
+    return {name: (waiting.get(name), _any_online([counts.get(one) for one in groups_of[name]])) for name in names}
+
+
+def _any_online(counts: Sequence[int | None]) -> bool | None:
+    if any(counts):
+        return True
+    return None if None in counts else False
+
+
+def _with_thread(one: VanishedFacts, deleted_by: Mapping[_Deletion, tuple[datetime, str | None]]) -> VanishedFacts:
+    """Return it with the thread that deleted it, where a line of the broker's log says so.
+
+    What an operator deletes on a master another thread deletes on its slaves, whose logs have the broker's name, too.
+    """
+    kind = "group_deleted" if one.is_group else "topic_deleted"
+    at, thread = deleted_by.get((kind, one.broker_name, one.name), (None, None))
+    if at is None or (one.deleted_by or "").startswith(OPERATORS_THREAD):
+        return one
+    return replace(one, deleted_at=at, deleted_by=thread)
+
+
+def _frozen(names: Mapping[str, set[str]]) -> dict[str, frozenset[str]]:
+    return {broker_name: frozenset(some) for broker_name, some in names.items()}

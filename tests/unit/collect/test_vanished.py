@@ -1,0 +1,76 @@
+"""Topics and groups that a master had and has no longer: seen in the round after, also where it was away meanwhile."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from offsetguard.collect.manifest import Manifest
+from offsetguard.sources.rocketmq.codes import RequestCode
+from offsetguard.sources.rocketmq.header import RemotingCommand
+from offsetguard_peers.scripted.broker import ScriptedBroker
+from offsetguard_peers.scripted.peer import Conversation
+from offsetguard_peers.scripted.rounds import Play, healthy_broker
+
+
+def names(manifest: Manifest) -> list[tuple[str, bool, str]]:
+    return [(one.name, one.is_group, one.broker_name) for one in manifest.vanished]
+
+
+def lose_everything(broker: ScriptedBroker) -> None:
+    broker.topics, broker.committed, broker.pulled, broker.subscriptions = {}, {}, {}, {}
+
+
+def test_what_a_master_has_no_longer_is_told_with_what_waited_until_it_is_back(play: Play) -> None:
+    broker = healthy_broker()
+    broker.subscriptions = {"billing": ["orders"]}
+    rounds = play(broker)
+    assert names(rounds.run()) == []
+    topics, committed = broker.topics, broker.committed
+    lose_everything(broker)
+    gone = rounds.run()
+    assert names(gone) == [("orders", False, "broker-a"), ("billing", True, "broker-a")]
+    assert [(one.waiting_count, one.online, one.deleted_by) for one in gone.vanished] == [(5, True, None)] * 2
+    assert rounds.run().vanished == gone.vanished, "it is still gone"
+    broker.topics, broker.committed = topics, committed
+    assert names(rounds.run()) == []
+
+
+def test_a_failover_that_costs_a_round_hides_nothing(play: Play) -> None:
+    broker = healthy_broker()
+    rounds = play(broker)
+    rounds.run()
+
+    async def closes(conversation: Conversation, _: RemotingCommand) -> bool:
+        conversation.close()
+        return True
+
+    broker.trouble = closes
+    away = [rounds.run(), rounds.run()]
+    assert [names(one) for one in away] == [[], []], "unknown is not gone"
+    broker.trouble = None
+    lose_everything(broker)
+    assert names(rounds.run()) == [("orders", False, "broker-a"), ("billing", True, "broker-a")]
+
+
+def test_a_master_that_does_not_say_what_it_has_has_lost_nothing(play: Play) -> None:
+    broker = healthy_broker()
+    rounds = play(broker)
+    rounds.run()
+
+    async def refuses(conversation: Conversation, request: RemotingCommand) -> bool:
+        asked_for = {RequestCode.GET_ALL_TOPIC_CONFIG, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG}
+        if request.code in asked_for:
+            conversation.answer(request, code=1, remark="busy")
+        return request.code in asked_for
+
+    broker.trouble = refuses
+    assert names(rounds.run()) == []
+
+
+def test_after_a_day_it_was_removed_on_purpose(play: Play) -> None:
+    broker = healthy_broker()
+    rounds = play(broker)
+    rounds.run()
+    lose_everything(broker)
+    assert names(rounds.run())
+    assert names(rounds.run(minutes=round(timedelta(days=1) / timedelta(minutes=1)))) == []
