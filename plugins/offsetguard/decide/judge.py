@@ -103,7 +103,7 @@ def judge_interval(
         facts = replace(
             facts,
             broker_marks=judge_memory.marks_before(session, facts.cluster, facts.now),
-            absences=judge_memory.absences_before(session, facts.cluster, facts.seen_at),
+            absences=judge_memory.absences_before(session, facts.cluster, facts.now),
         )
     facts = judge_queues(facts, config)
     judgement = judge_facts(facts, config)
@@ -133,7 +133,7 @@ def judge_interval(
             if pattern is None and report.mode is not Mode.HISTORY:
                 keep_score(session, facts)
                 judge_memory.record_marks(session, facts.cluster, facts.now, facts.brokers)
-                judge_memory.record_absences(session, facts.cluster, facts.seen_at, clients_known(facts))
+                judge_memory.record_absences(session, facts.cluster, facts.now, clients_known(facts))
     return report
 
 
@@ -161,7 +161,7 @@ def _advanced(
         wider=judgement.findings,
         lately_resolved=incident_store.resolved_since(session, facts.cluster, facts.now - LOOK_BACK),
     )
-    return replace(report, changes=changes, history=history_of(concerned, changes, facts.seen_at))
+    return replace(report, changes=changes, history=history_of(concerned, changes, facts.now))
 
 
 def _with_changes(session: Session, report: JudgeReport, facts: IntervalFacts) -> JudgeReport:
@@ -170,7 +170,7 @@ def _with_changes(session: Session, report: JudgeReport, facts: IntervalFacts) -
     known = {}
     for incident in sent:
         about, since = _about(incident, facts), facts.now - BEFORE
-        found = change_store.around(session, facts.cluster, since, facts.now, about, limit=MOST_CHANGES)
+        found = change_store.around(session, facts.cluster, since, facts.interval.end, about, limit=MOST_CHANGES)
         known[incident.incident_id] = replace(incident, changes=tuple(Change(one.at, one.what) for one in found))
     opened = tuple(known.get(one.incident_id, one) for one in report.opened)
     return replace(report, changes=replace(report.changes, opened=opened))

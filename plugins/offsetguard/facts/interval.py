@@ -72,9 +72,10 @@ class TrafficHour:
 
 @dataclass(frozen=True, slots=True)
 class IntervalFacts:
-    """Everything that the rules may look at, for one cluster and interval. `now` is the interval's end.
+    """Everything that the rules may look at, for one cluster and interval.
 
-    A round is read soon after its interval begins, so that `now` mostly lies ahead of who reads what is said.
+    `now` is the look: as of it somebody saw what these facts say, and ages count up to it. A round is read soon after
+    its interval begins, so that the interval's end mostly lies ahead of who reads what is said.
     """
 
     cluster: str
@@ -104,18 +105,15 @@ class IntervalFacts:
     first_landed_at: datetime | None = None  # then, where none ever was: start of the first interval that has landed
     publication_ended_at: datetime | None = None  # then: of the newest published one; None: none, or not recorded
     publication_ms: int | None = None  # and how long it took, waiting for others included
-    read_at: datetime | None = None  # when the round had been read; None: not known, and taken for `now`
-
-    @property
-    def seen_at(self) -> datetime:
-        """The moment as of which somebody saw what these facts say."""
-        return self.now if self.read_at is None else min(self.read_at, self.now)
 
 
 def facts_of(
-    manifest: Manifest, interval: Interval, now: datetime, rows: Callable[[Table], Iterable[Row]]
+    manifest: Manifest, interval: Interval, until: datetime, rows: Callable[[Table], Iterable[Row]]
 ) -> IntervalFacts:
-    """Return what the rules read about an interval; `rows` gives those of a table, none of what is not known."""
+    """Return what the rules read about an interval; `rows` gives those of a table, none of what is not known.
+
+    `until`: the moment up to which the facts were made; the look was no later.
+    """
 
     def records(table: Table, kind: type[Record]) -> tuple[Record, ...]:
         return tuple(record_of(kind, row) for row in rows(table))
@@ -123,7 +121,7 @@ def facts_of(
     return IntervalFacts(
         cluster=manifest.cluster,
         interval=interval,
-        now=now,
+        now=min(manifest.finished_at, until),
         queues=tuple(map(queue_facts_of, rows(QUEUE_FACTS))),
         groups=records(GROUP_FACTS, GroupFacts),
         topics=records(TOPIC_FACTS, TopicFacts),
@@ -140,7 +138,6 @@ def facts_of(
         unseen_broker_names=frozenset(manifest.unseen_broker_names),
         cluster_unseen=manifest.cluster_unseen,
         logs_read=bool(manifest.log_cursors),
-        read_at=manifest.finished_at,
     )
 
 

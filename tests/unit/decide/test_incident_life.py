@@ -80,7 +80,7 @@ def look(one: Rule, minute: int, shown: Look, before: tuple[Incident, ...]) -> R
     findings = {Look.BAD: [found], Look.WORSE: [found], Look.EXPLAINED: [cause]}.get(shown, [])
     rules = {one.id: one, elsewhere.id: elsewhere}
     changes = advance(before, [item for item in findings if item.rule is one], facts, rules, wider=findings)
-    return Round(interval, changes, history_of(before, changes, facts.seen_at))
+    return Round(interval, changes, history_of(before, changes, facts.now))
 
 
 def live(one: Rule, looks: str) -> list[Round]:

@@ -242,7 +242,7 @@ def test_what_a_round_shows_was_seen_when_that_was_read_and_never_lies_ahead(eng
     """A round is read as its minute begins: its end is still to come when a message about it is read."""
     for minute, waiting in enumerate((20_000, 20_000, 0, 0)):
         read_at = START + minute * MINUTE + timedelta(seconds=7)
-        found = replace(facts(minute, group("billing", waiting, old=True)), read_at=read_at)
+        found = replace(facts(minute, group("billing", waiting, old=True)), now=read_at)
         report = judge(engine, found, late=timedelta(seconds=-40))
         for view in (message.view for message in report.messages):
             for shown in (*view.firing, *view.resolved):

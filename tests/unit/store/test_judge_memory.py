@@ -85,7 +85,7 @@ def test_a_replica_that_did_not_say_is_not_marked(engine: Engine) -> None:
 
 
 def looked(engine: Engine, at: timedelta, online: int | None) -> None:
-    judge(engine, facts(at // MINUTE, a_group("batch", 0, online_client_count=online), read_at=START + at))
+    judge(engine, facts(at // MINUTE, a_group("batch", 0, online_client_count=online), now=START + at))
 
 
 def judged(engine: Engine, minutes: range, online: int | None) -> None:
@@ -142,7 +142,7 @@ def test_a_master_that_was_just_started_shows_nobodys_absence(engine: Engine) ->
     for minute, online in ((2, 0), (3, 1)):
         at = START + minute * MINUTE
         batch = a_group("batch", 0, online_client_count=online)
-        judge(engine, facts(minute, batch, read_at=at, brokers=(replace(BROKER, boot_at=boot_at),)))
+        judge(engine, facts(minute, batch, now=at, brokers=(replace(BROKER, boot_at=boot_at),)))
         assert known(engine, minute + 1) is None
     judge(engine, facts(4, a_group("batch", 0, online_client_count=0), brokers=(replace(BROKER, boot_at=boot_at),)))
     assert known(engine, 9) is not None
@@ -163,7 +163,7 @@ def test_two_judges_at_once_begin_an_absence_once(engine: Engine) -> None:
     judged(engine, range(1), 1)
     groups = MeanwhileAnotherJudges([a_group("batch", 0, online_client_count=0)])
     groups.other = lambda: judged(engine, range(1, 2), 0)
-    judge(engine, replace(facts(2, read_at=START + 2 * MINUTE), groups=groups))
+    judge(engine, replace(facts(2, now=START + 2 * MINUTE), groups=groups))
     judged(engine, range(3, 9), 0)
     judged(engine, range(9, 10), 1)
     assert known(engine, 10) == Absences((START + MINUTE,), 8 * MINUTE, None, START + 9 * MINUTE)

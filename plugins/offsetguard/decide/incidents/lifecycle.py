@@ -113,7 +113,7 @@ def advance(
         if fate in (Fate.CALM, Fate.RESOLVED) and incident.last_seen_at == incident.counted_until:
             just_gone.add(incident.shown_as)
     for finding in found.values():
-        began = opened_by(finding, facts.interval, unanswered.beside(finding), read_at=facts.seen_at)
+        began = opened_by(finding, facts.interval, unanswered.beside(finding), read_at=facts.now)
         if any(replace(began.subject, rule_id=rule_id) in just_gone for rule_id in finding.rule.after):
             began = replace(began, is_pending=True)
         fates[Fate.PENDING if began.is_pending else Fate.OPENED].append(began)
@@ -138,7 +138,7 @@ class _Life:
         if before.rank > finding.severity.rank and (finding.unsure or self._hidden_by(incident) is not None):
             finding = replace(finding, severity=before)
         facts, beside = self.facts, self.unanswered.beside(finding)
-        after = seen_again(incident, finding, facts.interval, beside, read_at=facts.seen_at)
+        after = seen_again(incident, finding, facts.interval, beside, read_at=facts.now)
         if not incident.is_pending:
             return Fate.SEEN_AGAIN, after
         return (Fate.PENDING if after.is_pending else Fate.OPENED), after
@@ -157,7 +157,7 @@ class _Life:
         if explained.rule.id != incident.shown_by:
             return Fate.SEEN_AGAIN, incident.explained(facts.interval)
         same = replace(explained, severity=incident.evidence.severity)  # how bad it is, is told by what explains it
-        return Fate.SEEN_AGAIN, seen_again(incident, same, facts.interval, read_at=facts.seen_at)
+        return Fate.SEEN_AGAIN, seen_again(incident, same, facts.interval, read_at=facts.now)
 
     def _good_or_unseen(self, incident: Incident) -> tuple[Fate, Incident]:
         interval, rule = self.facts.interval, self.rules.get(incident.shown_by)
@@ -165,10 +165,10 @@ class _Life:
         is_early = rule is not None and interval.start - incident.last_seen_at < timedelta(milliseconds=rule.calm_ms)
         if because is not None and is_early:
             # a rule that wants calm may look at times only: that is no reason to call what it found unknown
-            return Fate.CALM, replace(incident, end_read_at=incident.end_read_at or self.facts.seen_at)
+            return Fate.CALM, replace(incident, end_read_at=incident.end_read_at or self.facts.now)
         if because is not None:
             return Fate.UNKNOWN, incident.unseen(interval, because)
-        good = incident.not_seen(interval, self.facts.seen_at)
+        good = incident.not_seen(interval, self.facts.now)
         wanted = 1 if rule is None or rule.calm_ms else rule.good_cycles
         if self.facts.audited and not incident.evidence.audited:
             return Fate.RESOLVED, good.ended(interval, Sentence("not_confirmed"))

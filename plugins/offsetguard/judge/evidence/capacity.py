@@ -90,7 +90,7 @@ def is_short_of_queues(facts: IntervalFacts, config: Config, group: GroupFacts) 
     is just being consumed does not.
     """
     policy = config.policy(facts.cluster, group.consumer_group)
-    matters = above_limit(group, policy) or falls_behind_fast(group, policy, facts.seen_at)
+    matters = above_limit(group, policy) or falls_behind_fast(group, policy, facts.now)
     return matters and is_behind_everywhere(facts, config, group)
 
 

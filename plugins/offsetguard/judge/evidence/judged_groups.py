@@ -231,7 +231,7 @@ def judged_groups(facts: IntervalFacts, config: Config) -> Iterator[JudgedGroup]
         up_since = [boots.get(name) for name in {queue.message_queue.broker_name for queue in of_group}]
         known = [one for one in up_since if one is not None]
         first = min(known, default=None) if len(known) == len(up_since) else None
-        yield JudgedGroup(group, policy, of_group, facts.seen_at, facts.absences.get(group.consumer_group), first)
+        yield JudgedGroup(group, policy, of_group, facts.now, facts.absences.get(group.consumer_group), first)
 
 
 def just_started(master_up_since: datetime, seen_at: datetime) -> bool:
@@ -241,7 +241,7 @@ def just_started(master_up_since: datetime, seen_at: datetime) -> bool:
 
 def clients_known(facts: IntervalFacts) -> Iterator[GroupFacts]:
     """Yield the groups of which brokers know by now who is online: that nobody is, no master that was just started."""
-    started = any(just_started(at, facts.seen_at) for at in master_boots(facts).values())
+    started = any(just_started(at, facts.now) for at in master_boots(facts).values())
     return (group for group in facts.groups if group.online_client_count or not started)
 
 
@@ -335,8 +335,10 @@ def finished_at(queue: QueueFacts, boots: Mapping[str, datetime]) -> datetime | 
     return at if advanced_at is not None and advanced_at >= boot_at else None
 
 
-def moves(queue: QueueFacts, now: datetime, group: GroupFacts | None, boots: Mapping[str, datetime]) -> bool | None:
-    """Whether messages of a queue were finished lately; None = nothing tells. `boots`: of `master_boots`.
+def moves(queue: QueueFacts, group: GroupFacts | None, boots: Mapping[str, datetime]) -> bool | None:
+    """Whether messages of a queue had just been finished when it was seen; None = nothing tells.
+
+    `boots`: of `master_boots`.
 
     An orderly client's last consumption is its last attempt, of a message that fails for ever as well
     (ProcessQueue.takeMessages), and another one's may be the time at which it took the queue. So it counts for
@@ -344,26 +346,24 @@ def moves(queue: QueueFacts, now: datetime, group: GroupFacts | None, boots: Map
     either.
     """
     window = queue.window
+    if window.seen_at is None or window.first_seen_at is None:
+        return None
     finishes = group is not None and finishes_messages(group)
     moments = [finished_at(queue, boots) if finishes else None]
     # where rounds were missed, it moved at any time since the one before
     if (window.committed_offset or 0) > (window.seen_min_offset or 0) and window.advanced_at != window.first_seen_at:
         moments.append(window.advanced_at)
-    if any(moment is not None and now - moment <= RECENTLY for moment in moments):
+    if any(moment is not None and window.seen_at - moment <= RECENTLY for moment in moments):
         return True
-    if window.seen_at is None or window.first_seen_at is None:
-        return None
     return False if window.seen_at - window.first_seen_at >= RECENTLY else None
 
 
-def most_moves(
-    group: GroupFacts, queues: Iterable[QueueFacts], now: datetime, boots: Mapping[str, datetime]
-) -> bool | None:
+def most_moves(group: GroupFacts, queues: Iterable[QueueFacts], boots: Mapping[str, datetime]) -> bool | None:
     """Whether the queues that have most of a group's lag in a topic go on; None = nothing tells."""
     standing, moving, unknown = 0, 0, 0
     queues = tuple(queues)
     for queue in queues:
-        lag, moved = queue.offsets.effective_lag or 0, moves(queue, now, group, boots)
+        lag, moved = queue.offsets.effective_lag or 0, moves(queue, group, boots)
         if moved is None:
             unknown += lag
         elif moved:

@@ -167,7 +167,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "silence": None if silence_ms is None else longest_silence(silent),
                 "silence_ms": silence_ms,
                 "stopped_queue_count": len(stopped) or None,
-                "away_since": known.away_since or facts.seen_at if known else None,
+                "away_since": known.away_since or facts.now if known else None,
                 "absence_count": len(known.began_at) if known else None,
                 "longest_absence_ms": known.longest // timedelta(milliseconds=1) if known else None,
                 "max_lag_messages": policy.max_lag_messages,
@@ -209,7 +209,7 @@ def _severity(judged: JudgedGroup, silence_ms: int | None) -> Severity:
 
 def _is_usual(known: Absences, facts: IntervalFacts) -> bool:
     """Whether it is not away for longer than ever; a batch does not take equally long each time."""
-    away = facts.seen_at - (known.away_since or facts.seen_at)
+    away = facts.now - (known.away_since or facts.now)
     return has_rhythm(known) and away <= _LONGER * known.longest
 
 

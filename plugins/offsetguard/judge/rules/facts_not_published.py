@@ -87,16 +87,16 @@ RULE = Rule(
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """At most one finding for the cluster."""
     since = facts.unpublished_since or facts.first_landed_at
-    if since is None or facts.now - since < OLD_AFTER:
+    if since is None or facts.interval.end - since < OLD_AFTER:
         return
     figures: dict[str, Figure] = {
         "unpublished_since": facts.unpublished_since,
         "first_landed_at": facts.first_landed_at,
-        "unpublished_ms": milliseconds_between(since, facts.now),
+        "unpublished_ms": milliseconds_between(since, facts.interval.end),
     }
     ended_at, took_ms = facts.publication_ended_at, facts.publication_ms
     variant = "never" if facts.unpublished_since is None else "default"
-    if ended_at is not None and took_ms is not None and facts.now - ended_at < OLD_AFTER:
+    if ended_at is not None and took_ms is not None and facts.interval.end - ended_at < OLD_AFTER:
         figures["publication_ms"], variant = took_ms, "slow"
     finding = RULE.finding(facts, figures, variant=variant, state="UNKNOWN")
     yield replace(finding, audited=True)  # by what was published

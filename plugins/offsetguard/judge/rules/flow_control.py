@@ -86,7 +86,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     for consumer_group, topic in sorted(queues.keys() | lines.keys()):
         own, said = queues.get((consumer_group, topic), []), lines.get((consumer_group, topic), [])
         group = groups.get((consumer_group, topic))
-        goes_on = [queue for queue in own if moves(queue, facts.now, group, boots)]
+        goes_on = [queue for queue in own if moves(queue, group, boots)]
         full = [queue for queue in goes_on if queue.cache_is_full]
         stands = {queue.message_queue for queue in own} - {queue.message_queue for queue in goes_on}
         said = [line for line in said if _queue(line) not in stands]

@@ -100,7 +100,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         # Few threads finish one queue's messages before they begin the next one's: most offsets stand meanwhile
         # ... unless all that a queue shows is that it was taken, when its master came back
         shown = finishes_messages(group) and all(one.last_consume_at == finished_at(one, boots) for one in own)
-        goes_on = shown or most_moves(group, own, facts.now, boots)
+        goes_on = shown or most_moves(group, own, boots)
         # What clients say that they finish is of the last minute; who stands still by now finished it before
         goes_on = goes_on and not (judged.stands_still or finished_long_ago(group, own))
         if held is None and not (goes_on and 2 * in_process > (group.effective_lag or 0)):

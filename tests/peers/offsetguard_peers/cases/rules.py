@@ -52,15 +52,18 @@ History = tuple[tuple[datetime, Sample], ...]
 
 _AS_GIVEN = ("cluster_unseen", "config_problem", "logs_read", "audited", "publication_ms")
 
-_MOMENTS = ("unpublished_since_s_ago", "first_landed_s_ago", "publication_ended_s_ago", "read_s_ago")
+_MOMENTS = ("unpublished_since_s_ago", "first_landed_s_ago", "publication_ended_s_ago")
 
 
 def facts_of(given: dict[str, Any]) -> IntervalFacts:
-    """Build facts: `..._s_ago` is seconds before the interval's end; offsets are [min, consumer, pull, max]."""
+    """Build facts: `..._s_ago` is seconds before the interval's end; offsets are [min, consumer, pull, max].
+
+    `seen_s_ago`: the look, which is at the end where nothing is said.
+    """
     return IntervalFacts(
         cluster="demo",
         interval=Interval(START),
-        now=END,
+        now=END - timedelta(seconds=given.get("seen_s_ago", 0)),
         queues=tuple(_queue(entry) for entry in given.get("queues", ())),
         groups=tuple(record(GroupFacts, entry) for entry in given.get("groups", ())),
         offset_moves=tuple(_move(entry) for entry in given.get("offset_moves", ())),

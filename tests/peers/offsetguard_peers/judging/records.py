@@ -143,8 +143,8 @@ def row(group: str = "billing", **more: Any) -> GroupFacts:
 
 
 def facts(minute: int, *groups: GroupFacts, **more: Any) -> IntervalFacts:
-    """Return what was seen in a minute: these groups and no others."""
-    return IntervalFacts("demo", interval(minute), interval(minute).end, groups=groups, **more)
+    """Return what was seen in a minute, at its end if nothing else is said: these groups and no others."""
+    return IntervalFacts("demo", interval(minute), more.pop("now", interval(minute).end), groups=groups, **more)
 
 
 def opened(*findings: Finding) -> tuple[Incident, ...]:
