@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from offsetguard.decide.incidents.lifecycle import advance
-from offsetguard.facts.interval import IntervalFacts
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.registry import RULES
 from offsetguard.model.fact_records import CollectionGap
-from offsetguard.model.verdicts import CannotTell, Severity
+from offsetguard.model.offsets import MessageQueue, QueueOffsets
+from offsetguard.model.verdicts import CannotTell, QueueVerdict, Severity, State
 from offsetguard.tables.group_facts import GroupFacts
-from offsetguard_peers.judging.records import after, facts, finding, interval, opened, row, twice
+from offsetguard_peers.judging.records import a_queue, after, facts, finding, interval, opened, row, twice
 
 MOVED = "offset_moved_by_retention"
 
@@ -61,6 +63,28 @@ def test_what_could_not_be_seen_stays_open_and_says_why(seen: IntervalFacts, bec
     (incident,) = changes.unknown
     assert (incident.is_open, incident.state, incident.unknown_because) == (True, "UNKNOWN", because)
     assert changes.resolved == ()
+
+
+QUEUE = a_queue("billing", MessageQueue("orders", "broker-a", 0), QueueOffsets(0, 500, 100))
+
+
+@pytest.mark.parametrize(
+    "queue",
+    [
+        replace(QUEUE, verdict=QueueVerdict(State.UNKNOWN, "growth_unknown", "few more wait; how old, nobody knows")),
+        replace(QUEUE, verdict=QueueVerdict(State.UNKNOWN, "rounds_missed", "rounds were missed")),
+        replace(QUEUE, offsets=QueueOffsets(0, 500, None), window=replace(QUEUE.window, unknown_count=1)),
+        replace(QUEUE, offsets=QueueOffsets(None, 500, 100)),
+    ],
+    ids=["growth unknown", "rounds missed", "its commit was not read", "its beginning was not read"],
+)
+def test_a_queue_of_which_too_little_was_seen_keeps_its_group_s_incident_open_and_as_bad(queue: QueueFacts) -> None:
+    seen = facts(1, row(), queues=(queue,))
+    (incident,) = after(opened(), seen).unknown
+    assert incident.unknown_because == "what was seen does not show how the queues of orders stand"
+    milder = finding(severity=Severity.INFO)
+    (still,) = after(opened(finding(severity=Severity.CRITICAL)), seen, milder).seen_again
+    assert still.evidence.severity is Severity.CRITICAL
 
 
 def test_a_broker_that_has_nothing_to_do_with_the_group_does_not_keep_its_incident_open() -> None:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 
 from offsetguard.catalogue import Sentence
-from offsetguard.facts.interval import IntervalFacts
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.unseen import OF_THE_ROUND
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.model.incident import Incident, Subject
@@ -61,9 +61,8 @@ class GroupRows:
         self._by_group: dict[str, dict[str, GroupFacts]] = {}
         for group in facts.groups:
             self._by_group.setdefault(group.consumer_group, {})[group.topic] = group
-        verdicts = ((queue.consumer_group, queue.message_queue.topic, queue.verdict) for queue in facts.queues)
         self._too_little_seen = {
-            (group, topic) for group, topic, one in verdicts if one and one.rule in _TOO_LITTLE_SEEN
+            (queue.consumer_group, queue.message_queue.topic) for queue in facts.queues if _is_too_little_seen(queue)
         }
 
     def too_little_was_seen(self, row: GroupFacts) -> bool:
@@ -80,6 +79,15 @@ class GroupRows:
     def topics_of(self, subject: Subject) -> Mapping[str, GroupFacts]:
         """Return all rows of the subject's group by topic."""
         return self._by_group.get(subject.consumer_group or "", {})
+
+
+def _is_too_little_seen(queue: QueueFacts) -> bool:
+    """Whether it is not known how a queue stands; sums of its group are over what is known, and lack it.
+
+    `unknown_queue_count` has those whose end was not read, not those of which the commit or the beginning was not.
+    """
+    not_read = queue.window.unknown_count > 0 or (queue.offsets.lag is not None and queue.offsets.lost is None)
+    return not_read or (queue.verdict is not None and queue.verdict.rule in _TOO_LITTLE_SEEN)
 
 
 def unseen_because(incident: Incident, rule: Rule | None, facts: IntervalFacts, rows: GroupRows) -> str | None:
