@@ -62,15 +62,21 @@ def diagnose_rounds(rounds: Sequence[Snapshot], config: Config, *, end: datetime
 def followed(looks: Sequence[tuple[datetime, Sequence[Finding]]]) -> list[Diagnosed]:
     """Return what lasted, each trouble once; `looks`: moments in order of time, and what was found at each."""
     found: dict[_Subject, Diagnosed] = {}
+    ended = set[_Subject]()
     for now, findings in looks:
-        for finding in findings:
+        own = list(findings)
+        for finding in own:
             subject = finding.rule.trouble, finding.consumer_group, finding.topic
             before = found.get(subject)
             times = before.times_found + 1 if before else 1
             worst = before.finding if before is not None and _has_come_further(before.finding, finding) else finding
-            if before is not None and finding.ended_before(before.last_found_at):  # rules look back at it
+            is_open = subject not in ended
+            if before is not None and finding.ended_before(before.last_found_at, is_open=is_open):  # rules look back
                 found[subject] = replace(before, finding=worst, times_found=times, over=True)
+                ended.add(subject)
+                own += finding.explained  # what came after its end has another cause
             else:
+                ended.discard(subject)
                 first = before.first_found_at if before else now
                 found[subject] = Diagnosed(worst, first, now, times, over=now != looks[-1][0])
     return [one for one in _without_explained(found) if not _was_momentary(one, [now for now, _ in looks])]

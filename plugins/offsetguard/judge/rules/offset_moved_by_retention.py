@@ -107,18 +107,19 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     told_of = tell_corrections(facts, config)
     for (consumer_group, topic), one in causes(facts, config).items():
         if one.overtaken:
-            figures, variant = move_figures(one.overtaken), "default"
+            figures, variant, may_be_none = move_figures(one.overtaken), "default", False
             told = [move for move in one.overtaken if move.origin != "snapshot" or move.broker_name not in told_of]
             if one.model == BROADCASTING:
                 variant = "broadcasting"
             elif len(told) < len(one.overtaken):  # no correction tells of the rest: it may have been consumed
                 variant, certain = "uncertain", {"lost_at_least": lost_of(told), "lost_at_most": figures["lost"]}
                 figures |= {**certain, "lost": None}
+                may_be_none = not certain["lost_at_least"]
             yield RULE.finding(
                 facts,
                 about=(consumer_group, topic),
-                severity=Severity.CRITICAL if one.model == CLUSTERING else RULE.severity,
-                unsure=one.model is None,
+                severity=Severity.CRITICAL if one.model == CLUSTERING and not may_be_none else RULE.severity,
+                unsure=one.model is None or may_be_none,
                 variant=variant,
                 state="LOST",
                 figures=figures,
