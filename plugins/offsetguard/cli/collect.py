@@ -15,7 +15,7 @@ import click
 from offsetguard.cli.output import json_line, masters_seen, progress, was_unseen
 from offsetguard.cli.parameters import chosen_clusters, credentials_from, default_config, safe_name
 from offsetguard.collect.collector import collect_cluster
-from offsetguard.collect.manifest import Manifest
+from offsetguard.collect.manifest import Gap, Manifest, Outcome
 from offsetguard.config import Config
 from offsetguard.config.configuration import asking_everything
 from offsetguard.config.file import load_config
@@ -177,6 +177,20 @@ def _config_with(cluster: str, config_file: Path | None) -> Config:
     return default_config({cluster: ["127.0.0.1:9876"]})  # no one asks there
 
 
+_SHOWN_REASONS = 5
+
+
+def _not_seen(gaps: Sequence[Gap]) -> Iterator[str]:
+    """Yield a line for each reason, damage first; what state files or a bundle do not hold is one of them."""
+    whats: dict[tuple[bool, str], list[str]] = {}
+    for gap in gaps:
+        reason = gap.reason.removeprefix(f"{gap.address}: ").removeprefix(f"{gap.what}: ")
+        damaged = gap.outcome is Outcome.UNDECODABLE
+        whats.setdefault((not damaged, reason), []).append(f"{gap.address}:" if damaged else f"{gap.what}:")
+    for (_, reason), some in sorted(whats.items(), key=lambda one: one[0][0])[:_SHOWN_REASONS]:
+        yield f"{some[0][:-1]} and {len(some) - 1} more: {reason}" if len(some) > 1 else f"{some[0]} {reason}"
+
+
 def _report(folder: Path, manifest: Manifest, seconds: float, tell: Callable[[str], None]) -> int:
     """Print what became of a cluster's round, which lies in `folder`; returns the exit code that it asks for."""
     document = {
@@ -200,6 +214,6 @@ def _report(folder: Path, manifest: Manifest, seconds: float, tell: Callable[[st
         f" {manifest.requests.answered:,} of {manifest.requests.asked:,} requests answered,"
         f" {manifest.gap_count} gaps, {seconds:.2f} s: {folder}"
     )
-    for gap in manifest.gaps[:3]:
-        tell(f"{manifest.cluster}: not seen: {harmless(gap.what, _TEXT_LIMIT)}: {harmless(gap.reason, _TEXT_LIMIT)}")
+    for line in _not_seen(manifest.gaps):
+        tell(f"{manifest.cluster}: not seen: {harmless(line, _TEXT_LIMIT)}")
     return EXIT_NOT_SEEN if was_unseen(manifest) else 0 if manifest.complete else EXIT_PARTIAL

@@ -1,9 +1,11 @@
 """One state file of a broker and its .bak: which of them is whole, and why the other one is not.
 
 A broker that dies while it writes leaves a torn, empty or missing file. 4.x: the new text goes to X.tmp, X is copied to
-X.bak and deleted, X.tmp is renamed. 5.1+: X is copied to X.bak and overwritten in place. Brokers themselves fall back
-to X.bak, and so do we; what was wrong with X is a note with its bytes, never silence.
-Source: ConfigManager and MixAll.string2File, 4.9.8 and 5.3.3.
+X.bak and deleted, X.tmp is renamed. 5.1+: X is copied to X.bak and overwritten in place. 5.4+: X is moved to X.bak and
+written anew, so that X.bak is the newest state there is while X is torn. Brokers themselves fall back to X.bak, and so
+do we; what was wrong with X is a note with its bytes, never silence. A file that was edited by hand is read as fastjson
+reads it, before its .bak.
+Source: ConfigManager and MixAll.string2File, 4.9.8 and 5.3.3; apache/rocketmq#9706 (5.4.0).
 """
 
 from __future__ import annotations
@@ -18,9 +20,11 @@ from pathlib import Path
 
 from offsetguard.sources.bundle.rounds import Damage
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
+from offsetguard.sources.state_files.by_hand import as_strict
 
 MAX_FILE_BYTES = 256 * 1024 * 1024  # unpacked; 113,000 offsets are 2 MB
 GZIP_MAGIC = b"\x1f\x8b"
+_EDITED = "was edited by hand and is no strict JSON; it is read as fastjson reads it, which this broker's may refuse"
 _SUFFIXES = ("", ".gz", ".bak", ".bak.gz")  # as brokers fall back; .gz is what operators make of them
 
 
@@ -66,7 +70,8 @@ def read_state_file(
                 continue
             raw, written_at = opened
             text, remark = _as_utf8(_unpacked(raw, max_bytes))
-            _check(check, text, raw)
+            text, edited = _checked(check, text, raw)
+            remark = " and ".join(filter(None, (remark, edited)))
         except _NotWhole as error:
             problems.append(Damage(str(path), str(error), body=error.body))
             continue
@@ -126,7 +131,8 @@ def _as_utf8(text: bytes) -> tuple[bytes, str]:
     return text, ""
 
 
-def _check(check: Callable[[bytes], object], text: bytes, raw: bytes) -> None:
+def _checked(check: Callable[[bytes], object], text: bytes, raw: bytes) -> tuple[bytes, str]:
+    """Return the text as brokers write it, and a remark when somebody else wrote it; raises _NotWhole."""
     if not text.strip():
         raise _NotWhole("is empty")
     if not text.strip(b"\0"):
@@ -134,4 +140,10 @@ def _check(check: Callable[[bytes], object], text: bytes, raw: bytes) -> None:
     try:
         check(text)
     except MalformedBytes as error:
-        raise _NotWhole(f"is torn or damaged ({error})", raw) from error
+        strict = as_strict(text)
+        try:
+            check(strict)
+        except MalformedBytes:
+            raise _NotWhole(f"is torn or damaged ({error})", raw) from error
+        return strict, _EDITED
+    return text, ""

@@ -207,3 +207,35 @@ def test_of_the_two_offset_files_the_one_written_last_counts(tmp_path: Path, lmq
     assert [note.reason.split(":")[0] for note in broker.notes] == (
         [f"is older than {LMQ_OFFSETS}"] if used == LMQ_OFFSETS else []
     )
+
+
+EDITED = [
+    ('{"offsetTable":{ //why\n "orders@billing":{0:7,1:9} /* , { */ }}', {0: 7, 1: 9}),
+    ('{"offsetTable":{"orders@billing":{"0":7,"1":"9",},}}', {0: 7, 1: 9}),
+    ("{offsetTable:{'orders@billing':{0:7,1:'9'}}}", {0: 7, 1: 9}),
+    ("{offsetTable:{orders@billing:{0:7,1:9,},},}", {0: 7, 1: 9}),
+]
+
+
+@for_each("text, queues", EDITED)
+def test_a_file_that_was_edited_by_hand_is_read_as_fastjson_reads_it_and_named(
+    tmp_path: Path, text: str, queues: dict[int, int]
+) -> None:
+    (tmp_path / CONSUMER_OFFSETS).write_text(text)
+    reading, offsets = read_offsets(tmp_path)
+    assert offsets == {("orders", "billing"): queues}
+    (problem,) = reading.problems
+    assert "was edited by hand" in problem.reason
+
+
+def test_what_only_looks_edited_in_a_name_stays_as_it_is(tmp_path: Path) -> None:
+    name = "a//b/*c*/d'e,}"
+    (tmp_path / CONSUMER_OFFSETS).write_text(json.dumps({"offsetTable": {f"{name}@billing": {"0": 7}}})[:-1] + ",}")
+    _, offsets = read_offsets(tmp_path)
+    assert offsets == {(name, "billing"): {0: 7}}
+
+
+@pytest.mark.parametrize("text", ["/*" * 100_000, "'" * 100_001, '{"a":' * 60_000, "{0:'" * 50_000])
+def test_no_text_holds_up_the_reader(tmp_path: Path, text: str) -> None:
+    (tmp_path / CONSUMER_OFFSETS).write_text(text)
+    assert read_offsets(tmp_path)[1] is None
