@@ -170,7 +170,7 @@ def _with_changes(session: Session, report: JudgeReport, facts: IntervalFacts) -
     known = {}
     for incident in sent:
         about, since = _about(incident, facts), facts.now - BEFORE
-        found = change_store.around(session, facts.cluster, since, facts.interval.end, about, limit=MOST_CHANGES)
+        found = change_store.around(session, facts.cluster, since, facts.now, about, limit=MOST_CHANGES)
         known[incident.incident_id] = replace(incident, changes=tuple(Change(one.at, one.what) for one in found))
     opened = tuple(known.get(one.incident_id, one) for one in report.opened)
     return replace(report, changes=replace(report.changes, opened=opened))

@@ -3,7 +3,7 @@
 Goal: what a published interval shows to be other than before, of groups, topics and brokers; written down once, so that
 a page or a mail about any span reads no facts for it.
 Plan: of which groups, topics and brokers rows differ from those of the interval before; of these the rows of some hours
-are gone through in order of time: a column that is not what it was when it was last known is a change, at the interval
+are gone through in order of time: a column that is not what it was when it was last known is a change, at the look
 that first shows it, or at the moment that a column tells (a start, a switch of master). Of groups, two digests of their
 rows and clients say whether there is anything to go through.
 Not here: why. That a change came before a trouble does not make it the cause. What is not known changes nothing.
@@ -20,6 +20,7 @@ from typing import Any
 from sqlalchemy import Engine
 
 from offsetguard.catalogue import Sentence
+from offsetguard.collect.manifest import Manifest
 from offsetguard.lake.reading import FactReader, Source, python_rows
 from offsetguard.model.changes import Kind, NamedChange
 from offsetguard.model.errors import PublishError
@@ -63,7 +64,7 @@ COMPARED = {
 _DIGESTS = ("seen_digest", "told_digest")  # of all that is compared of a group's rows and clients: see group_facts.sql
 _MEMBERS = ("consumer_group", "client_id", "broker_name", "broker_id", "interval_start", "consumer_start_at")
 Row = Mapping[str, Any]
-Change = tuple[datetime, Kind, Sentence]
+Change = tuple[datetime | None, Kind, Sentence]  # None: nothing tells when it was; it was first seen at this look
 
 
 def record_changes(reader: FactReader, engine: Engine, cluster: str, *starts: datetime) -> None:
@@ -84,25 +85,30 @@ def catch_up(reader: FactReader, engine: Engine, cluster: str, now: datetime) ->
 
 
 def _record(reader: FactReader, engine: Engine, cluster: str, start: datetime) -> None:
-    published = published_intervals.get(engine, cluster, Interval(start))
+    interval = Interval(start)
+    published = published_intervals.get(engine, cluster, interval)
     earlier = published_intervals.starts(engine, cluster, start - LOOK_BACK, start)
     run_id = published.run_id if published else None  # read first: what is published meanwhile is gone through again
+    seen_at = min(Manifest.from_json(published.manifest_json).finished_at, interval.end) if published else start
     try:
-        found = changes_at(reader, cluster, start, earlier[-1]) if earlier else ()
+        found = changes_at(reader, cluster, start, earlier[-1], seen_at) if earlier else ()
     except PublishError as error:
-        found, run_id = (NamedChange(start, Sentence("changes_not_read", because=str(error)), None),), None
+        found, run_id = (NamedChange(seen_at, Sentence("changes_not_read", because=str(error)), None),), None
     if len(found) > MOST:
         more = Sentence("changes_left_out", count=len(found) - MOST)
-        found = (*found[:MOST], NamedChange(start, more, None))
+        found = (*found[:MOST], NamedChange(seen_at, more, None))
     with writing(engine) as session:
         serialize(session, f"changes {cluster}")
         changes.replace(session, cluster, start, found, run_id)
 
 
-def changes_at(reader: FactReader, cluster: str, start: datetime, before: datetime) -> tuple[NamedChange, ...]:
+def changes_at(
+    reader: FactReader, cluster: str, start: datetime, before: datetime, seen_at: datetime
+) -> tuple[NamedChange, ...]:
     """Return what the published interval that starts then shows to be other than it was, by name.
 
-    `before`: the start of the published interval before it. Raises PublishError as the reader does.
+    `before`: the start of the published interval before it. `seen_at`: the look, at which a change is first seen where
+    nothing tells when it was. Raises PublishError as the reader does.
     """
     rows = _Rows(reader, cluster, start)
     found: set[NamedChange] = set()
@@ -110,7 +116,7 @@ def changes_at(reader: FactReader, cluster: str, start: datetime, before: dateti
     def add(some: Iterable[Change], **owner: str) -> None:
         for at, kind, what in some:
             names = {"topic": what.figures["topic"], **owner} if "topic" in what.figures else owner
-            found.add(NamedChange(at, what, kind, **names))
+            found.add(NamedChange(at or seen_at, what, kind, **names))
 
     for group, parts in rows.of_groups(before).items():
         add(_of_group(group, parts, start), consumer_group=group)
@@ -154,7 +160,7 @@ class _Rows:
         return {name: by_group[name] for name in names if name in by_group}
 
     def moves(self, before: datetime) -> Iterator[tuple[str, datetime, str, int]]:
-        """Give (group, minute, topic, queues) of offsets that were moved; queues of about one time are one change."""
+        """Give (group, moment, topic, queues) of offsets that were moved; queues of one minute are one change."""
         key = ("consumer_group", "topic", "broker_name", "queue_id", "interval_start", "origin", "first_moved_at")
         groups = Source(GROUP_FACTS, ("consumer_group", "interval_start", "system_group"))
         moves = Source(OFFSET_MOVE_FACTS, key, {"origin": _SEEN})
@@ -206,11 +212,12 @@ _CHANGED_GROUPS = """SELECT DISTINCT consumer_group FROM (
       arg_max(told_digest, interval_start) FILTER (interval_start < $at) AS told_before
     FROM rows GROUP BY consumer_group, topic
 ) WHERE seen <> seen_before OR told <> told_before"""
-_MOVES = """SELECT consumer_group, topic, date_trunc('minute', first_moved_at) AS at,
+_MOVES = """SELECT consumer_group, topic, min(first_moved_at) AS at,
   count(DISTINCT (broker_name, queue_id)) FILTER (interval_start = $at) AS queues
 FROM moves
 WHERE first_moved_at IS NOT NULL AND consumer_group NOT IN (SELECT consumer_group FROM groups WHERE system_group)
-GROUP BY ALL HAVING queues > count(DISTINCT (broker_name, queue_id)) FILTER (interval_start < $at)"""
+GROUP BY consumer_group, topic, date_trunc('minute', first_moved_at)
+HAVING queues > count(DISTINCT (broker_name, queue_id)) FILTER (interval_start < $at)"""
 
 
 def _without_repeats(table: Table) -> str:
@@ -254,15 +261,15 @@ _OF_GROUPS = f"""FROM (
 def _of_group(group: str, parts: Mapping[str, Sequence[Row]], at: datetime) -> Iterator[Change]:
     yield from _of_members(parts.get("members", ()), at)
     for row in parts.get("starts", ()):
-        yield at, Kind.RESTARTS, Sentence("changed_restarted", clients=_shortened(row["client_ids"]))
+        yield None, Kind.RESTARTS, Sentence("changed_restarted", clients=_shortened(row["client_ids"]))
     of_topics = _by(parts.get("settings", ()), "topic")
     for topic, rows in of_topics.items():
         for before, after in _difference(rows, "subscription_expressions", at):
             said = {"topic": topic, "before": _list(before), "after": _list(after)}
-            yield at, Kind.SUBSCRIPTIONS, Sentence("changed_subscription", **said)
+            yield None, Kind.SUBSCRIPTIONS, Sentence("changed_subscription", **said)
     of_one = next(iter(of_topics.values()), [])  # what is the group's stands on each of its rows
     for before, after in _difference(of_one, "client_versions", at):
-        yield at, Kind.VERSIONS, Sentence("changed_versions", before=_list(before), after=_list(after))
+        yield None, Kind.VERSIONS, Sentence("changed_versions", before=_list(before), after=_list(after))
     yield from _of_columns(of_one, at, group, _OF_GROUP)
 
 
@@ -295,7 +302,7 @@ def _of_members(rows: Iterable[Row], moment: datetime) -> Iterator[Change]:
             said = Sentence("changed_count", before=last_count, after=count)
             last = None  # who they are is not known: the next names are compared with nothing
         if said is not None and at == moment:
-            yield at, Kind.MEMBERS, said
+            yield None, Kind.MEMBERS, said
         last, last_count = last if members is None else members, last_count if count is None else count
 
 
@@ -314,7 +321,7 @@ def _of_columns(
     for column, setting in settings.items():
         for before, after in _difference(rows, column, at, together):
             said = {"owner": owner, "setting": setting, "before": _value(before), "after": _value(after)}
-            yield at, _KINDS_OF_SETTINGS.get(setting, Kind.SETTINGS), Sentence("changed_setting", **said)
+            yield None, _KINDS_OF_SETTINGS.get(setting, Kind.SETTINGS), Sentence("changed_setting", **said)
 
 
 def _difference(

@@ -27,7 +27,7 @@ class Kind(StrEnum):
 class Change:
     """Something that was other than before."""
 
-    at: datetime  # the moment that was told, or the start of the first interval that shows it
+    at: datetime  # the moment that was told, or the look that first shows it
     what: str  # a sentence of the catalogue
 
 

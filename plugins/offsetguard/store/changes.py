@@ -22,7 +22,7 @@ _NAMES = ("consumer_group", "topic", "broker_name")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Changes of a cluster at moments in [since, until); empty: of any. What is nobody's is always among them."""
+    """Changes of a cluster at moments in [since, until]; empty: of any. What is nobody's is always among them."""
 
     cluster: str
     since: datetime
@@ -113,7 +113,7 @@ def listed(session: Session, asked: Asked, *, limit: int, offset: int = 0) -> tu
 def around(
     session: Session, cluster: str, since: datetime, until: datetime, about: About, *, limit: int
 ) -> tuple[NamedChange, ...]:
-    """Return the newest changes in [since, until) that concern it."""
+    """Return the newest changes in [since, until] that concern it."""
     row, topics = ChangeRow, sorted(about.topics)
     no_group, no_topic, no_broker = row.consumer_group == "", row.topic == "", row.broker_name == ""
     theirs = [
@@ -135,7 +135,7 @@ def delete_older(session: Session, moment: datetime) -> int:
 
 
 def _within(cluster: str, since: datetime, until: datetime) -> tuple[ColumnElement[bool], ...]:
-    return ChangeRow.cluster == cluster, ChangeRow.at >= since, ChangeRow.at < until
+    return ChangeRow.cluster == cluster, ChangeRow.at >= since, ChangeRow.at <= until
 
 
 def _conditions(asked: Asked) -> list[ColumnElement[bool]]:

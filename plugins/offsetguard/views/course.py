@@ -205,7 +205,7 @@ def plot_of(course: Course, top: float = 0) -> Plot:
 def band_of(start: datetime, end: datetime, since: datetime, until: datetime) -> Band:
     """Return where something that lasted from `start` to `end` lies in the picture; at least a hair wide."""
     left, right = (place_of(min(max(moment, since), until), since, until) for moment in (start, end))
-    return Band(x=left, width=max(right - left, 1.0))
+    return Band(x=min(left, WIDTH - 1.0), width=max(right - left, 1.0))
 
 
 def place_of(moment: datetime, since: datetime, until: datetime) -> float:

@@ -280,7 +280,7 @@ def marks_of(changes: Sequence[NamedChange], words: Catalogue, since: datetime, 
     return tuple(
         Mark(at=one.at, what=words.read(one.what), band=band_of(one.at, one.at, since, until), kind=one.kind)
         for one in changes
-        if one.kind is not None and since <= one.at < until
+        if one.kind is not None and since <= one.at <= until
     )
 
 

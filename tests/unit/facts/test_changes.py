@@ -15,7 +15,7 @@ from offsetguard.store import changes as change_store
 from offsetguard.store.changes import About
 from offsetguard.store.database import reading
 from offsetguard.tables import BROKER_FACTS, CLIENT_SNAPSHOTS, GROUP_FACTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, Table
-from offsetguard_peers.lake.warehouse import Warehouse, minute
+from offsetguard_peers.lake.warehouse import LOOK, Warehouse, minute
 
 TABLES = (GROUP_FACTS, CLIENT_SNAPSHOTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, BROKER_FACTS)
 BILLING = About("billing", frozenset({"orders"}), frozenset({"broker-a"}))
@@ -41,7 +41,7 @@ class Minutes:
         self.moves: list[dict[str, Any]] = []
 
     def publish(self, *, again: bool = False) -> datetime:
-        """Publish a minute, and write down what it shows; returns its start."""
+        """Publish a minute, and write down what it shows; returns when it was read."""
         count = self.count if self.clients is None else len(self.clients)
         group = {"consumer_group": "billing", "topic": "orders", "online_client_count": count, **self.group}
         groups = [group, {**group, "consumer_group": "another", "retry_max_times": self.number}]
@@ -57,7 +57,7 @@ class Minutes:
         self._warehouse.publish("demo", Interval(start), rows, again=again)
         record(self._warehouse, start)
         self.number += 1
-        return start
+        return start + LOOK
 
 
 def record(warehouse: Warehouse, start: datetime) -> None:
@@ -83,9 +83,9 @@ def test_each_kind_of_change_is_said_once_where_it_was_first_seen(warehouse: War
     expected: list[tuple[datetime, str]] = []
 
     def changed(text: str, at: datetime | None = None) -> None:
-        start = minutes.publish()
+        seen_at = minutes.publish()
         minutes.publish()
-        expected.insert(0, (at or start, text))
+        expected.insert(0, (at or seen_at, text))
         assert said(warehouse, minute(minutes.number)) == expected[:5]
 
     minutes.clients = ["b@1", "c@2"]
@@ -114,7 +114,7 @@ def test_each_kind_of_change_is_said_once_where_it_was_first_seen(warehouse: War
     queue = {"consumer_group": "billing", "topic": "orders", "broker_name": "broker-a", "first_moved_at": moved_at}
     minutes.moves = [{**queue, "queue_id": number, "origin": "reset"} for number in range(3)]
     minutes.moves.append({**queue, "queue_id": 9, "origin": "event"})
-    changed("offsets of orders were moved, on 3 queues", at=moved_at.replace(second=0))
+    changed("offsets of orders were moved, on 3 queues", at=moved_at)
     minutes.clients = []
     changed("b@1, c@2 +3 left: 0 clients online")
     assert unknown(warehouse) == 0
@@ -133,7 +133,7 @@ def test_what_is_not_known_changes_nothing(warehouse: Warehouse) -> None:
     assert said(warehouse, minute(3)) == []
     minutes.clients, minutes.count = None, 5
     minutes.publish()
-    assert said(warehouse, minute(4)) == [(minute(3), "clients online: 2 became 5")]
+    assert said(warehouse, minute(4)) == [(minute(3) + LOOK, "clients online: 2 became 5")]
 
 
 def test_only_the_hour_before_and_only_what_concerns_it(warehouse: Warehouse) -> None:
@@ -158,7 +158,7 @@ def test_an_interval_that_is_published_again_says_anew_what_it_and_the_next_show
         minutes.publish()
     minutes.group["retry_max_times"], minutes.number = 16, 1
     minutes.publish(again=True)
-    assert said(warehouse, minute(3)) == [(minute(2), "billing: retryMaxTimes 16 became 4")]
+    assert said(warehouse, minute(3)) == [(minute(2) + LOOK, "billing: retryMaxTimes 16 became 4")]
     assert unknown(warehouse) == 0
 
 
@@ -212,10 +212,10 @@ def test_that_they_cannot_be_read_is_said_until_they_can(tmp_path: Path) -> None
     catalog.rename(hidden := catalog.with_suffix(".hidden"))
     record(warehouse, minute(1))
     (text,) = said(warehouse, minute(2))
-    assert text[0] == minute(1)
+    assert text[0] == minute(1) + LOOK
     assert "it could not be read: " in text[1]
     assert "there is no catalog" in text[1]
     assert unknown(warehouse) == 1
     hidden.rename(catalog)
     assert catch_up(warehouse.reader(), warehouse.engine, "demo", minute(9)) == 1
-    assert said(warehouse, minute(2)) == [(minute(1), "billing: retryMaxTimes 16 became 3")]
+    assert said(warehouse, minute(2)) == [(minute(1) + LOOK, "billing: retryMaxTimes 16 became 3")]

@@ -119,5 +119,6 @@ def test_a_workspace_shows_its_first_cluster_in_the_readers_language(tmp_path: P
         record_changes(warehouse.reader(), warehouse.engine, "main", interval.start)
     view = views.changes(AskedChanges(span=Span.HALF_HOUR), chinese)
     assert (view.asked.cluster, view.clusters, view.unknown_count) == ("main", ("main",), 0)
-    assert [one.what for one in view.changes] == ["billing：retryMaxTimes 由 16 变为 3"]
+    (change,) = view.changes
+    assert (change.at, change.what) == (view.until, "billing：retryMaxTimes 由 16 变为 3"), "the look that shows it"
     assert (view.since, view.until) == (minute(2) - timedelta(minutes=30), minute(2))

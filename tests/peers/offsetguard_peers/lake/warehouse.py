@@ -35,10 +35,12 @@ from offsetguard.store.published_intervals import (
 )
 from offsetguard.tables import CLIENT_SNAPSHOTS, GROUP_FACTS, ColumnType, Table
 from offsetguard.tables.table import arrow_schema
+from offsetguard_peers.collecting import manifest_of
 from offsetguard_peers.databases import fresh_database
 
 Row = dict[str, Any]
 START = datetime(2026, 11, 20, 23, 30, tzinfo=UTC)
+LOOK = timedelta(seconds=7)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FILL: dict[ColumnType, Any] = {
     ColumnType.STRING: "",
@@ -137,7 +139,7 @@ class Warehouse:
         run_id: str | None = None,
         show: bool = True,
         again: bool = False,
-        manifest_json: str = "{}",
+        manifest_json: str | None = None,
     ) -> str:
         """Write an interval's rows and show them; returns the run id.
 
@@ -173,9 +175,11 @@ class Warehouse:
         cluster: str = "demo",
         run_id: str = "run",
         at: datetime | None = None,
-        manifest_json: str = "{}",
+        manifest_json: str | None = None,
     ) -> PublishedInterval:
-        """Make an interval visible to readers."""
+        """Make an interval visible to readers; where nothing else is said, its round was read in LOOK."""
+        looked = {"started_at": interval.start, "finished_at": interval.start + LOOK}
+        manifest_json = manifest_json or manifest_of(interval, cluster=cluster, **looked).to_json()
         published_at = at or interval.end + timedelta(seconds=5)
         row = PublishedInterval(cluster, interval, run_id, published_at, "audited", snapshot_ids, manifest_json)
         published_intervals.record(self.engine, row)
