@@ -45,6 +45,7 @@ def published(airflow: AirflowStandalone, workspace_folder: Path) -> Iterator[No
         for number in range(120)
     ]
     groups.append({"consumer_group": "calm-ahead", "topic": "orders", "effective_lag": 7, "beyond_end": 40})
+    groups.append({"consumer_group": "calm-half", "topic": "t", "lag_ms": 300_000, "unknown_queue_count": 1})
     groups.append({"consumer_group": HOSTILE, "topic": "orders", "effective_lag": 1_234, "unknown_queue_count": 2})
     manifest = manifest_of(interval, unseen_broker_names=("broker-b",), gap_count=1).to_json()
     queue = {"consumer_group": HOSTILE, "topic": "orders", "broker_name": HOSTILE, "holder_client_id": HOSTILE}
@@ -86,11 +87,12 @@ def test_who_is_in_trouble_stands_first_beside_how_far_the_figures_go(airflow: A
     for text in ('href="../incidents/f1ee7"', "1 broker unseen: broker-b", "1 request unanswered", "12.5"):
         assert text in page.text
     assert "at least 1,234" in page.text, "of two queues nothing is known"
+    assert re.search(r">at least 5 min<", get(airflow, "&search=half").text), "an unseen queue may hold an older one"
     assert "fresh" in page.text
     ahead = get(airflow, "&search=ahead").text
     assert '7<br><span class="soft">40 beyond the end' in ahead, "what waits beside what lies beyond the end"
     assert '8,381<br><span class="soft">41 beyond the end' in ahead, "of the cluster, as published"
-    assert "122 groups, page 1 of 2" in page.text
+    assert "123 groups, page 1 of 2" in page.text
     assert "calm-000" in get(airflow, "&page=2").text
     assert page.headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self';")
 
@@ -111,7 +113,7 @@ def test_names_from_brokers_are_text_and_no_spreadsheet_runs_them(airflow: Airfl
 
 def test_the_same_address_gives_the_same_as_data(airflow: AirflowStandalone) -> None:
     by_accept = get(airflow, "&search=calm&order=group", Accept="application/json").json()
-    assert by_accept["group_count"] == 121
+    assert by_accept["group_count"] == 122
     assert by_accept["groups"][0]["consumer_group"] == "calm-000"
     assert by_accept["clusters"][0]["unseen_broker_names"] == ["broker-b"]
     assert by_accept["groups"][0]["produce_tps"] is None, "unknown is null"
