@@ -34,6 +34,9 @@ MESSAGES = 40
 SHOWS = {
     "BROKER_STATUS": "commitLogDiskRatio",
     "CLUSTER_LIST": "broker-a",
+    "LET_CONSUME": "consumeEnable=true",
+    "LET_READ_BROKER": "update broker config success",
+    "LET_READ_TOPIC": "perm",
     "MEMBERS": TOPIC,
     "MEMBERS_OF_EACH_BROKER": TOPIC,
     "PRODUCERS_OF_EACH_BROKER": "producer",
@@ -48,7 +51,7 @@ SHOWS = {
     "STACK_OF_HOLDER": "ConsumeMessageThread",
     "WHERE_DEAD_LETTERS_LIE": "broker-a",
 }
-"""What the output of those names that only look."""
+"""What the output of those names that only look, or allow what is allowed."""
 
 
 def facts_now(cluster: RocketMQCluster) -> IntervalFacts:
@@ -104,6 +107,8 @@ def test_every_printed_command_works(cluster: RocketMQCluster, tmp_path: Path) -
             **dict.fromkeys(("first_moved_at", "moved_after", "since"), began_at),
             "wanted_queue_nums": 4,
             "longer_hours": 96,
+            "refusing_addresses": cluster.masters[0].address,
+            "enabling_options": "-s true -m true -d true -q 1 -r 16",
         }
         outputs = {}
         for name, template in templates().items():

@@ -264,6 +264,11 @@ class BrokerReading:
         return not all(map(is_lite_topic, self.committed_offsets.topics_of(group)))
 
     @property
+    def makes_groups(self) -> bool | None:
+        """Whether the broker makes a group that it does not know when a client of it comes; None = not known."""
+        return None if self.settings is None else self.settings.get("autoCreateSubscriptionGroup", "true") == "true"
+
+    @property
     def unreadable_pairs(self) -> frozenset[tuple[str, str]]:
         """(topic, consumer group) whose committed offsets came and cannot be read: unknown, not none."""
         return self.committed.body.unreadable_pairs if self.committed and self.committed.body else frozenset()

@@ -101,7 +101,8 @@ def missing_members(group: str, masters: Iterable[BrokerReading]) -> list[tuple[
 
     None = fewer than two masters could be compared. A client sends its heartbeats to every broker that has one of its
     topics, and to no other. So those masters are compared that have a topic that the group subscribes to (its retry
-    topic apart, which each heartbeat creates). One that does not even know the group has never had a heartbeat of it.
+    topic apart, which each heartbeat creates). One that makes groups by itself and does not know this one has never had
+    a heartbeat of it.
     """
     masters = [one for one in masters if one.topics is not None and _tells_of(one, group)]
     if len(masters) < 2:
@@ -135,7 +136,9 @@ class SharedSubscriptions:
 
 
 def _tells_of(reading: BrokerReading, group: str) -> bool:
-    return group in reading.connections or (reading.groups is not None and group not in reading.groups)
+    if group in reading.connections:
+        return True
+    return reading.makes_groups is True and reading.groups is not None and group not in reading.groups
 
 
 def _client_ids(reading: BrokerReading, group: str) -> frozenset[str]:

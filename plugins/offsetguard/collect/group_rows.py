@@ -19,6 +19,7 @@ from offsetguard.collect.landing import Row
 from offsetguard.collect.manifest import Gap, Outcome
 from offsetguard.collect.pop import progress
 from offsetguard.collect.pop_figures import GroupConsumption
+from offsetguard.collect.refused_pulls import refusing_columns
 from offsetguard.collect.retry_topics import Backlog, backlogs, oldest_dead_letter_at
 from offsetguard.collect.round import Round
 from offsetguard.collect.system_names import is_lite_topic, is_system_group
@@ -85,7 +86,7 @@ class GroupRows:
         return {
             "created_on": sorted(one.broker_name for one in having),
             "retry_max_times": settings.retry_max_times if settings else None,
-            "consume_enabled": settings.consume_enable if settings else None,
+            **refusing_columns(group, self.masters, self.members.get(group)),
             "which_broker_when_consume_slowly": settings.which_broker_when_consume_slowly if settings else None,
             "declared_orderly": policy.orderly,
             "lock_interval_ms": policy.lock_interval_ms,

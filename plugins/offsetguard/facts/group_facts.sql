@@ -42,13 +42,57 @@ slaves AS (
   GROUP BY cluster, broker_name
 ),
 
+-- Masters that refuse pulls because of the group's settings
+refusing AS (
+  SELECT
+    cluster,
+    consumer_group,
+    EXPLODE(uncreated_broker_names) AS broker_name,
+    'uncreated' AS of_group
+  FROM group_snapshots
+  UNION ALL
+  SELECT
+    cluster,
+    consumer_group,
+    EXPLODE(disabled_broker_names) AS broker_name,
+    'disabled' AS of_group
+  FROM group_snapshots
+),
+
+masters AS (
+  SELECT
+    cluster,
+    broker_name,
+    broker_permission
+  FROM broker_snapshots
+  WHERE broker_id = 0
+),
+
+permissions AS (
+  SELECT
+    cluster,
+    broker_name,
+    topic,
+    perm
+  FROM topic_settings
+),
+
 rated AS (
   SELECT
     *,
+    -- In the order in which a broker asks, which names the first only (PullMessageProcessor)
+    CASE
+      WHEN (broker_permission & 4) = 0 THEN 'broker'
+      WHEN of_group IS NOT NULL THEN of_group
+      WHEN (perm & 4) = 0 THEN 'topic'
+    END AS refused_by,
     GREATEST(COALESCE(slave_count, 0) - COALESCE(seen_slave_count, 0), 0) AS unseen_slave_count
   FROM pairs
   LEFT JOIN replica_rates USING (cluster, consumer_group, topic, broker_name)
   LEFT JOIN slaves USING (cluster, broker_name)
+  LEFT JOIN masters USING (cluster, broker_name)
+  LEFT JOIN refusing USING (cluster, consumer_group, broker_name)
+  LEFT JOIN permissions USING (cluster, broker_name, topic)
 ),
 
 by_broker AS (
@@ -107,6 +151,10 @@ added_up AS (
         THEN COALESCE(SORT_ARRAY(COLLECT_LIST(CASE WHEN reads_moved THEN broker_name END)), ARRAY())
     END AS slave_read_broker_names,
     MIN(CASE WHEN reads_moved THEN slave_since END) AS slave_read_since,
+    CASE
+      WHEN COUNT(refused_by) > 0
+        THEN COALESCE(SORT_ARRAY(COLLECT_LIST(CONCAT(broker_name, ' ', refused_by))), ARRAY())
+    END AS refusals,
     CAST(SUM(TRY_CAST(send_back_tps AS DECIMAL(28, 6))) AS DOUBLE) AS send_back_tps
   FROM by_broker
   GROUP BY cluster, consumer_group, topic
@@ -145,6 +193,7 @@ settings AS (
     system_group,
     retry_max_times,
     consume_enabled,
+    enabling_options,
     which_broker_when_consume_slowly,
     online_client_count,
     message_model,
@@ -260,6 +309,8 @@ SELECT
   system_group,
   retry_max_times,
   consume_enabled,
+  refusals,
+  enabling_options,
   which_broker_when_consume_slowly,
   members_differ,
   members_differ_since,

@@ -30,7 +30,7 @@ from offsetguard.tables import (
     Table,
 )
 from offsetguard.tables.broker_facts import BrokerFacts
-from offsetguard.tables.columns import ClientSummary
+from offsetguard.tables.columns import ClientSummary, RefusedGroup
 from offsetguard.tables.facts import Baseline, OffsetMoveFacts, QueueFigures, TopicFacts
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.log_facts import LockWaitFacts, LogLineFacts, SubscriptionFacts
@@ -51,7 +51,7 @@ class QueueFacts(QueueFigures):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OnlineGroupFacts(ClientSummary):
+class OnlineGroupFacts(ClientSummary, RefusedGroup):
     """A consumer group with clients online; one that broadcasts has no queue with an offset, and so no GroupFacts."""
 
     consumer_group: str

@@ -9,6 +9,7 @@ since 1970: what people write as a date means another moment on a host in anothe
 _TO = " -n {name_servers:shell}"
 _OF_CLUSTER = _TO + " -c {rocketmq_cluster:shell}"
 _OF_GROUP = _TO + " -g {consumer_group:shell}"
+_TO_REFUSING = " -b {refusing_addresses:each}"
 _RESET = "mqadmin resetOffsetByTime" + _OF_GROUP + " -t {topic:shell} -s "
 _TO_WANTED_QUEUES = " -r {wanted_queue_nums} -w {wanted_queue_nums}"
 _MESSAGE_AT = "mqadmin queryMsgByOffset" + _TO + " -t {topic:shell} -b {broker_name:shell} -i {queue_id} -o "
@@ -16,6 +17,9 @@ _MESSAGE_AT = "mqadmin queryMsgByOffset" + _TO + " -t {topic:shell} -b {broker_n
 BROKER_STATUS = "mqadmin brokerStatus" + _OF_CLUSTER
 CLUSTER_LIST = "mqadmin clusterList" + _TO
 DELETE_GROUP = "mqadmin deleteSubGroup" + _OF_CLUSTER + " -g {consumer_group:shell} -r true  # {what_it_deletes}"
+LET_CONSUME = "mqadmin updateSubGroup" + _OF_GROUP + _TO_REFUSING + " {enabling_options}"
+LET_READ_BROKER = "mqadmin updateBrokerConfig" + _TO + _TO_REFUSING + " -k brokerPermission -v 6"
+LET_READ_TOPIC = "mqadmin updateTopicPerm" + _TO + _TO_REFUSING + " -t {topic:shell} -p 6"
 MEMBERS = "mqadmin consumerConnection" + _OF_GROUP
 MEMBERS_OF_EACH_BROKER = MEMBERS + " -b {master_addresses:each}"
 PRODUCERS_OF_EACH_BROKER = "mqadmin producer -b {master_addresses:each}" + _TO

@@ -109,6 +109,27 @@ class ClientSummary:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RefusedGroup:
+    """Masters that refuse the pulls of a group because of its settings, sorted; NULL = none, or not known."""
+
+    __slots__ = ()
+    disabled_broker_names: Annotated[tuple[str, ...] | None, "masters on which consumeEnable of the group is false"] = (
+        None
+    )
+    uncreated_broker_names: Annotated[
+        tuple[str, ...] | None,
+        "masters with a topic or commits of the group that do not know it, and make none: autoCreateSubscriptionGroup"
+        " is false",
+    ] = None
+    no_broadcast_broker_names: Annotated[
+        tuple[str, ...] | None, "masters on which consumeBroadcastEnable of the group is false, while it broadcasts"
+    ] = None
+    enabling_options: Annotated[
+        str | None, "what mqadmin updateSubGroup takes to let it consume, its other settings kept; NULL = none of these"
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class UsualTraffic:
     """What `traffic_baselines` says of this hour of the week."""
 

@@ -137,6 +137,12 @@ class GroupFacts(Lags, ClientSummary, UsualTraffic):
     system_group: Annotated[bool | None, "a group of RocketMQ's own; never judged"] = None
     retry_max_times: Annotated[Int32 | None, "the group's setting: retries before a message goes to %DLQ%"] = None
     consume_enabled: ConsumeEnabled = None
+    refusals: Annotated[
+        tuple[str, ...] | None,
+        "`broker_name why` of the masters that refuse pulls of the group from the topic, by the first of their reasons:"
+        " broker (brokerPermission), uncreated, disabled (as in group_snapshots) or topic (perm); NULL = none is known",
+    ] = None
+    enabling_options: Annotated[str | None, "as in group_snapshots"] = None
     which_broker_when_consume_slowly: WhichBrokerWhenConsumeSlowly = None
     members_differ: Annotated[
         bool | None, "the masters list different clients; NULL = fewer than two masters could be compared"

@@ -12,6 +12,7 @@ from offsetguard.tables.columns import (
     Offsets,
     Origin,
     QueueId,
+    RefusedGroup,
     StoreTimes,
     Topic,
 )
@@ -74,7 +75,7 @@ TOPIC_SETTINGS = Table(
 
 
 # What facts of groups carry on.
-ConsumeEnabled = Annotated[bool | None, "false = the broker refuses the group's pulls"]
+ConsumeEnabled = Annotated[bool | None, "false = a master refuses the group's pulls; true = none does"]
 WhichBrokerWhenConsumeSlowly = Annotated[int | None, "broker id that is suggested for reads far behind the end"]
 DeclaredOrderly = Annotated[bool | None, "the configuration says that the group consumes orderly"]
 MembersDifferSince = Annotated[datetime | None, "first of the rounds in a row that saw them differ; NULL = they do not"]
@@ -101,6 +102,7 @@ class _GroupSnapshots:
     system_group: Annotated[bool, "a group of RocketMQ's own; never judged"]
     retry_max_times: Annotated[Int32 | None, "retries before a message goes to %DLQ%"]
     consume_enabled: ConsumeEnabled
+    _refused: ClassVar = columns_of(RefusedGroup)
     which_broker_when_consume_slowly: WhichBrokerWhenConsumeSlowly
     _client_summary: ClassVar = columns_of(ClientSummary)
     created_on: Annotated[tuple[str, ...] | None, "masters that have settings of the group; of those that said so"]

@@ -15,7 +15,7 @@ from offsetguard.model.verdicts import CannotTell, Figure, QueueEvidence
 from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.group_facts import GroupFacts
 
-_COMMANDS_OF_A_KIND = 4
+MOST_COMMANDS = 4  # of a kind
 _EXACTLY_MS = 1_000  # nobody reads more exactly
 
 
@@ -147,7 +147,7 @@ def command_figures(facts: IntervalFacts, config: Config) -> dict[str, str | Non
         "rocketmq_cluster": rocketmq_cluster,
         "cluster_with_ha_status": rocketmq_cluster if has_ha_status else None,
         "what_it_deletes": Sentence("command_deletes_group"),
-        "master_addresses": " ".join([one.address for one in masters if one.address][:_COMMANDS_OF_A_KIND]) or None,
+        "master_addresses": " ".join([one.address for one in masters if one.address][:MOST_COMMANDS]) or None,
     }
 
 

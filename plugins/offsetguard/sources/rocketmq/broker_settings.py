@@ -19,6 +19,7 @@ from offsetguard.sources.rocketmq.json_fields import (
     int_field,
     numbered_field,
     object_field,
+    optional_bool_field,
     texts_field,
 )
 
@@ -44,6 +45,11 @@ class SubscriptionGroupConfig:
     retry_max_times: int | None = None
     broker_id: int | None = None
     which_broker_when_consume_slowly: int | None = None
+    consume_broadcast_enable: bool | None = None
+    consume_from_min_enable: bool | None = None
+    consume_message_orderly: bool | None = None  # 5.x: gRPC clients take one message of a queue after the other
+    notify_consumer_ids_changed_enable: bool | None = None
+    retry_queue_nums: int | None = None
 
 
 def topic_config_table(body: bytes) -> Entries[str, TopicConfig]:
@@ -94,4 +100,9 @@ def _group_config(name: str, value: object) -> SubscriptionGroupConfig:
         retry_max_times=int_field(document, "retryMaxTimes", default=16),
         broker_id=int_field(document, "brokerId", default=MASTER_ID),
         which_broker_when_consume_slowly=int_field(document, "whichBrokerWhenConsumeSlowly", default=1),
+        consume_broadcast_enable=bool_field(document, "consumeBroadcastEnable", default=True),
+        consume_from_min_enable=bool_field(document, "consumeFromMinEnable", default=True),
+        consume_message_orderly=optional_bool_field(document, "consumeMessageOrderly"),
+        notify_consumer_ids_changed_enable=bool_field(document, "notifyConsumerIdsChangedEnable", default=True),
+        retry_queue_nums=int_field(document, "retryQueueNums", default=1),
     )

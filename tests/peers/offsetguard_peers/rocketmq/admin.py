@@ -46,11 +46,13 @@ class Admin:
         queues: int = 4,
         read_queues: int | None = None,
         write_queues: int | None = None,
+        perm: int = 6,
         brokers: Iterable[Broker] | None = None,
         message_type: str | None = None,
     ) -> None:
         """Create or change a topic on the masters (all by default); returns when the name server knows it.
 
+        `perm`: 2 = write, 4 = read, 6 = both.
         `message_type`: 5.x only, e.g. LITE.
         """
         chosen = list(brokers or self._cluster.masters)
@@ -59,7 +61,7 @@ class Admin:
             "defaultTopic": "TBW102",
             "readQueueNums": read_queues if read_queues is not None else queues,
             "writeQueueNums": write_queues if write_queues is not None else queues,
-            "perm": 6,
+            "perm": perm,
             "topicFilterType": "SINGLE_TAG",
             "topicSysFlag": 0,
             "order": "false",
@@ -70,10 +72,10 @@ class Admin:
             self.change(broker.address, ChangingCode.UPDATE_AND_CREATE_TOPIC, fields)
         self._wait_for_route(topic, {broker.name for broker in chosen})
 
-    def create_group(self, group: str, **settings: object) -> None:
-        """Create or change a consumer group on all masters; `settings`: e.g. `retryMaxTimes=2000`."""
+    def create_group(self, group: str, *, brokers: Iterable[Broker] | None = None, **settings: object) -> None:
+        """Create or change a consumer group on the masters (all by default); `settings`: e.g. `retryMaxTimes=2000`."""
         body = json.dumps({"groupName": group, **settings}).encode()
-        for broker in self._cluster.masters:
+        for broker in brokers or self._cluster.masters:
             self.change(broker.address, ChangingCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body)
 
     def create_account(self, broker: Broker, account: Credentials, grants: Mapping[str, Sequence[str]]) -> None:

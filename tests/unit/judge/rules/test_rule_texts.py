@@ -50,7 +50,10 @@ def test_what_deletes_comes_last_after_a_command_that_looks_and_is_named_as_what
                 assert named in texts.runnable(figures, Locale(language))[-1]
 
 
-NO_NAMES = {"queue_id", "consumer_offset", "blocked_offset", "wanted_queue_nums", "longer_hours", "what_it_deletes"}
+NO_NAMES = {
+    *("queue_id", "consumer_offset", "blocked_offset", "wanted_queue_nums", "longer_hours"),
+    *("what_it_deletes", "enabling_options"),
+}
 
 
 @for_each("rule", RULES.values(), name_of=lambda rule: rule.id)

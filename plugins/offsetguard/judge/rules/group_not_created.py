@@ -1,0 +1,70 @@
+"""A broker has queues of a topic and does not know the consumer group, which it does not make by itself.
+
+Means: the topic grew to that broker, or the broker was added, and the group was created on the others only. Pulls there
+are refused with code 26, so its share of the messages is consumed by nobody.
+Evidence: the broker's list of groups (201) lacks the group, its setting autoCreateSubscriptionGroup is false, and it
+has a topic that the group's clients subscribe to, or commits of the group. Both are read in every round: the first one
+that shows it tells. Where a client's log is read, its code 26 tells of groups that no broker knows.
+Not judged: brokers that make groups by themselves (the default), or that did not give their settings or groups. It is
+INFO while no message waits there, or while nobody is online and what waits is within the limits.
+Do next: create the group on that broker, with the settings that it has on the others.
+Source: PullMessageProcessor, SubscriptionGroupManager#findSubscriptionGroupConfig (4.9.7, 5.3.3, 5.5.0); 5.x brokers do
+not list the group's clients then, 4.x do. apache/rocketmq issues 307 and 6213.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts
+from offsetguard.judge import commands
+from offsetguard.judge.evidence.refused_pulls import EXPLAINED, refused_pulls
+from offsetguard.judge.rule import Finding, Rule, Severity, Texts
+
+RULE = Rule(
+    id="group_not_created",
+    severity=Severity.WARNING,
+    place=144,
+    needs=("groups", "queues", "brokers"),
+    means="A broker with queues of a topic does not know the consumer group, and makes none by itself.",
+    texts={
+        "default": Texts(
+            summary="{consumer_group} is not created on {on_brokers}: messages of {topic} cannot be consumed there",
+            summary_zh="{on_brokers} 上没有创建 {consumer_group}：那里的 {topic} 消息无法消费",
+            cause="Consumer group {consumer_group} is not created on {on_brokers}, which makes no group by itself "
+            "(autoCreateSubscriptionGroup=false) and refuses its pulls with code 26: {waiting:messages} "
+            "message{waiting:plural} of topic {topic} wait in {queue_count} queue{queue_count:plural} there.",
+            cause_zh="消费组 {consumer_group} 没有在 {on_brokers} 上创建，而该 Broker 不会自动创建消费组"
+            "（autoCreateSubscriptionGroup=false），其拉取以 code 26 被拒绝：主题 {topic} 在那里的 {queue_count} 个队列"
+            "中有 {waiting:messages} 条消息等待消费。",
+            do_next="Create the group there as it is on the other brokers; its clients go on by themselves:",
+            do_next_zh="请按它在其他 Broker 上的设置在那里创建该消费组；客户端会自行恢复：",
+            commands=(commands.LET_CONSUME,),
+        ),
+    },
+    title="a group is not created on a broker",
+    title_zh="消费组没有在 Broker 上创建",
+    table=("waiting", "queue_count", "on_brokers", "online_client_count"),
+    peak="waiting",
+    recovered="over: the group is created there, or nothing of it is there any more",
+    recovered_zh="已结束：已在那里创建该消费组，或那里已没有它的消息",
+    holds_queues=True,
+    explains=EXPLAINED,
+)
+
+
+def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
+    """One finding per (consumer group, topic) with queues on such a broker."""
+    for refused in refused_pulls(facts, config, ("uncreated",)):
+        group = refused.judged.group
+        yield RULE.finding(
+            facts,
+            about=(group.consumer_group, group.topic),
+            severity=RULE.severity if refused.is_missed else Severity.INFO,
+            unsure=refused.unsure,
+            state="STALLED",
+            figures=refused.figures(facts),
+            queues=refused.evidence,
+            broker_names=frozenset(refused.broker_names),
+        )
