@@ -1,7 +1,8 @@
 -- What logs said about a group, counted: rebalances, resets, refused pulls, full caches; in this order:
 --
 -- 1. Lines of some kinds within the look-back window, each once however often it was read.
--- 2. Code 25 has one kind, whether 4.x prints it as an exception or 5.x as a sentence. Other refusals are left out.
+-- 2. Code 25 has one kind, whether 4.x prints it as an exception or 5.x as a sentence; so has code 24 of a group that
+--    no client is registered for, whether its broker or its client prints it. Other refusals are left out.
 -- 3. A line that names no group (a client's log) belongs to the group that its path names, else to the one group that
 --    the other lines of that log name; where there is none, or more than one, it is left out: we do not guess.
 -- 4. Lines become one fact per (group, topic, kind, log source, broker, queue). `broker_name`: whom the line is about.
@@ -31,7 +32,7 @@ WITH chosen AS (
     line.interval_start BETWEEN :oldest_log_interval AND :interval_start
     AND kind IN (
       'client_not_in_members', 'client_subscription_not_latest', 'subscription_not_latest', 'member_list_failed',
-      'pull_refused',
+      'pull_refused', 'group_not_online',
       'members_changed', 'consumer_started', 'consumer_stopped', 'consumer_connected', 'consumer_unregistered',
       'channel_removed', 'channel_expired', 'group_offline',
       'offset_reset_started', 'offset_reset_sent', 'offset_reset_stored', 'client_offset_reset',
@@ -54,6 +55,9 @@ owned AS (
     CASE
       WHEN kind <> 'pull_refused' THEN kind
       WHEN GET_JSON_OBJECT(fields_json, '$.response_code') = '25' THEN 'client_subscription_not_latest'
+      WHEN
+        GET_JSON_OBJECT(fields_json, '$.response_code') = '24'
+        AND GET_JSON_OBJECT(fields_json, '$.description') LIKE '%group info not exist%' THEN 'group_not_online'
     END AS kind,
     source,
     COALESCE(broker_name, GET_JSON_OBJECT(fields_json, '$.broker_name')) AS broker_name,

@@ -22,6 +22,7 @@ SILENCE = timedelta(seconds=45)  # ends a spell of lines: two rebalance rounds a
 
 NOT_IN_MEMBERS = "client_not_in_members"
 CLIENT_NOT_LATEST = "client_subscription_not_latest"
+NOT_ONLINE = "group_not_online"
 FILE_NOT_WRITTEN = "offset_file_not_written"
 
 OPERATORS_THREAD = "AdminBrokerThread"

@@ -24,6 +24,7 @@ WITH chosen AS (
       'subscription_not_latest',
       'member_list_failed',
       'pull_refused',
+      'group_not_online',
       'members_changed',
       'consumer_started',
       'consumer_stopped',
@@ -58,6 +59,9 @@ WITH chosen AS (
       THEN kind
       WHEN TRY(fields_json ->> '$.response_code') = '25'
       THEN 'client_subscription_not_latest'
+      WHEN TRY(fields_json ->> '$.response_code') = '24'
+      AND TRY(fields_json ->> '$.description') LIKE '%group info not exist%'
+      THEN 'group_not_online'
     END AS kind,
     source,
     COALESCE(broker_name, TRY(fields_json ->> '$.broker_name')) AS broker_name,

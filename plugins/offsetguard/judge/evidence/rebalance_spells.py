@@ -51,7 +51,7 @@ def group_noise(facts: IntervalFacts) -> Iterator[tuple[str, GroupNoise]]:
     boots = last_boot(facts)
     for group, lines in sorted(by_group.items()):
         changed_at = max((min(at, facts.now) for at in (changes.get(group), boots) if at), default=None)
-        lasting = tuple(line for line in lines if lasted(line, changed_at) and _goes_on(line, facts.now))
+        lasting = tuple(line for line in lines if lasted(line, changed_at) and goes_on(line, facts.now))
         yield group, GroupNoise(tuple(lines), lasting, changed_at)
 
 
@@ -84,5 +84,6 @@ def line_figures(lines: Sequence[LogLineFacts]) -> tuple[int, str]:
     return sum(most.values()), ", ".join(names[:5])
 
 
-def _goes_on(line: LogLineFacts, now: datetime) -> bool:
+def goes_on(line: LogLineFacts, now: datetime) -> bool:
+    """Whether such lines still come."""
     return now - line.last_at <= SILENCE + timedelta(seconds=60)  # logs are read once an interval
