@@ -1,7 +1,7 @@
 """Rebalance locks as the rules look at them: whether a holder lives, how long queues stood still, which nobody holds.
 
-Waits for locks are what brokers' logs tell. Without them, queues of an orderly group that none of its clients holds,
-though all told, are what is seen (`unheld_queues`).
+Waits for locks are what brokers' logs tell. Without them, queues that none of a group's clients holds, though all told,
+are what is seen (`unheld_queues`).
 """
 
 from __future__ import annotations
@@ -183,6 +183,7 @@ class UnheldQueues:
     """The queues of one (consumer group, topic)."""
 
     subject: tuple[str, str]
+    orderly: bool | None
     stood_still_ms: int
     outlasts_any_lock: bool  # it cannot be the lock of a client that has gone: that would have expired
     figures: Mapping[str, Figure]
@@ -208,6 +209,7 @@ def unheld_queues(facts: IntervalFacts, config: Config) -> Iterator[UnheldQueues
         longest = max(since_ms for _, since_ms in waiting.values())
         yield UnheldQueues(
             (group.consumer_group, group.topic),
+            group.orderly,
             longest,
             longest > life_ms + 2 * REBALANCE_INTERVAL_MS,
             {
@@ -227,11 +229,16 @@ def unheld_queues(facts: IntervalFacts, config: Config) -> Iterator[UnheldQueues
 
 
 def _tells_who_holds(group: GroupFacts, facts: IntervalFacts) -> bool:
-    """Whether every client of an orderly group told what it holds, and none has just joined."""
+    """Whether every client of a group told what it holds, and none has just joined."""
     joins = group.newest_client_start_at is None or facts.now - group.newest_client_start_at < _JOINING
     everybody = bool(group.online_client_count) and group.told_client_count == group.online_client_count
-    holds = bool(group.orderly) and bool(group.held_queue_count)
-    return holds and everybody and not joins and not group.members_differ and group.consumption != POP
+    return (
+        bool(group.held_queue_count)
+        and everybody
+        and not joins
+        and not group.members_differ
+        and group.consumption != POP
+    )
 
 
 def _stood_still_ms(queue: QueueFacts) -> int | None:

@@ -22,7 +22,7 @@ EXPLAINED = (
         Scope.QUEUES,
         (
             *("accumulation", "slow_consumption", "flow_control", "never_committed", "consumer_offline"),
-            *("client_stands_still", "poison_message", "lock_not_released", "lock_contention"),
+            *("client_stands_still", "queue_not_pulled", "poison_message", "lock_not_released", "lock_contention"),
         ),
     ),
     Explains(Scope.TOPIC, ("idle_consumers",)),

@@ -1,10 +1,9 @@
 """Living clients of an orderly group want the same queue for longer than a rebalance takes.
 
-Means: two clients believe that a queue is theirs, since instances share a client id or see different members of the
-group; or its holder gives it up late, because its listener is in one message for so long.
+Means: two clients believe that a queue is theirs, since instances share a client id (client_id_shared) or see different
+members of the group; or its holder gives it up late, because its listener is in one message for so long.
 Evidence: brokers' lock lines "locked by other client" over more than a minute whose holder is connected; clients that
-hold a queue without its lock; without logs: queues that nobody holds for more than a minute, while several instances
-share a client id.
+hold a queue without its lock.
 Not judged: a rebalance in progress (queues change hands within two rounds of 20 s), retry queues, POP groups, holders
 that have gone (see lock_not_released). What began within 90 s after the broker's start, and ends within 3 min, is INFO.
 Do next: compare what each client and each broker take for the group's members.
@@ -28,7 +27,6 @@ from offsetguard.judge.evidence.lock_holders import (
     goes_on,
     holder_of,
     stood_still_ms,
-    unheld_queues,
     unknown_holders,
     waits_for_messages,
 )
@@ -84,18 +82,6 @@ RULE = Rule(
             do_next_zh="请查明客户端的心跳为何没有到达所有 Broker。" + _MEMBERS_ZH,
             commands=(commands.MEMBERS_OF_EACH_BROKER,),
         ),
-        "same_client_id": Texts(
-            summary="Instances of {consumer_group} share a client id",
-            summary_zh="{consumer_group} 有多个实例使用同一个客户端 ID",
-            cause=_STANDS + ": several instances share the client id {doubled_client_ids}, so each takes the same "
-            "share of queues, and another share is nobody's.",
-            cause_zh=_STANDS_ZH + "多个实例使用同一个客户端 ID {doubled_client_ids}，因此它们分到相同的队列，而另一部分"
-            "队列无人消费。",
-            do_next="Give every instance a client id of its own: set instanceName, or do not run containers with equal "
-            "addresses and process ids (clients before 4.9 make the id of these two).",
-            do_next_zh="请让每个实例使用不同的客户端 ID：设置 instanceName，或避免容器的地址和进程号都相同（4.9 之前的"
-            "客户端用这两者生成 ID）。",
-        ),
         "late_hand_over": Texts(
             summary="{consumer_group}: " + _QUEUES + " changed hands late",
             summary_zh=_QUEUES_ZH + "交接过晚",
@@ -149,11 +135,6 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             over_at = max(ended) if len(ended) == len(long) else None
             finding = _finding(facts, subject, variant, figures, queues)
             yield replace(finding, severity=severity, last_event_at=over_at)
-    for unheld in unheld_queues(facts, config):
-        lasts = unheld.stood_still_ms >= LONG_MS
-        if unheld.subject not in found and lasts and unheld.figures["doubled_client_ids"]:
-            found.add(unheld.subject)
-            yield _finding(facts, unheld.subject, "same_client_id", unheld.figures, unheld.queues)
     for subject, group in groups.items():
         queues = () if subject in found else _not_locked(group, suspects.get(subject, ()))
         if queues:
@@ -172,8 +153,6 @@ def _is_contended(wait: LockWaitFacts, facts: IntervalFacts) -> bool:
 
 
 def _variant(wait: LockWaitFacts, group: GroupFacts | None) -> str:
-    if group is not None and group.doubled_client_ids:
-        return "same_client_id"
     if group is not None and group.members_differ:
         return "members_differ"
     return "late_hand_over" if wait.ended_by == "released" else "default"
@@ -224,7 +203,6 @@ def _finding(
     figures: Mapping[str, Figure],
     queues: tuple[QueueEvidence, ...],
 ) -> Finding:
-    doubled = next((one.doubled_client_ids for one in facts.groups if one.consumer_group == subject[0]), None)
     return RULE.finding(
         facts,
         about=subject,
@@ -236,7 +214,6 @@ def _finding(
             "queue_count": len(queues),
             "on_brokers": brokers_of(queues),
             "effective_lag": sum_at_least(one.figures["effective_lag"] for one in queues),
-            "doubled_client_ids": ", ".join(doubled or ()) or None,
         },
         queues=queues,
     )

@@ -127,8 +127,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             found.add(subject)
             yield _finding(facts, config, subject=subject, waits=dead, suspects=suspects.get(subject, []))
     for unheld in unheld_queues(facts, config):
-        of_one_id = unheld.figures["doubled_client_ids"] is not None  # then the share is nobody's: lock_contention
-        if unheld.subject not in found and not unheld.outlasts_any_lock and not of_one_id:
+        of_one_id = unheld.figures["doubled_client_ids"] is not None  # then the share is nobody's: client_id_shared
+        if unheld.subject not in found and unheld.orderly and not (unheld.outlasts_any_lock or of_one_id):
             yield RULE.finding(
                 facts,
                 about=unheld.subject,

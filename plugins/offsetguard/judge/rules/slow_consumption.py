@@ -6,7 +6,9 @@ Evidence: the messages that clients say they have cached, or where not all tell 
 5.1 on), make more than half of the lag; messages were finished within the last minute. One slow message is named when
 the committed offset stands for more than a minute, and its client still holds that message while some behind it are
 finished: one of them lately, or the newest that it was given.
-Not judged: clients that finish nothing (accumulation, poison_message); POP groups (handlers_hanging); broadcasting.
+Not judged: clients that finish nothing (accumulation, poison_message); queues of which a full cache has begun with the
+same message for ten minutes, where most of the lag lies: these have stopped, whatever others do; POP groups
+(handlers_hanging); broadcasting.
 Do next: find the slow message or the slow call in the listener.
 Source: incident I3; ProcessQueue.removeMessage returns the smallest unfinished offset (4.9.8, 5.3.3).
 """
@@ -14,12 +16,15 @@ Source: incident I3; ProcessQueue.removeMessage returns the smallest unfinished 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 from offsetguard.config import Config, EffectivePolicy
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge import commands
 from offsetguard.judge.evidence.blocked_queues import held_back_queues
 from offsetguard.judge.evidence.judged_groups import (
+    RECENTLY,
+    JudgedGroup,
     finished_at,
     finished_long_ago,
     finishes_messages,
@@ -40,6 +45,8 @@ _LAG_ZH = (
     "消费组 {consumer_group} 在主题 {topic} 上堆积 {effective_lag:messages} 条消息，其中 {in_process:messages} 条在客户"
     "端处理中（最早的已等待 {lag_ms:duration}，位于队列 {worst_queue}）"
 )
+
+_STOPPED = timedelta(minutes=10)
 
 RULE = Rule(
     id="slow_consumption",
@@ -102,7 +109,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         shown = finishes_messages(group) and all(one.last_consume_at == finished_at(one, boots) for one in own)
         goes_on = shown or most_moves(group, own, boots)
         # What clients say that they finish is of the last minute; who stands still by now finished it before
-        goes_on = goes_on and not (judged.stands_still or finished_long_ago(group, own))
+        goes_on = goes_on and not (judged.stands_still or finished_long_ago(group, own) or _most_has_stopped(judged))
         if held is None and not (goes_on and 2 * in_process > (group.effective_lag or 0)):
             continue
         worst = (
@@ -128,6 +135,21 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             },
             queues=lag_evidence(own),
         )
+
+
+def _most_has_stopped(judged: JudgedGroup) -> bool:
+    """Whether most of what waits lies in queues that a full cache has held at one message for long.
+
+    What other queues finish says nothing of these.
+    """
+    stopped = 0
+    for queue in judged.queues:
+        since, finished = queue.window.advanced_at or queue.window.first_seen_at, queue.last_consume_at
+        finishes = finished is not None and judged.seen_at - finished <= RECENTLY
+        stands = since is not None and judged.seen_at - since >= _STOPPED
+        if queue.cache_is_full and stands and not finishes:
+            stopped += queue.offsets.effective_lag or 0
+    return 2 * stopped > (judged.group.effective_lag or 0)
 
 
 def _in_process(group: GroupFacts) -> int | None:
