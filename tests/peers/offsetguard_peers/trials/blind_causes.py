@@ -86,7 +86,7 @@ class Subject:
         """Create it, and let it consume what is sent for so long."""
         admin = Admin(self.cluster)
         admin.create_topic(self.topic, queues=max(one.queues for one in self.causes))
-        settings = {"brokerId": 0, "whichBrokerWhenConsumeSlowly": 0}
+        settings: dict[str, Any] = {"brokerId": 0, "whichBrokerWhenConsumeSlowly": 0}
         for one in self.causes:
             settings.update(one.group_settings)
         admin.create_group(self.group, **settings)
