@@ -76,6 +76,7 @@ RULE = Rule(
     bad_cycles=2,  # a client that reconnects has two connections for a moment
     recovered="over: every client has an id of its own",
     recovered_zh="已结束：每个客户端都有各自的 ID",
+    from_clients=True,
     holds_queues=True,
     explains=(
         Explains(Scope.QUEUES, ("accumulation", "slow_consumption", "never_committed", "lock_not_released")),

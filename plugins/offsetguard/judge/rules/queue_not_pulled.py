@@ -83,7 +83,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         if group.consumption == POP:
             continue
         by_client: defaultdict[str, list[QueueFacts]] = defaultdict(list)
-        for queue in _not_pulled(judged, active_at, facts.seen_at):
+        for queue in _not_pulled(judged, active_at, facts.now):
             by_client[queue.holder_client_id or ""].append(queue)
         if not by_client:
             continue
