@@ -7,6 +7,7 @@ how long something has been waiting, or how fast a retry topic grows, can only b
 from __future__ import annotations
 
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -26,6 +27,7 @@ from offsetguard.sources.bundle.rounds import Damage
 from offsetguard.tables import (
     BROKER_SNAPSHOTS,
     BROKER_STATS,
+    CLIENT_SNAPSHOTS,
     GROUP_SNAPSHOTS,
     QUEUE_SNAPSHOTS,
     TOPIC_QUEUE_SNAPSHOTS,
@@ -47,6 +49,7 @@ _GROUPS = (
     "members_differ_since",
     "pop_finished",
     "pop_unfinished_since",
+    "departures",
 )
 _BROKERS = (
     "broker_name",
@@ -64,6 +67,7 @@ _BROKERS = (
     "delayed_late_since",
     "delayed_deleted_count",
 )
+_CLIENTS = ("consumer_group", "client_id", "broker_id")
 _COUNTING = ("broker_name", "broker_id", "stats_name", "stats_key", "counting_since")
 Ages = dict[tuple[str, str, str], dict[int, tuple[int, int]]]
 """(broker, topic, group) -> queue id -> (consumer offset, store time of the message there, microseconds since 1970)."""
@@ -158,6 +162,7 @@ class EarlierRound:
             ages=_ages(self.parts(QUEUE_SNAPSHOTS, _AGES)),
             groups=_groups(self.parts(GROUP_SNAPSHOTS, _GROUPS)),
             seen_masters=frozenset(self.manifest.master_broker_names) - set(self.manifest.unseen_broker_names),
+            clients=_clients(self.parts(CLIENT_SNAPSHOTS, _CLIENTS)),
             counting_since=_counting_since(self.columns(BROKER_STATS, _COUNTING)),
             masters=masters,
             slaves=slaves,
@@ -174,6 +179,7 @@ class EarlierFigures:
     max_offsets: Mapping[tuple[str, str], array[int]] = field(default_factory=dict)  # (broker, topic) -> by queue id
     ages: Ages = field(default_factory=dict)  # of what waited then
     groups: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # rows of group_snapshots, some columns
+    clients: Mapping[str, frozenset[str]] = field(default_factory=dict)  # that masters listed, by consumer group
     seen_masters: frozenset[str] = frozenset()  # those that gave offsets
     counting_since: Mapping[CountedPlace, datetime] = field(default_factory=dict)
     masters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -243,9 +249,18 @@ def _groups(parts: Iterable[pa.Table]) -> dict[str, dict[str, object]]:
     found: dict[str, dict[str, object]] = {}
     for rows in parts:
         for group, *values in _values(rows):
-            known = tuple(values)
+            known = (*values[:-1], tuple(values[-1] or ()))
             found[group] = shared.get(known) or shared.setdefault(known, dict(zip(_GROUPS[1:], known, strict=True)))
     return found
+
+
+def _clients(parts: Iterable[pa.Table]) -> dict[str, frozenset[str]]:
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for rows in parts:
+        for group, client_id, broker_id in _values(rows):
+            if broker_id == MASTER_ID:
+                found[group].add(client_id)
+    return {group: frozenset(client_ids) for group, client_ids in found.items()}
 
 
 def _counting_since(rows: pa.Table | None) -> dict[CountedPlace, datetime]:

@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from offsetguard.collect.broker_reading import BrokerReading, ConsumeQueues
+from offsetguard.collect.departures import departures
 from offsetguard.collect.group_members import GroupMembers, known_groups, missing_members
 from offsetguard.collect.landing import Row
 from offsetguard.collect.manifest import Gap, Outcome
@@ -61,10 +62,17 @@ class GroupRows:
                 **_backlog_columns(found, before if comparable else {}),
                 "oldest_dead_letter_at": oldest_dead_letter_at(self.masters, group, found[1], before),
                 "uncommitted_at": self._uncommitted_at(group),
+                "departures": self._departures(group, before, comparable=comparable),
                 **lite.get(group, {}),
                 "suspect_reason": suspects.get(group),
                 "in_detail": group in detailed,
             }
+
+    def _departures(self, group: str, before: Mapping[str, Any], *, comparable: bool) -> list[str] | None:
+        earlier = self.one_round.earlier_figures
+        listed_before = earlier.clients.get(group, frozenset()) if comparable else frozenset()
+        since = earlier.finished_at or self.one_round.interval.start
+        return departures(group, self.masters, listed_before, before.get("departures", ()), since)
 
     def _uncommitted_at(self, group: str) -> datetime | None:
         """Return the newest round without its commits: this one, the one before, or the one that this remembers."""

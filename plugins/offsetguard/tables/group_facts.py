@@ -12,6 +12,7 @@ from offsetguard.tables.snapshots import (
     ConsumeEnabled,
     DeadLetterMessageCount,
     DeclaredOrderly,
+    Departures,
     MembersDifferSince,
     MissingMembers,
     OldestDeadLetterAt,
@@ -149,6 +150,7 @@ class GroupFacts(Lags, ClientSummary, UsualTraffic):
     ] = None
     members_differ_since: MembersDifferSince = None
     missing_members: MissingMembers = None
+    departures: Departures = None
     retry_message_count: RetryMessageCount = None
     retry_growth: Annotated[
         int | None, "messages sent to its retry topics since the round before; NULL = not known"

@@ -83,6 +83,11 @@ MissingMembers = Annotated[
     tuple[str, ...] | None,
     "`client_id broker_name`: the first 20 that a master lacks and another lists; NULL = none, or not known",
 ]
+Departures = Annotated[
+    tuple[str, ...] | None,
+    "`seconds since 1970, clients of its host before, client_id` of the clients that were gone while others stayed, of"
+    " the last 45 min, the newest 100; NULL = none is known",
+]
 RetryMessageCount = Annotated[int | None, "messages kept in the group's retry topics; NULL = not seen"]
 DeadLetterMessageCount = Annotated[int | None, "messages kept in %DLQ% of the group; NULL = not seen"]
 OldestDeadLetterAt = Annotated[
@@ -116,6 +121,7 @@ class _GroupSnapshots:
     ]
     members_differ_since: MembersDifferSince
     missing_members: MissingMembers
+    departures: Departures
     retry_message_count: RetryMessageCount
     retry_max_offset: Annotated[int | None, "sum of max offsets of the group's retry topics: grows with every retry"]
     retry_growth: Annotated[int | None, "retry_max_offset since the round before; NULL = no such round, or recreated"]
