@@ -425,6 +425,7 @@ def test_a_silence_can_be_ended_on_the_page_of_what_it_mutes(airflow: AirflowSta
         silence = silences.by_id(session, int(number[1]))
     assert silence is not None
     assert silence.expired_at is not None
+    assert silence.ends_at - silence.starts_at == timedelta(minutes=30)
     assert silence.matchers.named == {"cluster": "demo", "consumer_group": "ended"}
 
 

@@ -13,6 +13,7 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request, status
 from fastapi.responses import RedirectResponse, Response
 from sqlalchemy.orm import Session
 
+from offsetguard.catalogue.text import format_duration
 from offsetguard.model.errors import SilenceError
 from offsetguard.model.incident import Incident, Subject
 from offsetguard.model.silence import Matchers, Silence, literal
@@ -28,7 +29,8 @@ from offsetguard_airflow.web.published_views import unless_unchanged, views_of_w
 from offsetguard_airflow.web.rendering import address_of, given_as, lead_to_folder, our_engine, words_for
 from offsetguard_airflow.web.rights import DAG_THAT_MAKES_THEM, RESOURCE, MayAct
 
-SPANS = {"30 min": 30, "1 h": 60, "2 h": 120, "8 h": 480, "24 h": 1440, "3 d": 4320, "7 d": 10_080}  # minutes
+_HOUR_MS = 3_600_000
+SPANS = {format_duration(hours * _HOUR_MS): hours * _HOUR_MS for hours in (0.5, 1, 2, 8, 24, 72, 168)}
 SCOPES = ("incident", "group", "rule")
 _MAX_COMMENT = 1_000
 
@@ -95,7 +97,7 @@ def _act(
         case "acknowledge":
             silences.acknowledge(session, incident, author=author, comment=comment, now=now)
         case "silence" if form.get("span") in SPANS and form.get("scope") in SCOPES:
-            ends_at = now + timedelta(minutes=SPANS[form["span"]])
+            ends_at = now + timedelta(milliseconds=SPANS[form["span"]])
             matchers = _matchers(incident.shown_as, form["scope"])
             silences.add(session, Silence(matchers, author, comment.strip(), now, ends_at, now))
         case "expire":
