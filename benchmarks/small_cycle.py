@@ -1,10 +1,11 @@
 """A small cycle on a warm Spark Connect server: from a landed snapshot of 2,000 queues to published facts.
 
     uv run python benchmarks/small_cycle.py [--rounds 7] [--warm-up 60] [--groups 100] [--queues 20] [--clusters 1]
+        [--waiting 1]
 
-`--clusters N`: the same rows, as those of N clusters, in one publication. Each cycle is `Publisher.publish` with a
-Spark session of its own: "published" lasts until readers see the interval, "with history pages" is what it took
-altogether. Exit code 1 when the median of `published` is above 3 s.
+`--clusters N`: the same rows, as those of N clusters, in one publication. `--waiting N`: N minutes that wait, in one
+publication. Each cycle has a Spark session of its own: "published" lasts until readers see the interval, "with history
+pages" is what it took altogether. Exit code 1 when the median of `published` is above 3 s.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from offsetguard.store.database import open_database
 from offsetguard.tables import LANDED
 from offsetguard_peers.processes import ReservedPort
 from offsetguard_spark.connect_server import ConnectServer
+from offsetguard_spark.minutes import Minutes
 from offsetguard_spark.publish import Publisher
 from offsetguard_spark.reports import Progress, Publication
 from offsetguard_spark.session import session_when_needed
@@ -48,16 +50,21 @@ def main() -> int:
     parser.add_argument("--groups", type=int, default=100)
     parser.add_argument("--queues", type=int, default=20, help="per group")
     parser.add_argument("--clusters", type=int, default=1, help="that the groups are dealt out to")
+    parser.add_argument("--waiting", type=int, default=1, help="minutes that one of the rounds publishes")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder), [f"demo-{number}" for number in range(chosen.clusters)])
-        intervals = [Interval(FIRST + timedelta(minutes=number)) for number in range(chosen.warm_up + chosen.rounds)]
+        count = chosen.warm_up + chosen.rounds * chosen.waiting
+        intervals = [Interval(FIRST + timedelta(minutes=number)) for number in range(count)]
         for number, interval in enumerate(intervals):
             for cluster in bench.clusters:
                 of_each = {"groups": chosen.groups // chosen.clusters, "queues": chosen.queues}
                 land_snapshot(bench.workspace, cluster, interval, number, **of_each)
         with bench.server():
-            rounds = [bench.publish(interval) for interval in intervals][-chosen.rounds :]
+            for interval in intervals[: chosen.warm_up]:
+                bench.publish(interval)
+            begins = range(chosen.warm_up, count, chosen.waiting)
+            rounds = [bench.publish(*intervals[begin : begin + chosen.waiting]) for begin in begins]
     return say_results(rounds)
 
 
@@ -108,8 +115,8 @@ class Bench:
             server.stop()
             port.release()
 
-    def publish(self, interval: Interval) -> Round:
-        """Publish an interval."""
+    def publish(self, *intervals: Interval) -> Round:
+        """Publish intervals together."""
         moments: dict[str, float] = {}
 
         def hear(line: str) -> None:
@@ -122,12 +129,12 @@ class Bench:
             gc.disable()  # as in the process of a cycle, which ends with it
             started = time.perf_counter()
             publication = Publication()
-            publisher.publish_clusters(self.clusters, interval, publication, now=interval.end)
+            publisher.publish_together(Minutes(tuple(self.clusters), intervals), publication, now=intervals[-1].end)
             ended = time.perf_counter()
             gc.enable()
         published = moments["history"] - started
-        print(f"{interval.name}  published {published:6.2f} s", flush=True)
-        return Round(published, ended - started, publication.done[self.clusters[-1]].seconds)
+        print(f"{intervals[-1].name}  published {published:6.2f} s", flush=True)
+        return Round(published, ended - started, publication.done[self.clusters[-1], intervals[-1]].seconds)
 
 
 def land_snapshot(

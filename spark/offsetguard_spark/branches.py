@@ -1,4 +1,4 @@
-"""One interval's rows of some clusters on a branch of each table: written and audited there, then the main state.
+"""Some intervals' rows of some clusters on a branch of each table: written and audited there, then the main state.
 
 A branch starts from main, so a reader of main sees nothing of it. Whatever a killed run left behind is dropped by the
 next one: only one process publishes into a warehouse at a time (`store/locks.py`), so no other branch can be in use.
@@ -35,8 +35,9 @@ from offsetguard.lake.catalog import NO_SNAPSHOT, catalog_errors_named, database
 from offsetguard.lake.upkeep.packing import unpack
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
-from offsetguard.store.published_intervals import CLUSTERS_PROPERTY, INTERVAL_PROPERTY, RUN_PROPERTY
+from offsetguard.store.published_intervals import CLUSTERS_PROPERTY, INTERVALS_PROPERTY, RUN_PROPERTY
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
+from offsetguard_spark.minutes import Minutes
 from offsetguard_spark.session import tagged
 from offsetguard_spark.tables import load_tables, prepare_tables, table_name
 
@@ -53,15 +54,14 @@ class Branches:
     """The branches of one run: same name in every table that takes part.
 
     A table takes part when the run has rows for it, or has to take some away. For all others, what main has is what
-    this interval has: an empty table costs nothing.
+    these intervals have: an empty table costs nothing.
     """
 
     spark: SparkSession
-    clusters: tuple[str, ...]
-    interval: Interval
+    minutes: Minutes  # whose rows it replaces
     name: str
     states: Mapping[Table, IcebergTable]  # the tables' metadata when the run began: `load_tables`
-    small: bool = False  # an interval has few rows: one task reads them, so that no step after it needs an exchange
+    small: bool = False  # there are few rows: one task reads them, so that no step after it needs an exchange
     tables: tuple[Table, ...] = ()  # those that take part
 
     def start(self, tables: Iterable[Table]) -> None:
@@ -76,19 +76,18 @@ class Branches:
         self.tables += added
 
     def unpack(self, tables: Iterable[Table]) -> None:
-        """Give the interval files of its own where housekeeping has packed several intervals into one.
+        """Give the intervals files of their own where several lie in one file.
 
-        Iceberg replaces files as a whole, so a rerun could not replace the interval alone.
+        Iceberg replaces files as a whole, so a rerun could not replace an interval alone.
         """
-        start = self.interval.start
         for table in tables:
             if table not in self.tables:
-                for cluster in self.clusters:
-                    if unpack(self.states[table], table, cluster, start, start):
+                for cluster in self.minutes.clusters:
+                    if unpack(self.states[table], table, cluster, self.minutes.first, self.minutes.last):
                         self.states[table].refresh()
 
     def write(self, rows_by_table: Mapping[Table, tuple[Callable[[], DataFrame], int]]) -> None:
-        """Replace the interval's rows in some tables: all of them, also when there are fewer now or none.
+        """Replace the intervals' rows in some tables: all of them, also when there are fewer now or none.
 
         Rows are made where they are written, on several threads: what one table waits for, another one uses. The
         numbers are the rows expected; they only decide how many files are written.
@@ -100,20 +99,21 @@ class Branches:
         """Spark's options of each write: every snapshot tells which run wrote it."""
         return {
             f"snapshot-property.{RUN_PROPERTY}": self.name,
-            f"snapshot-property.{CLUSTERS_PROPERTY}": ",".join(self.clusters),
+            f"snapshot-property.{CLUSTERS_PROPERTY}": ",".join(self.minutes.clusters),
         }
 
-    def read(self, table: Table) -> DataFrame:
-        """Return the interval's rows as they were written."""
-        return self._gathered(self.read_with_history(table).where(self.only_this_interval(table)))
+    def read(self, table: Table, interval: Interval | None = None) -> DataFrame:
+        """Return the rows of the intervals, or of one of them, as they were written."""
+        return self._gathered(self.read_with_history(table).where(self._only(table, interval)))
 
     def read_with_history(self, table: Table) -> DataFrame:
         """Return the table's rows of all intervals."""
         return self.spark.table(table_name(table, self.name if table in self.tables else None))
 
-    def only_this_interval(self, table: Table) -> Column:
-        """Return the condition of the interval's rows; of a state: those of the queues that the interval saw."""
-        this = self._of_clusters & (F.col("interval_start") == F.lit(self.interval.start))
+    def _only(self, table: Table, interval: Interval | None = None) -> Column:
+        """Return the condition of the intervals' rows; of a state: those of the queues that they saw."""
+        starts = [one.start for one in ((interval,) if interval else self.minutes.intervals)]
+        this = self._of_clusters & F.col("interval_start").isin(*starts)
         return this & ~F.col("source").startswith(INGESTED_PREFIX) if table in INGESTED_TABLES else this
 
     def of_clusters(self, table: Table) -> DataFrame:
@@ -151,12 +151,12 @@ class Branches:
         start = Reference("interval_start")
         since = GreaterThanOrEqual(term=start, value=literal(first.isoformat()))
         until = LessThanOrEqual(term=start, value=literal(last.isoformat()))
-        clusters = self.clusters if cluster is None else (cluster,)
+        clusters = self.minutes.clusters if cluster is None else (cluster,)
         condition = And(In(term=Reference("cluster"), literals={literal(name) for name in clusters}), And(since, until))
         return any(True for _ in state.scan(row_filter=condition, snapshot_id=snapshot_id).plan_files())
 
     def snapshot_ids(self) -> dict[str, int]:
-        """Return by table name the snapshot id that holds the interval: the branch's, or main's where none was needed.
+        """Return by table name the snapshot id that holds the intervals: the branch's, or main's where none was needed.
 
         Raises PublishError when a branch has vanished.
         """
@@ -190,20 +190,22 @@ class Branches:
 
     @property
     def _of_clusters(self) -> Column:
-        return F.col("cluster").isin(*self.clusters)
+        return F.col("cluster").isin(*self.minutes.clusters)
 
     def _gathered(self, rows: DataFrame) -> DataFrame:
         return rows.coalesce(1) if self.small else rows
 
     def _replace(self, table: Table, make: Callable[[], DataFrame], row_count: int) -> None:
         writer = make().coalesce(row_count // ROWS_PER_FILE + 1).writeTo(table_name(table, self.name))
-        of_interval = {f"snapshot-property.{INTERVAL_PROPERTY}": self.interval.start.isoformat()}
+        starts = ",".join(one.start.isoformat() for one in self.minutes.intervals)
         with tagged(self.spark, f"write {table.name}"):
-            writer.options(**self.write_options, **of_interval).overwrite(self._replaced(table))
+            writer.options(**self.write_options | {f"snapshot-property.{INTERVALS_PROPERTY}": starts}).overwrite(
+                self._replaced(table)
+            )
 
     def _replaced(self, table: Table) -> Column:
         """Return the predicate of the transaction: a state is replaced as a whole, all else by interval."""
-        return self._of_clusters if _is_state(table) else self.only_this_interval(table)
+        return self._of_clusters if _is_state(table) else self._only(table)
 
     def _commit(self, table: Table, updates: tuple[TableUpdate, ...], *requirements: TableRequirement) -> None:
         """Change a table's references, provided that main is where it was when the run began."""
@@ -232,8 +234,7 @@ class Branches:
 def begin(
     spark: SparkSession,
     workspace: Workspace,
-    clusters: tuple[str, ...],
-    interval: Interval,
+    minutes: Minutes,
     *,
     name: str,
     say: Callable[[str], None],
@@ -250,7 +251,7 @@ def begin(
             _commit(table, states[table], (RemoveSnapshotRefUpdate(ref_name=branch),), ())
         say(f"tables: dropped {len(left_over)} branches of a run that did not end")
         states = load_tables(workspace)
-    return Branches(spark, clusters, interval, name, states, small)
+    return Branches(spark, minutes, name, states, small)
 
 
 def _loaded(state: IcebergTable, table: Table) -> IcebergTable:

@@ -1,4 +1,4 @@
-"""The facts of one interval on Spark: the texts of `facts/*.sql` as they are, classic or Connect, and what they read.
+"""The facts of some intervals on Spark: the texts of `facts/*.sql` as they are, classic or Connect, and what they read.
 
 Facts are made of written rows, never of landed ones, so that the two cannot disagree. A new fact is a line of
 FACT_TABLES.
@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from offsetguard.config import Config
 from offsetguard.facts import texts
 from offsetguard.facts.parameters import FIRST_MINUTES, hour_that_passed, parameters_of
-from offsetguard.model.intervals import Interval
+from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.tables import (
     BROKER_FACTS,
     BROKER_SNAPSHOTS,
@@ -41,6 +41,7 @@ from offsetguard.tables import (
     Table,
 )
 from offsetguard_spark.branches import Branches
+from offsetguard_spark.minutes import Minutes, columns_of
 from offsetguard_spark.session import tagged
 from offsetguard_spark.tables import nothing
 
@@ -65,19 +66,37 @@ def rows_of_query(
 
 @dataclass(frozen=True, slots=True)
 class FactSources:
-    """One interval's rows of some clusters; nothing is read before a DataFrame is written."""
+    """Some intervals' rows of some clusters; nothing is read before a DataFrame is written.
+
+    What the queries read and give has names in the place of clusters (`minutes.py`).
+    """
 
     spark: SparkSession
-    clusters: tuple[str, ...]
-    interval: Interval
+    minutes: Minutes
     config: Config
     written: Branches
-    row_counts: Mapping[str, int]  # table name -> rows of this interval; a table that is not named has none
-    folded_state: DataFrame  # `queue_state` as it is after this interval, also when a newer one stands already
+    row_counts: Mapping[str, int]  # table name -> rows of the intervals; a table that is not named has none
+    folded_state: DataFrame  # `queue_state` as it is after each interval, also when a newer one stands already
     views: dict[str, Future[DataFrame]] = field(default_factory=dict, repr=False)  # what queries can read by name
+    made: dict[Table, DataFrame] = field(default_factory=dict, repr=False)  # what the intervals add to histories
+
+    def rows(self, table: Table) -> DataFrame:
+        """Return the rows of a fact table, as they are to be written."""
+        return self.minutes.without_names(self.facts(table.name), table)
+
+    def compare_with_each_other(self) -> None:
+        """Let each of several intervals be compared with the one before it, of which nothing is written yet.
+
+        What is compared does not depend on what was before: so these tables are made twice.
+        """
+        if self.minutes.are_one or not _is_anything_seen(self):
+            return
+        for table in (BROKER_FACTS, TOPIC_FACTS):
+            self.made[table] = self.rows(table).localCheckpoint(eager=True)
+            del self.views[f"{table.name}{_HISTORY}"]
 
     def facts(self, name: str) -> DataFrame:
-        """Return the rows of `facts/NAME.sql` about this interval.
+        """Return the rows of `facts/NAME.sql` about the intervals.
 
         Steps that it reads stand in its own statement; only rows become views of the session, once for all tables. As
         views the steps took longer: the server analyses a view when it is made, and again what it is made of.
@@ -117,36 +136,49 @@ class FactSources:
     @property
     def parameters(self) -> dict[str, Any]:
         """What the queries may ask for besides rows."""
-        return parameters_of(self.config.judgement, self.interval.start, self.interval.end)
+        return parameters_of(self.config.judgement, self.minutes.last, self.minutes.intervals[0].end)
 
     def _relation(self, name: str) -> DataFrame:
         if name == QUEUE_STATE.name:
-            return self.folded_state
+            return self.minutes.named(self.folded_state, columns_of(QUEUE_STATE))
         if name == "intervals":
-            moment = {"clusters": list(self.clusters), "start": self.interval.start, "now": self.interval.end}
-            text = "SELECT explode(:clusters) AS cluster, :start AS interval_start, :now AS now"
-            return self.spark.sql(text, args=moment)
+            return self._intervals()
         if name in _KEPT:
             return self.facts(name)
         if name.endswith(_HISTORY):
-            return self._earlier(_TABLES[name.removesuffix(_HISTORY)])
+            table = _TABLES[name.removesuffix(_HISTORY)]
+            return self.minutes.history_of_each(self._earlier(table), table)
         table = _TABLES[name]
-        return self.written.read(table) if self.row_count(table) else nothing(self.spark, table)
+        if not self.row_count(table):
+            return nothing(self.spark, table)
+        return self.minutes.named(self.written.read(table), columns_of(table))
+
+    def _intervals(self) -> DataFrame:
+        """Return what the facts are about: `cluster`, `interval_start`, and `now`, the interval's end."""
+        starts = [one.start for one in self.minutes.intervals]
+        text = """
+SELECT cluster, interval_start, interval_start + :length AS now
+FROM (SELECT cluster, EXPLODE(:starts) AS interval_start FROM (SELECT EXPLODE(:clusters) AS cluster))
+"""
+        args = {"clusters": list(self.minutes.clusters), "starts": starts, "length": INTERVAL_LENGTH}
+        return self.minutes.named(self.spark.sql(text, args=args), ("cluster", "interval_start", "now"))
 
     def _earlier(self, table: Table) -> DataFrame:
         """Return a table's history; of usual traffic none where its metadata say so, for it begins after weeks."""
         weeks_ago = self.parameters["oldest_week_before"]
-        if table is TRAFFIC_BASELINES and not self.written.may_hold(table, weeks_ago, self.interval.start):
+        if table is TRAFFIC_BASELINES and not self.written.may_hold(table, weeks_ago, self.minutes.last):
             return nothing(self.spark, table)
-        return self.written.read_with_history(table).where(F.col("cluster").isin(*self.clusters))
+        earlier = self.written.read_with_history(table).where(F.col("cluster").isin(*self.minutes.clusters))
+        return earlier.unionByName(self.made[table]) if table in self.made else earlier
 
     def row_count(self, table: Table) -> int:
-        """Return how many rows of this interval were written to a table."""
+        """Return how many rows of the intervals were written to a table."""
         return self.row_counts.get(table.name, 0)
 
     def release(self) -> None:
         """Forget what is kept; Spark frees what nobody refers to. Call it when the facts are written or failed."""
         self.views.clear()
+        self.made.clear()
 
 
 _SEEN = (QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS, BROKER_SNAPSHOTS, GROUP_SNAPSHOTS)
@@ -162,7 +194,7 @@ def _has_queues(sources: FactSources) -> bool:
 
 def has_traffic_to_fold(sources: FactSources) -> bool:
     """Whether an hour has just passed whose beginning was seen."""
-    hour = hour_that_passed(sources.interval.start)
+    hour = hour_that_passed(sources.minutes.first)
     return hour is not None and sources.written.may_hold(TOPIC_FACTS, hour, hour + FIRST_MINUTES)
 
 
@@ -182,7 +214,7 @@ def _has_moves(sources: FactSources) -> bool:
 
 def _looks_back_on(sources: FactSources, table: Table, oldest: str) -> bool:
     since = sources.parameters[oldest]
-    return sources.row_count(table) > 0 or sources.written.may_hold(table, since, sources.interval.start)
+    return sources.row_count(table) > 0 or sources.written.may_hold(table, since, sources.minutes.last)
 
 
 FACT_TABLES: dict[Table, Callable[[FactSources], bool]] = {

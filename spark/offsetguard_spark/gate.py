@@ -1,7 +1,7 @@
 """The gate: Great Expectations evaluates everything that a run wrote to its branches, before any reader sees it.
 
-Every table is one Spark job, whatever the number of clusters; one more fetches examples where something is violated.
-What was counted is judged here, cluster by cluster, by plain numbers:
+Every table is one Spark job, whatever the number of clusters and intervals; one more fetches examples where something
+is violated. What was counted is judged here, each interval of each cluster by itself, by plain numbers:
 
 results      of each invariant and agreement that was checked, for `invariant_results` and the Data Docs
 problems     why the interval may not be published: rows lost or doubled between landing and writing, a corrupt row that
@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from offsetguard.model.intervals import Interval
+from offsetguard.model.intervals import Minute
+from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import INVARIANT_RESULTS, LANDED, MANIFEST, PUBLISHED, QUARANTINE, QUEUE_STATE, Table
 from offsetguard.tables.gate import InvariantResult
 from offsetguard.tables.table import arrow_schema
@@ -43,6 +45,7 @@ from offsetguard_expectations.run_report import Count, Findings, InvariantOutcom
 from offsetguard_spark.branches import Branches
 from offsetguard_spark.invariants import Sought, example_of, find_examples
 from offsetguard_spark.landed import Landed, LandedTable
+from offsetguard_spark.minutes import columns_of
 
 AT_ONCE = 4  # tables: small ones mostly wait for Spark
 TAG = "gate"  # of the Spark jobs
@@ -91,52 +94,67 @@ class GateReport(RunReport):
 
 def check_written(
     written: Branches,
-    landed: Mapping[str, Landed],
+    state: DataFrame,
+    landed: Mapping[Minute, Landed],
+    previous: Mapping[str, PublishedInterval | None],
     data_docs_folder: Path,
     *,
     max_corrupt_share: float = MAX_CORRUPT_SHARE,
-) -> dict[str, GateReport]:
-    """Evaluate and judge what was written, and write the page of each cluster to `<data_docs_folder>/<cluster>/`.
+) -> dict[Minute, GateReport]:
+    """Evaluate and judge what was written, and write the page of each to `<data_docs_folder>/<cluster>/`.
 
-    Returns a report of each cluster; it says whether readers may see the interval (`problem`). A repeated run replaces
-    its own pages and no others.
+    `state`: `queue_state` after each interval, of which the last one is written. `landed`: oldest first. `previous`: of
+    each cluster the newest interval published before.
+
+    Returns a report of each; it says whether readers may see the interval (`problem`). A repeated run replaces its own
+    pages and no others.
     """
     from offsetguard_expectations.checkpoint import validate  # noqa: PLC0415 - seconds, for those who publish only
 
-    spark = written.spark
-    rows = {table: written.read(table) for table in _tables_to_read(written)}
-    manifests = pa.Table.from_pylist([_manifest_row(one) for one in landed.values()], schema=arrow_schema(MANIFEST))
+    spark, minutes = written.spark, written.minutes
+    rows = {table: state if table == QUEUE_STATE else written.read(table) for table in _tables_to_read(written)}
+    manifests = pa.Table.from_pylist(list(_manifest_rows(landed.values(), previous)), schema=arrow_schema(MANIFEST))
     rows[MANIFEST] = spark.createDataFrame(manifests)
-    reports: dict[str, GateReport] = {}
+    reports: dict[Minute, GateReport] = {}
 
     def judge(findings: Mapping[str, Findings]) -> Iterable[RunReport]:
         judgements = [
-            _Judgement(cluster, written.interval, landed[cluster].tables, found, max_corrupt_share)
-            for cluster, found in findings.items()
+            _Judgement(minute, one.tables, findings[minutes.name(minute)], max_corrupt_share)
+            for minute, one in landed.items()
         ]
         examples = find_examples([sought for one in judgements for sought in one.sought(rows)])
-        reports.update((one.cluster, one.report(examples)) for one in judgements)
+        reports.update((one.minute, one.report(examples)) for one in judgements)
         return reports.values()
 
-    expected = {cluster: one.row_counts for cluster, one in landed.items()}
+    named = {table: minutes.named(of_it, columns_of(table)) for table, of_it in rows.items()}
+    expected = {minutes.name(minute): one.row_counts for minute, one in landed.items()}
     with _one_job_per_query(spark), ThreadPoolExecutor(AT_ONCE, initializer=spark.addTag, initargs=(TAG,)) as pool:
-        validate(written.interval, rows, expected, judge, data_docs_folder, pool=pool)
+        validate(minutes.intervals[-1], named, expected, judge, data_docs_folder, pool=pool)
     return reports
 
 
-def _manifest_row(landed: Landed) -> dict[str, Any]:
-    """Return a manifest as the row of the table that its invariants speak about."""
-    manifest, previous = landed.manifest, landed.previous
+def _manifest_rows(
+    landed: Iterable[Landed], previous: Mapping[str, PublishedInterval | None]
+) -> Iterator[dict[str, Any]]:
+    """Yield each manifest as the row of the table that its invariants speak about."""
+    previous_start = {cluster: one.interval.start if one else None for cluster, one in previous.items()}
+    for one in landed:
+        yield _manifest_row(one, previous_start.get(one.manifest.cluster))
+        previous_start[one.manifest.cluster] = one.manifest.interval_start
+
+
+def _manifest_row(landed: Landed, previous_start: datetime | None) -> dict[str, Any]:
+    manifest = landed.manifest
     return {
         "cluster": manifest.cluster,
         "interval_start": manifest.interval_start,
-        "previous_interval_start": previous and previous.interval.start,
+        "previous_interval_start": previous_start,
         "started_at": manifest.started_at,
         "finished_at": manifest.finished_at,
         "asked_count": manifest.requests.asked,
         "gap_count": manifest.gap_count,
         "landed_count": sum(table.row_count for table in landed.tables.values()),
-        "duplicate_count": sum(table.duplicate_count for table in landed.tables.values()),
+        "duplicate_count": landed.duplicate_count,
         "cluster_unseen": manifest.cluster_unseen,
         "master_count": len(manifest.master_broker_names),
         "unseen_masters": ", ".join(manifest.unseen_broker_names) or None,
@@ -153,21 +171,20 @@ def _tables_to_read(written: Branches) -> list[Table]:
 
 @dataclass(frozen=True, slots=True)
 class _Judgement:
-    """What the findings about one cluster mean."""
+    """What the findings about one interval of a cluster mean."""
 
-    cluster: str
-    interval: Interval
+    minute: Minute
     landed: Mapping[str, LandedTable]
     findings: Findings
     max_corrupt_share: float
 
-    def report(self, examples: Mapping[tuple[str, str], tuple[str, ...]]) -> GateReport:
-        """Judge; `examples`: by cluster and id."""
+    def report(self, examples: Mapping[tuple[Minute, str], tuple[str, ...]]) -> GateReport:
+        """Judge; `examples`: by interval of a cluster, and id."""
         not_checked = self._not_checked()
         outcomes = tuple(
             InvariantOutcome(check, 0, 0, (), not_checked_because=not_checked[check.id])
             if check.id in not_checked
-            else self._outcome(check, examples.get((self.cluster, check.id), ()))
+            else self._outcome(check, examples.get((self.minute, check.id), ()))
             for check in ALL
         )
         problems = (
@@ -177,7 +194,7 @@ class _Judgement:
             *self._too_many_corrupt(outcomes),
         )
         row_counts = {table.name: self._rows(table) for table in PUBLISHED if table != INVARIANT_RESULTS}
-        return GateReport(self.cluster, self.interval, outcomes, problems, row_counts, not_checked)
+        return GateReport(*self.minute, outcomes, problems, row_counts, not_checked)
 
     def sought(self, tables: Mapping[Table, DataFrame]) -> Iterator[Sought]:
         """Yield the rows of which examples are shown."""
@@ -188,9 +205,9 @@ class _Judgement:
             if one.violation_means is ViolationMeans.CORRUPT:
                 if count := self._quarantined(one):
                     reason = is_reason(one.id)
-                    yield Sought(self.cluster, one.id, tables[QUARANTINE], reason, F.col("reason"), count)
+                    yield Sought(self.minute, one.id, tables[QUARANTINE], reason, F.col("reason"), count)
             elif count := self.findings.count(one.table.name, one.id).violations:
-                yield Sought(self.cluster, one.id, tables[one.table], one.violated_when, example_of(one), count)
+                yield Sought(self.minute, one.id, tables[one.table], one.violated_when, example_of(one), count)
 
     def _not_checked(self) -> dict[str, str]:
         """Return what was not evaluated, and the agreements of figures that were not."""

@@ -46,6 +46,7 @@ from offsetguard_spark.branches import (
     begin,
 )
 from offsetguard_spark.invariants import mark, sound_rows
+from offsetguard_spark.minutes import Minutes
 from offsetguard_spark.reports import Progress, run_name
 from offsetguard_spark.session import suit_row_count
 from offsetguard_spark.tables import table_name
@@ -140,8 +141,9 @@ class Ingester:
     ) -> None:
         step = self.progress.step
         with step("write", "replacing the rows of these files on branches"):
-            interval, say = Interval.containing(now), self.progress.say
-            branches = begin(spark, self.workspace, (batch.cluster,), interval, name=run_name("ingest"), say=say)
+            minutes = Minutes((batch.cluster,), (Interval.containing(now),))
+            say = self.progress.say
+            branches = begin(spark, self.workspace, minutes, name=run_name("ingest"), say=say)
             branches.start(INGESTED_TABLES)
             for table, (new, count) in rows.items():
                 _delete(branches, table, batch, identities)

@@ -7,14 +7,16 @@ Everything here is lazy. A row that breaks a corrupt invariant goes to quarantin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import reduce
 from importlib.metadata import version
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from offsetguard.model.intervals import Interval, Minute
 from offsetguard.tables import LANDED, QUARANTINE, UNDECODABLE_RECORDS, Table
 from offsetguard_expectations.invariant import Invariant, ViolationMeans
 from offsetguard_expectations.invariants import ROW_INVARIANTS
@@ -114,9 +116,9 @@ SORTED_UP_TO = 10_000  # rows of one kind; beyond, any examples do: memory must 
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """Rows of one cluster of which some shall be shown."""
+    """Rows of one interval of a cluster of which some shall be shown."""
 
-    cluster: str
+    minute: Minute
     id: str
     rows: DataFrame
     condition: str  # SQL: which of them
@@ -124,11 +126,11 @@ class Sought:
     count: int  # how many there are
 
 
-def find_examples(sought: Sequence[Sought]) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Return at most MAX_EXAMPLES lines of each, sorted, by cluster and id; one query.
+def find_examples(sought: Sequence[Sought]) -> dict[tuple[Minute, str], tuple[str, ...]]:
+    """Return at most MAX_EXAMPLES lines of each, sorted, by interval of a cluster, and id; one query.
 
     Up to SORTED_UP_TO rows they are the first in the order of their text, so that a rerun shows the same; all that is
-    sought in one table is found in one pass over it then, for all clusters.
+    sought in one table is found in one pass over it then, for all clusters and intervals.
     """
     if not sought:
         return {}
@@ -136,29 +138,42 @@ def find_examples(sought: Sequence[Sought]) -> dict[tuple[str, str], tuple[str, 
     tables = {id(one.rows): [other for other in rare if other.rows is one.rows] for one in rare}
     queries = [*map(_first, tables.values()), *(_any(one) for one in sought if one not in rare)]
     query = reduce(lambda left, right: left.unionAll(right), queries)
-    found: dict[tuple[str, str], list[str]] = {(one.cluster, one.id): [] for one in sought}
+    found: dict[tuple[Minute, str], list[str]] = {(one.minute, one.id): [] for one in sought}
     for row in query.collect():
-        found[row["cluster"], row["id"]] += row["lines"]
+        minute = row["cluster"], Interval(datetime.fromtimestamp(row["start_s"], UTC))
+        found[minute, row["id"]] += row["lines"]
     return {key: tuple(sorted(lines)[:MAX_EXAMPLES]) for key, lines in found.items()}
 
 
 def _first(sought: Sequence[Sought]) -> DataFrame:
     """Find the first lines of what is rare in one table."""
-    clusters: dict[tuple[str, str], list[Sought]] = {}
+    alike: dict[tuple[str, str], list[Sought]] = {}
     for one in sought:
-        clusters.setdefault((one.id, one.condition), []).append(one)
+        alike.setdefault((one.id, one.condition), []).append(one)
     shown, conditions = [], []
-    for (id_, condition), of_clusters in clusters.items():
-        is_one = F.expr(condition) & F.col("cluster").isin(*[one.cluster for one in of_clusters])
+    for (id_, condition), of_each in alike.items():
+        is_one = F.expr(condition) & _is_of(one.minute for one in of_each)
         conditions.append(is_one)
-        shown.append(F.when(is_one, F.struct(F.lit(id_).alias("id"), of_clusters[0].line.alias("line"))))
+        shown.append(F.when(is_one, F.struct(F.lit(id_).alias("id"), of_each[0].line.alias("line"))))
     rows = sought[0].rows.where(reduce(lambda left, right: left | right, conditions))
-    lines = rows.select("cluster", F.explode(F.array_compact(F.array(*shown))).alias("found"))
+    lines = rows.select("cluster", _start_s(), F.explode(F.array_compact(F.array(*shown))).alias("found"))
     first = F.slice(F.sort_array(F.collect_list("found.line")), 1, MAX_EXAMPLES)
-    return lines.groupBy("cluster", F.col("found.id").alias("id")).agg(first.alias("lines"))
+    return lines.groupBy("cluster", "start_s", F.col("found.id").alias("id")).agg(first.alias("lines"))
 
 
 def _any(sought: Sought) -> DataFrame:
     """Take some lines of what is frequent: a few rows of each part of the table are read."""
-    few = sought.rows.where(F.expr(sought.condition) & (F.col("cluster") == sought.cluster)).limit(MAX_EXAMPLES)
-    return few.select("cluster", F.lit(sought.id).alias("id"), F.array(sought.line).alias("lines"))
+    few = sought.rows.where(F.expr(sought.condition) & _is_of([sought.minute])).limit(MAX_EXAMPLES)
+    return few.select("cluster", _start_s(), F.lit(sought.id).alias("id"), F.array(sought.line).alias("lines"))
+
+
+def _is_of(minutes: Iterable[Minute]) -> Column:
+    clusters: dict[Interval, list[str]] = {}
+    for cluster, interval in minutes:
+        clusters.setdefault(interval, []).append(cluster)
+    of_each = ((F.col("interval_start") == one.start) & F.col("cluster").isin(*clusters[one]) for one in clusters)
+    return reduce(lambda left, right: left | right, of_each)
+
+
+def _start_s() -> Column:
+    return F.unix_seconds("interval_start").alias("start_s")

@@ -33,6 +33,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store.database import open_database
 from offsetguard_spark.ends_with_task import end_with_task
 from offsetguard_spark.ingest import Ingester, LogBatch
+from offsetguard_spark.minutes import Minutes
 from offsetguard_spark.publish import Publisher
 from offsetguard_spark.publish_waiting import publish_waiting
 from offsetguard_spark.recompute import Recomputer, RecomputeReport, rebuild_state, span_of
@@ -127,7 +128,7 @@ def publish(arguments: Sequence[str] | None = None, say: Callable[[str], None] =
             one for one, _ in wanted if parsed.again or not (session.out_of_time or (one, parsed.interval) in ended)
         ]
         if left:
-            session.publish(publisher, left, parsed.interval, now=_now(), again=parsed.again)
+            session.publish(publisher, Minutes(tuple(left), (parsed.interval,)), now=_now(), again=parsed.again)
         for (cluster, interval), error in session.failed.items():
             say(
                 f"{_ERROR}{cluster}: {interval.name}: {' '.join(error.split())}"

@@ -16,7 +16,7 @@ from offsetguard.collect.landing import read_table
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config.workspace import MANIFEST_FILE_NAME
 from offsetguard.model.errors import PublishError, SnapshotError
-from offsetguard.model.intervals import Interval
+from offsetguard.model.intervals import Interval, Minute
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import LANDED, Table
 from offsetguard_spark.tables import spark_schema
@@ -40,12 +40,21 @@ class LandedTable:
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """The landed snapshot of one cluster."""
+    """The landed snapshot of one interval of a cluster."""
 
     folder: Path
     manifest: Manifest
     tables: Mapping[str, LandedTable]  # by name
-    previous: PublishedInterval | None  # the newest interval of the cluster that was published before this one
+
+    @property
+    def minute(self) -> Minute:
+        """What it is of."""
+        return self.manifest.cluster, Interval(self.manifest.interval_start)
+
+    @property
+    def duplicate_count(self) -> int:
+        """Rows that repeat a key."""
+        return sum(table.duplicate_count for table in self.tables.values())
 
     @property
     def row_counts(self) -> dict[Table, int]:

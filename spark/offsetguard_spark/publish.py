@@ -1,20 +1,22 @@
-"""Publish a landed interval: write it to branches, make facts of it, check what was written, and only then show it.
+"""Publish landed intervals: write them to branches, make facts of them, check what was written, and only then show it.
 
-One publication is of all clusters of which the interval has landed: a table is written, and checked, once for all of
-them. What a cluster's snapshot or the gate's verdict about it says keeps that cluster out, and no other.
+One publication is of all clusters of which an interval has landed, and of the intervals that wait behind it: a table is
+written, and checked, once for all of them. What a snapshot or the gate's verdict about it says keeps that interval of
+that cluster out, and no other.
 
 landed     the files are checked, before Spark starts
 session    the warm server is found, or started
 tables     tables that are missing are created, those of an earlier release get the new columns
 write      sound rows, and corrupt ones to quarantine, each to a branch of its table; what is and was empty is skipped
-state      the state of every queue, folded forward by the snapshot; an older interval leaves it alone
+state      the state of every queue, folded forward by one snapshot after the other; older ones leave it alone
 facts      made of what was written, to branches as well
-gate       Great Expectations evaluates all invariants on what was written and tells it in Data Docs; where it stops a
-           cluster, the others start again at `tables` without it, so that none of its rows is in what follows
+gate       Great Expectations evaluates all invariants on what was written and tells it in Data Docs; where it stops an
+           interval of a cluster, the others start again at `tables` without it, so that none of its rows is in what
+           follows; an interval that lacks a cluster then is published before those behind it
 results    the invariants' results, to their branch
 forward    every table's main state becomes the branch; readers do not look at it
-show       one `published_intervals` row per cluster with the snapshot id of every table, in one transaction: the moment
-           from which readers see them
+show       one `published_intervals` row per interval of a cluster with the snapshot id of every table, all in one
+           transaction: the moment from which readers see them
 history    the pages of each invariant's last day are renewed, if that is due
 
 Killed anywhere before the end of `show`, readers stay on the last good state, and a rerun starts from main again.
@@ -25,18 +27,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import takewhile
 
 from pyspark.sql import SparkSession
 from sqlalchemy import Engine
 
 from offsetguard.collect.landing import read_manifest, snapshot_folder
-from offsetguard.collect.manifest import Manifest
 from offsetguard.config import Config
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.catalog import check_catalog_is_there
 from offsetguard.lake.reading import FactReader
 from offsetguard.model.errors import PublishError, SnapshotError
-from offsetguard.model.intervals import Interval
+from offsetguard.model.intervals import Interval, Minute
 from offsetguard.store import published_intervals
 from offsetguard.store.locks import Lock, only_publisher
 from offsetguard.store.published_intervals import PublishedInterval
@@ -46,7 +48,8 @@ from offsetguard_spark.branches import Branches, begin
 from offsetguard_spark.facts import FactSources
 from offsetguard_spark.gate import TAG, GateReport, check_written
 from offsetguard_spark.landed import Landed, check_landed, check_moment, check_same_snapshot
-from offsetguard_spark.queue_state import fold_interval, state_in_main
+from offsetguard_spark.minutes import Minutes
+from offsetguard_spark.queue_state import fold_intervals, state_in_main
 from offsetguard_spark.reports import Progress, Publication, PublishReport, RecordedCycles, recorded_cycles
 from offsetguard_spark.rows import Forwarding, IntervalRows
 from offsetguard_spark.session import disk_errors_named, is_small, suit_row_count, tagged
@@ -68,26 +71,21 @@ class Publisher:
         Raises SnapshotError (a landed file, naming file and column) and PublishError; readers then keep what they have.
         """
         publication = Publication()
-        self.publish_clusters((cluster,), interval, publication, now=now, again=again)
+        self.publish_together(Minutes((cluster,), (interval,)), publication, now=now, again=again)
         for error in publication.failed.values():
             raise error
-        return publication.done[cluster]
+        return publication.done[cluster, interval]
 
-    def publish_clusters(
-        self,
-        clusters: Sequence[str],
-        interval: Interval,
-        publication: Publication,
-        *,
-        now: datetime,
-        again: bool = False,
+    def publish_together(
+        self, minutes: Minutes, publication: Publication, *, now: datetime, again: bool = False
     ) -> None:
-        """Publish the landed interval of clusters, together: each table is written and checked once for all of them.
+        """Publish landed intervals of clusters, together: each table is written and checked once for all of them.
 
-        A cluster whose snapshot is wrong, or which the gate stops, is left out with the reason; the others go on. What
-        became of each is noted in `publication`, also where something that ends the run for all others is raised.
+        One whose snapshot is wrong, or which the gate stops, is left out with the reason; the others go on. What became
+        of each is noted in `publication`, also where something that ends the run for all others is raised. Several
+        intervals are of one hour, and none of them is its first: that one folds the usual traffic of the hour before.
         """
-        recorded = recorded_cycles(self.engine, clusters, interval, self.progress, now)
+        recorded = recorded_cycles(self.engine, minutes.each(), self.progress, now)
         with (
             recorded as cycles,
             disk_errors_named(self.workspace),
@@ -95,30 +93,28 @@ class Publisher:
         ):
             cycles.begin(lock)
             with self.progress.step("landed", "checking what has landed"):
-                landed = self._check_landed(clusters, interval, now, cycles, publication, again=again)
+                landed = self._check_landed(minutes.each(), now, cycles, publication, again=again)
             if not landed:
                 return
             with self.progress.step("session", "starting Spark"):
                 spark = self.start_spark()
-                suit_row_count(spark, _row_count(landed))
-            while landed:  # once, unless the gate stops a cluster, or main has unusual states of some
-                for cluster in self._publish(
-                    spark, interval, landed, cycles=cycles, publication=publication, lock=lock, now=now
-                ):
-                    del landed[cluster]
+                suit_row_count(spark, sum(one.manifest.row_count for one in landed.values()))
+            while landed:  # once, unless the gate stops one of them, or main has unusual states of some clusters
+                for minute in self._publish(spark, landed, cycles=cycles, publication=publication, lock=lock, now=now):
+                    del landed[minute]
 
     def _check_landed(
         self,
-        clusters: Sequence[str],
-        interval: Interval,
+        minutes: Sequence[Minute],
         now: datetime,
         cycles: RecordedCycles,
         publication: Publication,
         *,
         again: bool,
-    ) -> dict[str, Landed]:
+    ) -> dict[Minute, Landed]:
         landed = {}
-        for cluster in clusters:
+        for minute in minutes:
+            cluster, interval = minute
             folder = snapshot_folder(self.workspace.landing_folder, cluster, interval)
             try:
                 manifest = read_manifest(folder)
@@ -127,104 +123,109 @@ class Publisher:
                 if not again:
                     check_same_snapshot(folder, manifest, before)
                     if before is not None:
-                        publication.done[cluster] = _already_published(before)
-                        cycles.forget(cluster)
+                        publication.done[minute] = _already_published(before)
+                        cycles.forget(minute)
                         continue
-                previous = published_intervals.newest(self.engine, cluster, before=interval.start)
-                landed[cluster] = Landed(folder, manifest, check_landed(folder, manifest), previous)
+                landed[minute] = Landed(folder, manifest, check_landed(folder, manifest))
             except (SnapshotError, PublishError) as error:
-                publication.failed[cluster] = error
-                cycles.failed({cluster: str(error)})
+                publication.failed[minute] = error
+                cycles.failed({minute: str(error)})
         return landed
 
     def _publish(
         self,
         spark: SparkSession,
-        interval: Interval,
-        waiting: Mapping[str, Landed],
+        waiting: Mapping[Minute, Landed],
         *,
         cycles: RecordedCycles,
         publication: Publication,
         lock: Lock,
         now: datetime,
-    ) -> Iterable[str]:
-        """Publish those that can be published together; returns the clusters that need not be tried again."""
-        step, newest = self.progress.step, {one: published_intervals.newest(self.engine, one) for one in waiting}
+    ) -> Iterable[Minute]:
+        """Publish those that can be published together; returns what need not be tried again."""
+        step, every = self.progress.step, _that_go_together(waiting)
+        newest = {one: published_intervals.newest(self.engine, one) for one in every.clusters}
         for published in newest.values():
             check_catalog_is_there(self.workspace, published)
         with step("tables", "looking for tables that are missing, and columns that are new"):
-            small, say = is_small(_row_count(waiting)), self.progress.say
-            every = begin(spark, self.workspace, tuple(waiting), interval, name=cycles.run_id, say=say, small=small)
-            in_main = {cluster: state_in_main(every, cluster) for cluster in waiting}
-            kind = next(iter(in_main.values()))
-            landed = {cluster: one for cluster, one in waiting.items() if in_main[cluster] is kind}
-            branches = replace(every, clusters=tuple(landed))
-        forwarding = Forwarding(self.workspace, branches.clusters, interval)
-        rows = IntervalRows(branches, forwarding.may_have_begun(newest[cluster] for cluster in landed))
+            small, say = is_small(sum(waiting[one].manifest.row_count for one in every.each())), self.progress.say
+            branches = begin(spark, self.workspace, every, name=cycles.run_id, say=say, small=small)
+            in_main = {cluster: state_in_main(branches, cluster) for cluster in every.clusters}
+            kind = in_main[every.clusters[0]]
+            minutes = replace(every, clusters=tuple(one for one in every.clusters if in_main[one] is kind))
+            branches = replace(branches, minutes=minutes)
+        previous = {one: published_intervals.newest(self.engine, one, before=minutes.first) for one in minutes.clusters}
+        landed = {one: waiting[one] for one in minutes.each()}
+        forwarding = Forwarding(self.workspace, minutes)
+        rows = IntervalRows(branches, forwarding.may_have_begun(newest[one] for one in minutes.clusters))
         with step("write", "writing sound rows and quarantine to the branches"):
             row_counts = rows.write_landed({one.folder: one.tables for one in landed.values()})
         with step("state", "folding the snapshot into the state of its queues"):
-            previous = {cluster: one.previous for cluster, one in landed.items()}
-            state = fold_interval(branches, row_counts.get(QUEUE_SNAPSHOTS.name, 0), previous, kind)
+            state = fold_intervals(branches, row_counts.get(QUEUE_SNAPSHOTS.name, 0), previous, kind)
         with step("facts", "making facts of what was written"):
-            sources = FactSources(spark, branches.clusters, interval, self.config, branches, row_counts, state)
+            sources = FactSources(spark, minutes, self.config, branches, row_counts, state)
             rows.write_facts(sources)
         with step("gate", "checking what was written and writing Data Docs"), tagged(spark, TAG):
-            gate = check_written(branches, landed, self.workspace.data_docs_folder)
-            stopped = {cluster: report.problem for cluster, report in gate.items() if report.problem is not None}
+            gate = check_written(branches, state, landed, previous, self.workspace.data_docs_folder)
+            stopped = {minute: report.problem for minute, report in gate.items() if report.problem is not None}
             if stopped:  # their rows are on the branches: the others begin once more, without them
-                publication.failed |= {cluster: PublishError(problem) for cluster, problem in stopped.items()}
+                publication.failed |= {minute: PublishError(problem) for minute, problem in stopped.items()}
                 cycles.failed(stopped)
                 return tuple(stopped)
         with step("results", "writing the results of the invariants"):
-            rows.write_results({cluster: report.results for cluster, report in gate.items()})
+            rows.write_results({minute: report.results for minute, report in gate.items()})
         reports = self._reports(branches, gate, landed)
         with step("forward", "making the branches the main state of their tables"):
             lock.check()
             forwarding.begin()
             branches.forward(branches.snapshot_ids())
         with step("show", "making the interval visible to readers"):
-            shown = [_row_of(report, landed[report.cluster].manifest, interval, now) for report in reports]
+            shown = [_row_of(report, landed[minute], now) for minute, report in reports.items()]
             published_intervals.record(self.engine, *shown)
             forwarding.end()
         with step("history", "renewing the history of each invariant"):
-            for cluster in landed:
-                self._renew_history(cluster, interval)
-        publication.done |= {report.cluster: report for report in reports}
+            for cluster in minutes.clusters:
+                self._renew_history(cluster, minutes.intervals)
+        publication.done |= reports
         cycles.published(reports)
-        return branches.clusters
+        return minutes.each()
 
-    def _renew_history(self, cluster: str, interval: Interval) -> None:
-        """Renew the history of each invariant, unless the interval is an old one or the pages are fresh enough."""
+    def _renew_history(self, cluster: str, intervals: Sequence[Interval]) -> None:
+        """Renew the history of each invariant, unless the intervals are old ones or the pages are fresh enough."""
         folder = self.workspace.data_docs_folder
         newest = published_intervals.newest(self.engine, cluster)
-        if newest and newest.interval == interval and is_due(folder / cluster, interval):
-            publish_history(FactReader(self.workspace, self.engine), cluster, interval, folder)
+        if newest and newest.interval == intervals[-1] and any(is_due(folder / cluster, one) for one in intervals):
+            publish_history(FactReader(self.workspace, self.engine), cluster, intervals[-1], folder)
 
     def _reports(
-        self, branches: Branches, gate: Mapping[str, GateReport], landed: Mapping[str, Landed]
-    ) -> list[PublishReport]:
+        self, branches: Branches, gate: Mapping[Minute, GateReport], landed: Mapping[Minute, Landed]
+    ) -> dict[Minute, PublishReport]:
         snapshot_ids, files = branches.snapshot_ids(), branches.file_counts()
-        return [
-            PublishReport(
-                cluster=cluster,
-                interval_start=branches.interval.start.isoformat(),
+        return {
+            minute: PublishReport(
+                cluster=report.cluster,
+                interval_start=report.interval.start.isoformat(),
                 verdict="published",
                 run_id=branches.name,
                 rows=report.rows | {INVARIANT_RESULTS.name: len(report.results)},
-                duplicates=sum(found.duplicate_count for found in landed[cluster].tables.values()),
+                duplicates=landed[minute].duplicate_count,
                 quarantined=report.rows[QUARANTINE.name],
                 violations={one.invariant_id: one.violations for one in report.results if one.violations},
                 snapshot_ids=snapshot_ids,
                 files=files,
                 seconds=self.progress.seconds,
             )
-            for cluster, report in gate.items()
-        ]
+            for minute, report in gate.items()
+        }
 
 
-def _row_count(landed: Mapping[str, Landed]) -> int:
-    return sum(one.manifest.row_count for one in landed.values())
+def _that_go_together(waiting: Mapping[Minute, Landed]) -> Minutes:
+    """Return the oldest interval that waits, and those behind it of which the same clusters do."""
+    clusters_of: dict[Interval, list[str]] = {}
+    for cluster, interval in waiting:
+        clusters_of.setdefault(interval, []).append(cluster)
+    clusters = next(iter(clusters_of.values()))
+    return Minutes(tuple(clusters), tuple(takewhile(lambda one: clusters_of[one] == clusters, clusters_of)))
 
 
 def _already_published(before: PublishedInterval) -> PublishReport:
@@ -237,10 +238,9 @@ def _already_published(before: PublishedInterval) -> PublishReport:
     )
 
 
-def _row_of(report: PublishReport, manifest: Manifest, interval: Interval, now: datetime) -> PublishedInterval:
+def _row_of(report: PublishReport, landed: Landed, now: datetime) -> PublishedInterval:
     return PublishedInterval(
-        cluster=report.cluster,
-        interval=interval,
+        *landed.minute,
         run_id=report.run_id,
         published_at=now,
         verdict=(
@@ -248,5 +248,5 @@ def _row_of(report: PublishReport, manifest: Manifest, interval: Interval, now: 
             f"{sum(report.violations.values())} violations, {report.quarantined} rows in quarantine"
         ),
         snapshot_ids=report.snapshot_ids,
-        manifest_json=manifest.to_json(),
+        manifest_json=landed.manifest.to_json(),
     )

@@ -57,46 +57,57 @@ _EVER = datetime.max.replace(tzinfo=UTC)
 
 
 class StateInMain(Enum):
-    """What main has of the state of a cluster's queues, beside an interval."""
+    """What main has of the state of a cluster's queues, beside the intervals that are published."""
 
-    BEFORE_IT = "that of an earlier interval: the usual case"
-    OF_IT = "that of this interval: an earlier run of it has written it"
-    AFTER_IT = "that of a newer interval: it leaves it alone"
+    BEFORE_THEM = "that of an earlier interval: the usual case"
+    OF_THEM = "that of one of them: an earlier run has written it"
+    AFTER_THEM = "that of a newer interval: they leave it alone"
 
 
 def state_in_main(branches: Branches, cluster: str) -> StateInMain:
-    """Return how the interval stands to what main has."""
-    interval = branches.interval
-    if not branches.may_hold(QUEUE_STATE, interval.start, _EVER, cluster=cluster):
-        return StateInMain.BEFORE_IT
-    is_newer = branches.may_hold(QUEUE_STATE, interval.end, _EVER, cluster=cluster)
-    return StateInMain.AFTER_IT if is_newer else StateInMain.OF_IT
+    """Return how the intervals stand to what main has."""
+    minutes = branches.minutes
+    if not branches.may_hold(QUEUE_STATE, minutes.first, _EVER, cluster=cluster):
+        return StateInMain.BEFORE_THEM
+    is_newer = branches.may_hold(QUEUE_STATE, minutes.intervals[-1].end, _EVER, cluster=cluster)
+    return StateInMain.AFTER_THEM if is_newer else StateInMain.OF_THEM
 
 
-def fold_interval(
+def fold_intervals(
     branches: Branches, row_count: int, previous: Mapping[str, PublishedInterval | None], in_main: StateInMain
 ) -> DataFrame:
-    """Return the `queue_state` rows after this interval; writes them unless a newer interval's stand already.
+    """Return the `queue_state` rows after each interval, of the queues that it saw.
 
-    `row_count`: rows of `queue_snapshots` in this interval. `previous`: of each cluster the newest interval published
-    before it. `in_main`: of all of these clusters.
+    Writes those after the last one, of all queues, unless a newer interval's stand already.
+
+    `row_count`: rows of `queue_snapshots` in the intervals. `previous`: of each cluster the newest interval published
+    before them. `in_main`: of all of these clusters.
     """
-    interval = branches.interval
-    if in_main is not StateInMain.BEFORE_IT:
-        before = _published_state(branches, previous)
-    elif row_count:
-        before = branches.of_clusters(QUEUE_STATE)
+    intervals = branches.minutes.intervals
+    if in_main is StateInMain.BEFORE_THEM:
+        if not row_count:
+            return branches.read(QUEUE_STATE)
+        state: DataFrame | None = branches.of_clusters(QUEUE_STATE)
     else:
-        return branches.of_clusters(QUEUE_STATE)
-    if before is None:
-        folded = rebuild(branches.of_clusters(QUEUE_SNAPSHOTS), interval)
-    else:
-        folded = fold_snapshot(before, branches.read(QUEUE_SNAPSHOTS), interval)
-    if in_main is StateInMain.AFTER_IT:
-        return folded
-    branches.start([QUEUE_STATE])
-    branches.write({QUEUE_STATE: (lambda: folded, row_count)})
-    return branches.of_clusters(QUEUE_STATE)
+        state = _published_state(branches, previous)
+    states: list[DataFrame] = []
+    for interval in intervals:
+        if state is None:
+            folded = rebuild(branches.of_clusters(QUEUE_SNAPSHOTS), interval)
+        else:
+            folded = fold_snapshot(state, branches.read(QUEUE_SNAPSHOTS, interval), interval)
+        if interval != intervals[-1]:
+            state = folded.localCheckpoint(eager=True)
+            states.append(state.where(F.col("interval_start") == F.lit(interval.start)))
+    if in_main is not StateInMain.AFTER_THEM:
+        branches.start([QUEUE_STATE])
+        branches.write({QUEUE_STATE: (lambda: folded, row_count)})
+        folded = branches.read(QUEUE_STATE, intervals[-1])
+    elif states:  # the facts' views take the place of those that it is made of
+        folded = folded.localCheckpoint(eager=True)
+    for one in states:
+        folded = folded.unionByName(one)
+    return folded
 
 
 def _published_state(branches: Branches, previous: Mapping[str, PublishedInterval | None]) -> DataFrame | None:
@@ -106,7 +117,7 @@ def _published_state(branches: Branches, previous: Mapping[str, PublishedInterva
         snapshot_id = published.snapshot_ids.get(QUEUE_STATE.name) if published is not None else None
         if snapshot_id is None or branches.states[QUEUE_STATE].snapshot_by_id(snapshot_id) is None:
             return None
-        if branches.may_hold(QUEUE_STATE, branches.interval.start, _EVER, snapshot_id, cluster=cluster):
+        if branches.may_hold(QUEUE_STATE, branches.minutes.first, _EVER, snapshot_id, cluster=cluster):
             return None  # housekeeping lets old intervals share newer snapshots: right for all tables but this one
         clusters_of.setdefault(snapshot_id, []).append(cluster)
     read = branches.spark.read

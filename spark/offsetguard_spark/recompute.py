@@ -32,6 +32,7 @@ from offsetguard.store import published_intervals
 from offsetguard.store.locks import only_publisher
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard_spark.branches import begin
+from offsetguard_spark.minutes import Minutes
 from offsetguard_spark.publish import Publisher
 from offsetguard_spark.publish_waiting import publish_waiting
 from offsetguard_spark.queue_state import rebuild
@@ -198,7 +199,8 @@ def rebuild_state(publisher: Publisher, cluster: str) -> int:
         if newest is None:
             raise PublishError(f"cluster {cluster}: nothing was published, so there is no state to rebuild")
         spark = publisher.start_spark()
-        branches = begin(spark, publisher.workspace, (cluster,), newest.interval, name=run_name("rebuild"), say=say)
+        minutes = Minutes((cluster,), (newest.interval,))
+        branches = begin(spark, publisher.workspace, minutes, name=run_name("rebuild"), say=say)
         branches.start([QUEUE_STATE])
         rows = rebuild(branches.of_clusters(QUEUE_SNAPSHOTS), newest.interval)
         branches.write({QUEUE_STATE: (lambda: rows, 0)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from offsetguard.config.workspace import ENDS_AT_VARIABLE
 from offsetguard.model.errors import OffsetGuardError
-from offsetguard.model.intervals import Interval
+from offsetguard.model.intervals import Minute
 from offsetguard.store import cycles
 from offsetguard.store.locks import Lock
 from offsetguard.store.models import CycleRow
@@ -64,20 +64,20 @@ class PublishReport:
 
 @dataclass(slots=True)
 class Publication:
-    """What became of one interval, in each of the clusters that were asked for."""
+    """What became of each interval of each cluster that was asked for."""
 
-    done: dict[str, PublishReport] = field(default_factory=dict)
-    failed: dict[str, OffsetGuardError] = field(default_factory=dict)  # why; readers keep what they have
+    done: dict[Minute, PublishReport] = field(default_factory=dict)
+    failed: dict[Minute, OffsetGuardError] = field(default_factory=dict)  # why; readers keep what they have
 
 
 @dataclass(slots=True)
 class RecordedCycles:
-    """The rows of one publication, one of each cluster; what cannot be written of them is told and stops nothing."""
+    """The rows of one publication, one of each interval of a cluster; what cannot be written of them stops nothing."""
 
     engine: Engine
     progress: Progress
     run_id: str  # the name of the run, and of its branches
-    unfinished: dict[str, CycleRow]
+    unfinished: dict[Minute, CycleRow]
     clock_at_start: float = field(default_factory=time.monotonic)
 
     def begin(self, lock: Lock) -> None:
@@ -87,37 +87,37 @@ class RecordedCycles:
         self._write(cycles.begin, *self.unfinished.values())
         self.progress.on_step = self._step_began
 
-    def published(self, reports: Iterable[PublishReport]) -> None:
-        """Write down which clusters' intervals are published."""
+    def published(self, reports: Mapping[Minute, PublishReport]) -> None:
+        """Write down which intervals are published."""
         of_report = ("verdict", "rows", "files", "violations", "duplicates", "quarantined")
         ended = []
-        for report in reports:
-            row = self._ended(report.cluster, failed_step=None)
+        for minute, report in reports.items():
+            row = self._ended(minute, failed_step=None)
             for name in of_report:
                 setattr(row, name, getattr(report, name))
             ended.append(row)
         self._write(cycles.record, *ended)
 
-    def failed(self, errors: Mapping[str, str]) -> None:
-        """Write down why clusters' intervals are not published."""
+    def failed(self, errors: Mapping[Minute, str]) -> None:
+        """Write down why intervals are not published."""
         ended = []
-        for cluster, error in errors.items():
-            row = self._ended(cluster, failed_step=self.progress.current or "start")
+        for minute, error in errors.items():
+            row = self._ended(minute, failed_step=self.progress.current or "start")
             row.error = error[:_ERROR_LENGTH]
             ended.append(row)
         self._write(cycles.record, *ended)
 
-    def forget(self, cluster: str) -> None:
+    def forget(self, minute: Minute) -> None:
         """There was nothing to do: no row is kept."""
-        self._write(cycles.forget, self.unfinished.pop(cluster))
+        self._write(cycles.forget, self.unfinished.pop(minute))
 
     def _step_began(self, name: str) -> None:
         for row in self.unfinished.values():
             row.failed_step = name
         self._write(cycles.record, *self.unfinished.values())
 
-    def _ended(self, cluster: str, *, failed_step: str | None) -> CycleRow:
-        row = self.unfinished.pop(cluster)
+    def _ended(self, minute: Minute, *, failed_step: str | None) -> CycleRow:
+        row = self.unfinished.pop(minute)
         row.failed_step, row.running_under = failed_step, None
         return row
 
@@ -133,11 +133,11 @@ class RecordedCycles:
 
 @contextmanager
 def recorded_cycles(
-    engine: Engine, clusters: Iterable[str], interval: Interval, progress: Progress, now: datetime
+    engine: Engine, minutes: Sequence[Minute], progress: Progress, now: datetime
 ) -> Iterator[RecordedCycles]:
     """Keep rows of what happens within, also of an error, which goes on; `begin` is called once it is its turn."""
-    run_id = run_name(interval.name)
-    rows = {cluster: CycleRow(cluster, interval.start, run_id, now, now, None) for cluster in clusters}
+    run_id = run_name(minutes[0][1].name)
+    rows = {(cluster, one): CycleRow(cluster, one.start, run_id, now, now, None) for cluster, one in minutes}
     recorded = RecordedCycles(engine, progress, run_id, rows)
     try:
         yield recorded

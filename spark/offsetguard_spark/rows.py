@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 
 from offsetguard.collect.landing import snapshot_folder
 from offsetguard.config.workspace import Workspace
-from offsetguard.model.intervals import Interval
+from offsetguard.model.intervals import Minute
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import INVARIANT_RESULTS, LANDED, PUBLISHED, QUARANTINE, UNDECODABLE_RECORDS, Table
 from offsetguard.tables.gate import InvariantResult
@@ -22,6 +22,7 @@ from offsetguard_spark.branches import Branches
 from offsetguard_spark.facts import FACT_TABLES, FactSources
 from offsetguard_spark.invariants import mark, quarantine_rows, sound_rows
 from offsetguard_spark.landed import LandedTable, read_landed
+from offsetguard_spark.minutes import Minutes
 from offsetguard_spark.tables import nothing
 
 WRITTEN_AS_LANDED = tuple(table for table in LANDED if table in PUBLISHED)
@@ -29,11 +30,11 @@ WRITTEN_AS_LANDED = tuple(table for table in LANDED if table in PUBLISHED)
 
 @dataclass(frozen=True, slots=True)
 class IntervalRows:
-    """Writes one interval's rows to the branches, those of all clusters at once.
+    """Writes the intervals' rows to the branches, those of all clusters at once.
 
-    A table takes part when it gets rows, or when `written_before` (an earlier run may have brought this interval to
-    main) and main does hold rows of it: many tables are empty in most intervals (no events, no quarantine), and a
-    branch, a write and an audit of each would cost more than all others.
+    A table takes part when it gets rows, or when `written_before` (an earlier run may have brought one of these
+    intervals to main) and main does hold rows of it: many tables are empty in most intervals (no events, no
+    quarantine), and a branch, a write and an audit of each would cost more than all others.
     """
 
     branches: Branches
@@ -63,15 +64,16 @@ class IntervalRows:
         makes, counts = {}, {}
         for table, has_work in FACT_TABLES.items():
             work = has_work(sources)
-            makes[table] = partial(sources.facts, table.name) if work else partial(nothing, sources.spark, table)
+            makes[table] = partial(sources.rows, table) if work else partial(nothing, sources.spark, table)
             counts[table] = most if work else 0
         try:
+            sources.compare_with_each_other()
             self._write(makes, counts)
         finally:
             sources.release()
 
-    def write_results(self, results: Mapping[str, Sequence[InvariantResult]]) -> None:
-        """Write the invariants' results, by cluster."""
+    def write_results(self, results: Mapping[Minute, Sequence[InvariantResult]]) -> None:
+        """Write the invariants' results."""
         self._write({INVARIANT_RESULTS: partial(_results_rows, self.branches, results)}, {INVARIANT_RESULTS: 1})
 
     def _write(self, makes: Mapping[Table, Callable[[], DataFrame]], row_counts: Mapping[Table, int]) -> None:
@@ -83,8 +85,8 @@ class IntervalRows:
         self.branches.write({table: (makes[table], row_counts[table]) for table in taking_part})
 
     def _has_older_rows(self, table: Table) -> bool:
-        start = self.branches.interval.start
-        return self.written_before and self.branches.may_hold(table, start, start)
+        minutes = self.branches.minutes
+        return self.written_before and self.branches.may_hold(table, minutes.first, minutes.last)
 
     def _sound(self, table: Table, marked: Mapping[str, DataFrame]) -> DataFrame:
         if table.name not in marked:
@@ -92,39 +94,41 @@ class IntervalRows:
         return sound_rows(marked[table.name]).select(*[column.name for column in table.columns])
 
 
-def _results_rows(branches: Branches, results: Mapping[str, Sequence[InvariantResult]]) -> DataFrame:
+def _results_rows(branches: Branches, results: Mapping[Minute, Sequence[InvariantResult]]) -> DataFrame:
     """Give Spark the results as Arrow: rows of Python would start a Python worker to convert them."""
-    start = {"interval_start": branches.interval.start}
-    rows = [start | {"cluster": cluster} | asdict(result) for cluster, of_it in results.items() for result in of_it]
+    rows = [
+        {"cluster": cluster, "interval_start": interval.start} | asdict(result)
+        for (cluster, interval), of_it in results.items()
+        for result in of_it
+    ]
     return branches.spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schema(INVARIANT_RESULTS)))
 
 
 @dataclass(frozen=True, slots=True)
 class Forwarding:
-    """One interval's way to main, for each of its clusters."""
+    """The way of some intervals to main."""
 
     workspace: Workspace
-    clusters: tuple[str, ...]
-    interval: Interval
+    minutes: Minutes
 
     def begin(self) -> None:
-        """Mark the interval; the marks are on the disk when this returns."""
+        """Mark the intervals; the marks are on the disk when this returns."""
         for file in self._marks:
             file.parent.mkdir(parents=True, exist_ok=True)
             with file.open("w") as mark:
                 os.fsync(mark.fileno())
 
     def end(self) -> None:
-        """Remove the marks: the `published_intervals` rows tell of the interval now."""
+        """Remove the marks: the `published_intervals` rows tell of the intervals now."""
         for file in self._marks:
             file.unlink()
 
     def may_have_begun(self, newest: Iterable[PublishedInterval | None]) -> bool:
-        """Whether main may hold rows of the interval. `newest`: of each cluster the newest published interval."""
-        is_older = any(one is not None and self.interval.start <= one.interval.start for one in newest)
+        """Whether main may hold rows of the intervals. `newest`: of each cluster the newest published interval."""
+        is_older = any(one is not None and self.minutes.first <= one.interval.start for one in newest)
         return is_older or any(file.exists() for file in self._marks)
 
     @property
     def _marks(self) -> list[Path]:
         folder = self.workspace.home / "forwarding"
-        return [snapshot_folder(folder, cluster, self.interval) for cluster in self.clusters]
+        return [snapshot_folder(folder, *minute) for minute in self.minutes.each()]

@@ -342,7 +342,7 @@ def test_a_cycle_says_what_ended_it(
     engine, progress = open_database(workspace.database_url), Progress([].append)
     with (
         pytest.raises(type(error)),
-        recorded_cycles(engine, ["demo"], EARLIER, progress, datetime.now(UTC)),
+        recorded_cycles(engine, [("demo", EARLIER)], progress, datetime.now(UTC)),
         progress.step("write", ""),
     ):
         raise error

@@ -14,9 +14,10 @@ from offsetguard.config.workspace import Workspace
 from offsetguard.lake.catalog import load_table, open_catalog
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
-from offsetguard.store.published_intervals import CLUSTERS_PROPERTY, INTERVAL_PROPERTY, RUN_PROPERTY
+from offsetguard.store.published_intervals import CLUSTERS_PROPERTY, INTERVALS_PROPERTY, RUN_PROPERTY
 from offsetguard.tables import BROKER_SNAPSHOTS
 from offsetguard_spark.branches import Branches
+from offsetguard_spark.minutes import Minutes
 from offsetguard_spark.tables import load_tables, prepare_tables, table_name
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
@@ -31,7 +32,7 @@ def branches(spark: SparkSession, workspace: Workspace, broker_rows) -> Branches
     """Return the branches of a run that has replaced broker-a by broker-b."""
     prepare_tables(spark, workspace, print)
     broker_rows("broker-a").writeTo(table_name(BROKER_SNAPSHOTS)).append()
-    branches = Branches(spark, ("demo",), INTERVAL, "run_1", load_tables(workspace))
+    branches = Branches(spark, Minutes(("demo",), (INTERVAL,)), "run_1", load_tables(workspace))
     branches.start([BROKER_SNAPSHOTS])
     branches.write({BROKER_SNAPSHOTS: (partial(broker_rows, "broker-b"), 1)})
     return branches
@@ -49,7 +50,7 @@ def test_each_snapshot_says_of_which_interval_its_rows_are_whatever_its_run_is_c
         >= {
             RUN_PROPERTY: "run_1",
             CLUSTERS_PROPERTY: "demo",
-            INTERVAL_PROPERTY: "2026-11-21T10:39:00+00:00",
+            INTERVALS_PROPERTY: "2026-11-21T10:39:00+00:00",
         }.items()
     )
 
@@ -79,7 +80,7 @@ def test_a_branch_that_was_dropped_changes_nothing(
 def test_old_metadata_do_not_gather(spark: SparkSession, workspace: Workspace, branches: Branches, broker_rows) -> None:
     branches.forward(branches.snapshot_ids())
     for number in range(10):
-        run = Branches(spark, ("demo",), INTERVAL, f"more_{number}", load_tables(workspace))
+        run = Branches(spark, Minutes(("demo",), (INTERVAL,)), f"more_{number}", load_tables(workspace))
         run.start([BROKER_SNAPSHOTS])
         run.write({BROKER_SNAPSHOTS: (partial(broker_rows, "broker-b"), 1)})
         run.forward(run.snapshot_ids())

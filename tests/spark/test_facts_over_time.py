@@ -24,6 +24,7 @@ from offsetguard.tables import (
 )
 from offsetguard.tables.facts import Baseline
 from offsetguard_spark.facts import FactSources, has_traffic_to_fold
+from offsetguard_spark.minutes import Minutes
 from offsetguard_spark.queue_state import fold_snapshot
 
 Row = dict[str, Any]
@@ -54,7 +55,7 @@ def sources_of(frames: Frames, config: Config, interval: Interval) -> FactSource
     """Return what the makers of facts take; no queue was seen before."""
     folded = fold_snapshot(frames.read_with_history(QUEUE_STATE), frames.read(QUEUE_SNAPSHOTS), interval)
     counts = {name: len(rows) for name, rows in frames.rows.items()}
-    return FactSources(frames.spark, ("demo",), interval, config, frames, counts, folded)
+    return FactSources(frames.spark, Minutes(("demo",), (interval,)), config, frames, counts, folded)
 
 
 def rows_of(sources: FactSources, table: Table) -> list[Row]:

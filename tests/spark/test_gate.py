@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from offsetguard.collect.landing import table_of
-from offsetguard.model.intervals import Interval
+from offsetguard.model.intervals import Interval, Minute
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import (
     BROKER_FACTS,
@@ -27,6 +27,7 @@ from offsetguard.tables import (
     QUARANTINE,
     QUEUE_FACTS,
     QUEUE_SNAPSHOTS,
+    QUEUE_STATE,
     TOPIC_FACTS,
     TOPIC_QUEUE_SNAPSHOTS,
     UNDECODABLE_RECORDS,
@@ -47,6 +48,7 @@ from offsetguard_spark.invariants import (
 )
 from offsetguard_spark.invariants import sound_rows as sound
 from offsetguard_spark.landed import Landed, LandedTable
+from offsetguard_spark.minutes import Minutes
 from offsetguard_spark.tables import spark_schema
 
 
@@ -63,6 +65,10 @@ class WrittenRows:
     @property
     def tables(self) -> tuple[Table, ...]:
         return tuple(self.frames)
+
+    @property
+    def minutes(self) -> Minutes:
+        return Minutes((self.cluster,), (self.interval,))
 
     def read(self, table: Table) -> DataFrame:
         return self.frames.get(table) or self.spark.createDataFrame([], spark_schema(table))
@@ -86,21 +92,22 @@ def written_rows(spark: SparkSession, snapshot: Any, folder: Path) -> WrittenRow
 
 
 def gate(written: WrittenRows, snapshot: Any, **more: Any) -> GateReport:
-    return gates(written, [snapshot], **more)[snapshot.cluster]
+    return gates(written, [snapshot], **more)[snapshot.cluster, snapshot.interval]
 
 
 def gates(
     written: WrittenRows, snapshots: list[Any], *, minutes_ago: float | None = 1, **more: Any
-) -> dict[str, GateReport]:
-    landed = {}
+) -> dict[Minute, GateReport]:
+    landed, previous = {}, dict[str, PublishedInterval | None]()
     for one in snapshots:
         tables = {table.name: LandedTable(table, len(one.rows[table.name])) for table in LANDED}
-        previous = None
+        previous[one.cluster] = None
         if minutes_ago is not None:
             before = Interval(one.interval.start - timedelta(minutes=minutes_ago))
-            previous = PublishedInterval(one.cluster, before, "run-0", before.end, "audited", {}, "{}")
-        landed[one.cluster] = Landed(written.data_docs_folder, one.manifest(), tables, previous)
-    return check_written(written, landed, written.data_docs_folder, **more)
+            previous[one.cluster] = PublishedInterval(one.cluster, before, "run-0", before.end, "audited", {}, "{}")
+        landed[one.cluster, one.interval] = Landed(written.data_docs_folder, one.manifest(), tables)
+    state = written.read(QUEUE_STATE)
+    return check_written(written, state, landed, previous, written.data_docs_folder, **more)
 
 
 def result(report: GateReport, id_: str) -> InvariantResult:
@@ -324,19 +331,20 @@ def test_there_is_a_job_for_each_table_and_one_for_all_examples(spark, snapshot,
 
 
 def test_examples_are_few_and_the_same_in_every_run_even_when_every_row_violates(spark) -> None:
-    two = "explode(array('demo', 'other')) AS cluster"
-    rows = spark.range(5_000).selectExpr(two, "CONCAT('queue ', LPAD(id, 5, '0')) AS line")
-    line = F.col("line")
+    interval = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
+    two = "explode(array('demo', 'other')) AS cluster", "TIMESTAMP '2026-11-21 10:39:00' AS interval_start"
+    rows = spark.range(5_000).selectExpr(*two, "CONCAT('queue ', LPAD(id, 5, '0')) AS line")
+    line, demo, other = F.col("line"), ("demo", interval), ("other", interval)
     sought = [
-        Sought("demo", "few", rows, "line >= 'queue 04990'", line, 10),
-        Sought("demo", "rare", rows, "TRUE", line, 5_000),
-        Sought("demo", "frequent", rows, "TRUE", line, 10**9),
-        Sought("demo", "elsewhere", spark.range(1).selectExpr(two, "'x' AS line"), "line = 'x'", line, 1),
-        Sought("other", "few", rows, "line >= 'queue 04990'", line, 10),
+        Sought(demo, "few", rows, "line >= 'queue 04990'", line, 10),
+        Sought(demo, "rare", rows, "TRUE", line, 5_000),
+        Sought(demo, "frequent", rows, "TRUE", line, 10**9),
+        Sought(demo, "elsewhere", spark.range(1).selectExpr(*two, "'x' AS line"), "line = 'x'", line, 1),
+        Sought(other, "few", rows, "line >= 'queue 04990'", line, 10),
     ]
     of_both = find_examples(sought)
-    assert of_both["other", "few"] == of_both["demo", "few"]
-    found = {id_: lines for (cluster, id_), lines in of_both.items() if cluster == "demo"}
+    assert of_both[other, "few"] == of_both[demo, "few"]
+    found = {id_: lines for (minute, id_), lines in of_both.items() if minute == demo}
     assert found["few"] == tuple(f"queue {number:05}" for number in range(4_990, 5_000))
     assert found["rare"] == tuple(f"queue {number:05}" for number in range(MAX_EXAMPLES))
     assert found["elsewhere"] == ("x",)

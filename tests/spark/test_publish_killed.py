@@ -74,17 +74,17 @@ class Jobs(Readers):
         connect = {"SPARK_REMOTE": self.server.remote, TOKEN_VARIABLE: self.server.token}
         return self.workspace.variables | connect
 
-    def run(self, interval: Interval) -> tuple[int, list[str]]:
+    def run(self, interval: Interval, *, again: bool = True) -> tuple[int, list[str]]:
         """Run it to its end; returns exit code and lines."""
-        with running_job(self.environment, _arguments(interval)) as job:
+        with running_job(self.environment, _arguments(interval, again=again)) as job:
             lines = list(job.lines())
             job.process.join()
             assert job.process.exitcode is not None
             return job.process.exitcode, lines
 
-    def kill_at(self, step: str, interval: Interval, *, amidst: bool) -> None:
+    def kill_at(self, step: str, interval: Interval, *, amidst: bool, again: bool = True) -> None:
         """Kill it when it announces a step, or after the first commit of that step."""
-        with running_job(self.environment, _arguments(interval)) as job:
+        with running_job(self.environment, _arguments(interval, again=again)) as job:
             seen = []
             for line in job.lines():
                 seen.append(line)
@@ -104,9 +104,10 @@ class Jobs(Readers):
             return catalog.execute("SELECT table_name, metadata_location FROM iceberg_tables ORDER BY 1").fetchall()
 
 
-def _arguments(interval: Interval) -> list[str]:
-    """`--again`: both clusters in one publication, however often that failed."""
-    return [*(f"--cluster={one}" for one in CLUSTERS), "--interval-start", interval.start.isoformat(), "--again"]
+def _arguments(interval: Interval, *, again: bool) -> list[str]:
+    """`--again`: both clusters in one publication, however often that failed; without it all that waits."""
+    asked_for = [*(f"--cluster={one}" for one in CLUSTERS), "--interval-start", interval.start.isoformat()]
+    return [*asked_for, "--again"] if again else asked_for
 
 
 @pytest.fixture
@@ -173,6 +174,32 @@ def test_killed_at_any_step_readers_stay_on_the_last_good_state_and_the_rerun_re
     assert jobs.rows(QUEUE_STATE, first) == last_state
     counts = {row["queue_id"]: row["sample_count"] for row in jobs.rows(QUEUE_STATE, interval)}
     assert counts == {0: 2, 1: 1}, "the snapshot was folded once, however often it was tried"
+    assert jobs.branch_names() == {"main"}
+
+
+def test_killed_while_minutes_that_waited_go_to_main_all_of_them_follow(
+    jobs: Jobs, first: Interval, snapshot: Any
+) -> None:
+    last_good, clusters = jobs.facts(first), [jobs, jobs.of("other")]
+    waiting = [_next_minute(snapshot)]
+    _land(snapshot, jobs)
+    waiting.append(snapshot.move_on())
+    _land(snapshot, jobs)
+
+    for step in ("forward", "show"):  # the second run is again one of all; the third goes one by one
+        jobs.kill_at(step, waiting[-1], amidst=step == "forward", again=False)
+        assert jobs.facts(first) == last_good, step
+        assert [one.facts(minute) for one in clusters for minute in waiting] == [None] * 4, step
+        killed = cycles.newest(open_database(jobs.workspace.database_url), failed=True)[:4]
+        assert {one.failed_step for one in killed} == {step}
+        assert len({one.run_id for one in killed}) == 1
+    code, lines = jobs.run(waiting[-1], again=False)
+    assert code == 0, lines
+    for one in clusters:
+        assert [one.facts(minute).groups[0].queue_count for minute in waiting] == [2, 2]
+        counts = {row["queue_id"]: row["sample_count"] for row in one.rows(QUEUE_STATE, waiting[-1])}
+        assert counts == {0: 3, 1: 2}
+    assert jobs.facts(first) == last_good
     assert jobs.branch_names() == {"main"}
 
 

@@ -1,22 +1,24 @@
-"""One publication of several clusters: what it costs, and that nothing of one cluster is anything to another."""
+"""One publication of several clusters and minutes: that it gives what one of each gives, and nothing stops another."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import functions as F
 
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.catalog import load_table, open_catalog
-from offsetguard.model.intervals import Interval
+from offsetguard.model.intervals import Interval, Minute
 from offsetguard.store import cycles, published_intervals
-from offsetguard.tables import INVARIANT_RESULTS, PUBLISHED, QUEUE_SNAPSHOTS, QUEUE_STATE, Table
+from offsetguard.tables import INVARIANT_RESULTS, PUBLISHED, QUEUE_SNAPSHOTS, QUEUE_STATE, TOPIC_FACTS, Table
 from offsetguard_peers.lake.readers import Readers
+from offsetguard_spark.minutes import Minutes
 from offsetguard_spark.publish import Publisher
 from offsetguard_spark.publish_waiting import publish_waiting
 from offsetguard_spark.reports import Publication
@@ -24,6 +26,7 @@ from offsetguard_spark.tables import table_name
 
 CLUSTERS = ("east", "north", "west")
 OF_THE_RUN = {"run_id", "published_at"}
+LATER = datetime(2026, 11, 22, tzinfo=UTC)
 
 
 @dataclass
@@ -44,18 +47,32 @@ class Fleet:
         for cluster in clusters or CLUSTERS:
             self.snapshots[cluster].land(self.workspace)
 
-    def publish(self, *clusters: str, interval: Interval | None = None, again: bool = False) -> Publication:
-        """Publish the newest interval, or another one, of all clusters or some; returns what became of each."""
+    def publish(self, *clusters: str, intervals: tuple[Interval, ...] = (), again: bool = False) -> Publication:
+        """Publish the newest interval, or others, of all clusters or some; returns what became of each."""
         publication, now = Publication(), self.interval.end
-        asked_for = clusters or CLUSTERS
-        self.publisher.publish_clusters(asked_for, interval or self.interval, publication, now=now, again=again)
+        minutes = Minutes(clusters or CLUSTERS, intervals or (self.interval,))
+        self.publisher.publish_together(minutes, publication, now=now, again=again)
         return publication
+
+    def land_without(self, gone: Mapping[str, Any]) -> None:
+        """Land all but the queues that have these values."""
+        for snapshot in self.snapshots.values():
+            rows = dict(snapshot.rows)
+            for name in ("queue_snapshots", "topic_queue_snapshots"):
+                rows[name] = [row for row in rows[name] if not gone.items() <= row.items()]
+            dataclasses.replace(snapshot, rows=rows).land(self.workspace)
 
     def move_on(self) -> None:
         for number, snapshot in enumerate(self.snapshots.values()):
             snapshot.move_on()
             for row in snapshot.rows["queue_snapshots"]:
                 row["consumer_offset"] += 10 * (number + 1)
+                row["max_offset"] += 30 * (number + 1)
+            for row in snapshot.rows["topic_queue_snapshots"]:
+                row["max_offset"] += 30 * (number + 1)
+                row["read_at"] = snapshot.read_at
+            for row in snapshot.rows["broker_snapshots"]:
+                row |= {"commit_log_max_offset": snapshot.read_at.minute * 5000, "read_at": snapshot.read_at}
 
     def readers(self, cluster: str) -> Readers:
         return Readers(self.workspace, cluster=cluster)
@@ -115,21 +132,84 @@ def test_each_cluster_gets_what_a_publication_of_its_own_gives_by_one_commit_of_
             fleet.land()
         interval = together.interval
         report = together.publish()
-        assert (list(report.done), report.failed) == (list(CLUSTERS), {})
+        assert ([cluster for cluster, _ in report.done], report.failed) == (list(CLUSTERS), {})
         for cluster in CLUSTERS:
             alone = apart.publisher.publish(cluster, interval, now=interval.end)
-            assert comparable(dataclasses.asdict(alone)) == comparable(dataclasses.asdict(report.done[cluster]))
+            both = (comparable(dataclasses.asdict(one)) for one in (alone, report.done[cluster, interval]))
+            assert next(both) == next(both)
     for cluster in CLUSTERS:
-        for table in PUBLISHED:
-            mine, its = (in_order(fleet.readers(cluster).rows(table, interval)) for fleet in (together, apart))
-            assert mine == its, (cluster, table.name)
-        page = Path(cluster) / f"{interval.name}.html"
-        mine, its = ((fleet.workspace.data_docs_folder / page).read_text() for fleet in (together, apart))
-        assert mine == its
+        assert_same(together, apart, (cluster, interval))
     assert len(together.readers("west").rows(QUEUE_STATE, interval)) == 4
     grown = [fleet.commits(QUEUE_SNAPSHOTS) - before for fleet, before in zip((together, apart), commits, strict=True)]
     assert grown == [1, 3]
     assert len({one.run_id for one in cycles.newest(together.publisher.engine)}) == 2, "a run is one, of all clusters"
+
+
+def test_minutes_that_wait_are_one_publication_and_give_what_one_after_the_other_gives(
+    new_fleet: Callable[[str], Fleet],
+) -> None:
+    together, apart = new_fleet("together"), new_fleet("apart")
+    for fleet in (together, apart):
+        fleet.land()
+        assert len(publish_waiting(fleet.publisher, lambda: LATER).published) == len(CLUSTERS)
+    intervals = []
+    for minute in range(4):
+        for fleet in (together, apart):
+            fleet.move_on()
+            gone = {"topic": "orders", "queue_id": 90} if minute == 1 else {"topic": "nothing", "queue_id": 0}
+            fleet.land_without(gone)
+        intervals.append(together.interval)
+        apart.publish()
+    before = together.commits(QUEUE_SNAPSHOTS), together.commits(QUEUE_STATE)
+
+    session = publish_waiting(together.publisher, lambda: LATER)
+    assert session.failed == {}
+    assert set(session.published) == {(cluster, interval) for cluster in CLUSTERS for interval in intervals}
+    assert len({report.run_id for report in session.published.values()}) == 1
+    assert (together.commits(QUEUE_SNAPSHOTS), together.commits(QUEUE_STATE)) == (before[0] + 1, before[1] + 1)
+    for minute_of_cluster in session.published:
+        assert_same(together, apart, minute_of_cluster, newest=intervals[-1])
+    west = together.readers("west")
+    assert [row["produce_tps"] for row in west.rows(TOPIC_FACTS, intervals[3])] == [4 * 90 / 60]
+
+    again = together.publish(intervals=(intervals[1],), again=True)
+    assert len(again.done) == len(CLUSTERS)
+    for cluster in CLUSTERS:
+        for interval in intervals:  # an older interval's state is not written, and so not compared with its facts
+            assert_same_rows(together, apart, (cluster, interval), set(PUBLISHED) - {QUEUE_STATE, INVARIANT_RESULTS})
+
+
+def test_of_minutes_that_wait_one_that_is_wrong_stops_only_itself(new_fleet: Callable[[str], Fleet]) -> None:
+    fleet, intervals = new_fleet("fleet"), []
+    for minute in range(3):
+        if minute:
+            fleet.move_on()
+        intervals.append(fleet.interval)
+        rows = fleet.snapshots["north"].rows["queue_snapshots"]
+        sound = list(rows)
+        if minute == 1:
+            for queue_id in range(100, 140):
+                fleet.snapshots["north"].queue("billing", "orders", queue_id, (0, -5, 100))
+        fleet.land()
+        rows[:] = sound
+    damaged = fleet.workspace.landing_folder / "west" / intervals[1].name / "queue_snapshots.parquet"
+    damaged.write_bytes(damaged.read_bytes()[:100])
+
+    session = publish_waiting(fleet.publisher, lambda: LATER)
+    wrong = {("north", intervals[1]), ("west", intervals[1])}
+    assert set(session.failed) == wrong
+    assert set(session.published) == {(one, other) for one in CLUSTERS for other in intervals} - wrong
+    for cluster in CLUSTERS:
+        starts = published_intervals.starts(fleet.publisher.engine, cluster, intervals[0].start, LATER)
+        assert starts == [one.start for one in intervals if (cluster, one) not in wrong]
+        (state,) = {row["interval_start"] for row in fleet.readers(cluster).rows(QUEUE_STATE, intervals[2])}
+        assert state == intervals[2].start
+    rows_in_main = fleet.publisher.start_spark().table(table_name(QUEUE_SNAPSHOTS))
+    assert (
+        not rows_in_main.where(F.col("cluster").isin("north", "west"))
+        .where(F.col("interval_start") == F.lit(intervals[1].start))
+        .count()
+    )
 
 
 def test_a_snapshot_that_is_damaged_and_one_that_the_gate_stops_keep_no_other_cluster_waiting(
@@ -169,11 +249,11 @@ def test_a_cluster_that_has_not_landed_or_is_published_already_is_left_as_it_is(
     fleet.land("east", "west")
     first = fleet.publisher.publish("west", fleet.interval, now=fleet.interval.end)
     report = fleet.publish()
-    assert {cluster: one.verdict for cluster, one in report.done.items()} == {
+    assert {cluster: one.verdict for (cluster, _), one in report.done.items()} == {
         "west": "already published",
         "east": "published",
     }
-    assert list(report.failed) == ["north"]
+    assert list(report.failed) == [("north", fleet.interval)]
     assert fleet.readers("west").published(fleet.interval).run_id == first.run_id
 
     late = fleet.snapshots["north"]
@@ -185,12 +265,30 @@ def test_a_cluster_that_has_not_landed_or_is_published_already_is_left_as_it_is(
         row["interval_start"] = older.start
     dataclasses.replace(late, interval=older).land(fleet.workspace)
     states = {cluster: fleet.readers(cluster).rows(QUEUE_STATE, fleet.interval) for cluster in ("east", "west")}
-    again = fleet.publish(interval=older, again=True)
-    assert (set(again.done), again.failed) == (set(CLUSTERS), {})
+    again = fleet.publish(intervals=(older,), again=True)
+    assert ({cluster for cluster, _ in again.done}, again.failed) == (set(CLUSTERS), {})
     assert {row["sample_count"] for row in fleet.readers("north").rows(QUEUE_STATE, older)} == {1}
     for cluster, rows in states.items():
         assert fleet.readers(cluster).rows(QUEUE_STATE, fleet.interval) == rows, "an older minute leaves it alone"
         assert {row["sample_count"] for row in rows} == {2}
+
+
+def assert_same(one: Fleet, other: Fleet, minute: Minute, newest: Interval | None = None) -> None:
+    """Both show the same of it; a state is that of the newest interval that was published with it."""
+    cluster, interval = minute
+    assert_same_rows(
+        one, other, minute, [table for table in PUBLISHED if table != QUEUE_STATE or newest in (None, interval)]
+    )
+    page = Path(cluster) / f"{interval.name}.html"
+    mine, its = ((fleet.workspace.data_docs_folder / page).read_text() for fleet in (one, other))
+    assert mine == its
+
+
+def assert_same_rows(one: Fleet, other: Fleet, minute: Minute, tables: Iterable[Table]) -> None:
+    cluster, interval = minute
+    for table in tables:
+        mine, its = (in_order(fleet.readers(cluster).rows(table, interval)) for fleet in (one, other))
+        assert mine == its, (cluster, interval.name, table.name)
 
 
 def comparable(report: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,9 +6,13 @@ before AS (
     cluster,
     broker_name,
     broker_id,
-    MAX(STRUCT(interval_start, commit_log_max_offset, read_at)) AS newest
-  FROM broker_facts_history
-  WHERE interval_start >= :last_seen_since AND interval_start < :interval_start
+    MAX(STRUCT(earlier.interval_start, commit_log_max_offset, read_at)) AS newest
+  FROM broker_facts_history AS earlier
+  INNER JOIN intervals USING (cluster)
+  WHERE
+    earlier.interval_start >= :oldest_compared
+    AND earlier.interval_start < intervals.interval_start
+    AND UNIX_MICROS(intervals.interval_start) - UNIX_MICROS(earlier.interval_start) <= :compared_within_us
   GROUP BY cluster, broker_name, broker_id
 ),
 

@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from offsetguard.config.groups import Judgement
+from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.rocketmq import LOCK_SILENCE, SILENCE
 from offsetguard.tables.facts import Baseline
 from offsetguard.tables.queue_state import MISSED_PARTS, WINDOW
@@ -84,7 +85,8 @@ def parameters_of(judgement: Judgement, interval_start: datetime, ends_at: datet
         "oldest_move_interval": ends_at - move_window - _CLOCK_SKEW,
         "lock_silence_us": LOCK_SILENCE // _MICROSECOND,
         "log_silence_us": SILENCE // _MICROSECOND,
-        "last_seen_since": interval_start - _COMPARED_WITHIN,
+        "oldest_compared": ends_at - INTERVAL_LENGTH - _COMPARED_WITHIN,
+        "compared_within_us": _COMPARED_WITHIN // _MICROSECOND,
         "hour_of_week": hour_of_week(hour),
         "oldest_baseline": weeks[-1],
         "newest_baseline": weeks[0],

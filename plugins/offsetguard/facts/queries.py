@@ -170,10 +170,10 @@ class FactQueries:
     def _give_replicas_before(self) -> None:
         """Give what the base rounds saw of replicas as the facts of an earlier interval."""
         self._give_table(BROKER_SNAPSHOTS.name)
-        before = self._parameters["interval_start"] - INTERVAL_LENGTH
+        before = f"moment.interval_start - INTERVAL {INTERVAL_LENGTH // timedelta(seconds=1)} SECOND"
         self._engine.view(
             f"{BROKER_FACTS.name}{HISTORY}",
-            f"SELECT one.* REPLACE (moment.cluster AS cluster, TIMESTAMPTZ '{before.isoformat()}' AS interval_start) "
+            f"SELECT one.* REPLACE (moment.cluster AS cluster, {before} AS interval_start) "
             f"FROM {BROKER_SNAPSHOTS.name}_rounds AS one "
             "JOIN intervals AS moment ON one.round_number = moment.base_round_number",
         )

@@ -102,9 +102,13 @@ before AS (
   SELECT
     cluster,
     topic,
-    MAX(STRUCT(interval_start, max_offset_total, counted_at, queue_count)) AS newest
-  FROM topic_facts_history
-  WHERE interval_start >= :last_seen_since AND interval_start < :interval_start
+    MAX(STRUCT(earlier.interval_start, max_offset_total, counted_at, queue_count)) AS newest
+  FROM topic_facts_history AS earlier
+  INNER JOIN intervals USING (cluster)
+  WHERE
+    earlier.interval_start >= :oldest_compared
+    AND earlier.interval_start < intervals.interval_start
+    AND UNIX_MICROS(intervals.interval_start) - UNIX_MICROS(earlier.interval_start) <= :compared_within_us
   GROUP BY cluster, topic
 ),
 

@@ -43,6 +43,9 @@ class Interval(NamedTuple):
         return self.start.strftime(_NAME_FORMAT)
 
 
+Minute = tuple[str, Interval]  # an interval of a cluster
+
+
 NOT_A_MOMENT = (
     "is not a moment: write '2026-11-22 01:30' (in quotes; with +08:00 or Z behind it where the zone differs)"
 )

@@ -1,7 +1,7 @@
 """Cycles: what each publication of an interval did, how long each step took, and what stopped those that failed.
 
-One row per cluster of a run, also of runs that published nothing: `offsetguard cycles` lists them, metrics are made
-of them.
+One row per interval and cluster of a run, also of runs that published nothing: `offsetguard cycles` lists them,
+metrics are made of them.
 
     begin --each step--> progress --> ended: published, or failed with an error
                             '--killed, out of memory, machine gone: nobody writes the end
@@ -47,8 +47,9 @@ def record(engine: Engine, *changed: CycleRow) -> None:
 def forget(engine: Engine, cycle: CycleRow) -> None:
     """Keep nothing of a cycle that had nothing to do."""
     row = CycleRow
+    this = row.cluster == cycle.cluster, row.interval_start == cycle.interval_start, row.run_id == cycle.run_id
     with writing(engine) as session:
-        session.execute(delete(row).where(row.cluster == cycle.cluster, row.run_id == cycle.run_id))
+        session.execute(delete(row).where(*this))
 
 
 def newest(
@@ -91,13 +92,13 @@ NOT_BY_ITSELF = ("start", "session")
 def failed_often(engine: Engine, cluster: str, since: datetime, *, times: int) -> set[datetime]:
     """Return the starts, from `since` on, of a cluster's intervals whose publication failed so often by itself.
 
-    A run that ended for several clusters at once, for the same reason, says nothing of any one of them.
+    A run that ended for several intervals or clusters at once, for the same reason, says nothing of any one of them.
     """
     return {start for start, count in _failures(engine, cluster, since, together=False).items() if count >= times}
 
 
 def failed_together(engine: Engine, cluster: str, since: datetime, *, times: int) -> bool:
-    """Whether runs that ended for several clusters at once have failed so often on one of the cluster's intervals."""
+    """Whether runs that ended for several at once have failed so often on one of the cluster's intervals."""
     return any(count >= times for count in _failures(engine, cluster, since, together=True).values())
 
 
@@ -105,7 +106,7 @@ def _failures(engine: Engine, cluster: str, since: datetime, *, together: bool) 
     row, other = CycleRow, aliased(CycleRow)
     same = (
         (other.run_id == row.run_id)
-        & (other.cluster != row.cluster)
+        & ((other.cluster != row.cluster) | (other.interval_start != row.interval_start))
         & other.failed_step.is_not_distinct_from(row.failed_step)
         & other.error.is_not_distinct_from(row.error)
     )

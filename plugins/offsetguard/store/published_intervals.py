@@ -24,9 +24,9 @@ from offsetguard.store.columns import count_changed, record_of, values_of
 from offsetguard.store.database import reading, serialize, writing
 from offsetguard.store.models import PublishedIntervalRow, SettledSnapshotsRow
 
-RUN_PROPERTY = "offsetguard.run-id"  # of the snapshots that a publication commits: its run, clusters and interval
+RUN_PROPERTY = "offsetguard.run-id"  # of the snapshots that a publication commits: its run, clusters and intervals
 CLUSTERS_PROPERTY = "offsetguard.clusters"  # their names, separated by commas, which no name has
-INTERVAL_PROPERTY = "offsetguard.interval-start"  # ISO 8601; rows of whole log files are of none
+INTERVALS_PROPERTY = "offsetguard.interval-start"  # ISO 8601, separated by commas; rows of whole log files are of none
 RETENTION_PASSED = -2  # instead of a snapshot id: the interval's rows of that table were deleted
 _LAST = 20
 _ONLY_ROW = 1

@@ -5,11 +5,15 @@ WITH before AS (
     broker_name,
     broker_id,
     MAX(
-      {'interval_start': interval_start, 'commit_log_max_offset': commit_log_max_offset, 'read_at': read_at}
+      {'interval_start': earlier.interval_start, 'commit_log_max_offset': commit_log_max_offset, 'read_at': read_at}
     ) AS newest
-  FROM broker_facts_history
+  FROM broker_facts_history AS earlier
+  INNER JOIN intervals
+    USING (cluster)
   WHERE
-    interval_start >= $last_seen_since AND interval_start < $interval_start
+    earlier.interval_start >= $oldest_compared
+    AND earlier.interval_start < intervals.interval_start
+    AND EPOCH_US(intervals.interval_start) - EPOCH_US(earlier.interval_start) <= $compared_within_us
   GROUP BY
     cluster,
     broker_name,

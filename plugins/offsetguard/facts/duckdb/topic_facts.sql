@@ -100,11 +100,15 @@ WITH kept_of_topics AS (
     cluster,
     topic,
     MAX(
-      {'interval_start': interval_start, 'max_offset_total': max_offset_total, 'counted_at': counted_at, 'queue_count': queue_count}
+      {'interval_start': earlier.interval_start, 'max_offset_total': max_offset_total, 'counted_at': counted_at, 'queue_count': queue_count}
     ) AS newest
-  FROM topic_facts_history
+  FROM topic_facts_history AS earlier
+  INNER JOIN intervals
+    USING (cluster)
   WHERE
-    interval_start >= $last_seen_since AND interval_start < $interval_start
+    earlier.interval_start >= $oldest_compared
+    AND earlier.interval_start < intervals.interval_start
+    AND EPOCH_US(intervals.interval_start) - EPOCH_US(earlier.interval_start) <= $compared_within_us
   GROUP BY
     cluster,
     topic

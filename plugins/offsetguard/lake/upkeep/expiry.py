@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
+from itertools import product
 from pathlib import Path
 
 from pyiceberg.expressions import LessThan, Reference
@@ -34,7 +35,7 @@ from offsetguard.store import published_intervals
 from offsetguard.store.database import serialize, writing
 from offsetguard.store.published_intervals import (
     CLUSTERS_PROPERTY,
-    INTERVAL_PROPERTY,
+    INTERVALS_PROPERTY,
     RUN_PROPERTY,
     SettledSnapshots,
 )
@@ -161,8 +162,8 @@ def _never_shown(iceberg_table: IcebergTable, shown: Mapping[IntervalKey, str]) 
         properties = snapshot.summary.additional_properties if snapshot.summary else {}
         if not any(int(properties.get(name, 0)) for name in ("added-records", "deleted-records")):
             continue  # it changed nothing
-        if start := properties.get(INTERVAL_PROPERTY):  # whole log files, and what housekeeping commits, have none
-            for cluster in properties[CLUSTERS_PROPERTY].split(","):
+        if starts := properties.get(INTERVALS_PROPERTY):  # whole log files, and what housekeeping commits, have none
+            for cluster, start in product(properties[CLUSTERS_PROPERTY].split(","), starts.split(",")):
                 key = cluster, datetime.fromisoformat(start).astimezone(UTC)
                 newest.setdefault(key, (properties[RUN_PROPERTY], snapshot.snapshot_id))
     return {key: snapshot_id for key, (run_id, snapshot_id) in newest.items() if shown.get(key) != run_id}

@@ -29,7 +29,7 @@ from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database
 from offsetguard.store.published_intervals import (
     CLUSTERS_PROPERTY,
-    INTERVAL_PROPERTY,
+    INTERVALS_PROPERTY,
     RUN_PROPERTY,
     PublishedInterval,
 )
@@ -149,7 +149,7 @@ class Warehouse:
         properties = {
             RUN_PROPERTY: run_id,
             CLUSTERS_PROPERTY: cluster,
-            INTERVAL_PROPERTY: interval.start.isoformat(),
+            INTERVALS_PROPERTY: interval.start.isoformat(),
         }
         for table, new in rows.items():
             if table is GROUP_FACTS:
