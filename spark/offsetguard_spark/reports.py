@@ -114,7 +114,8 @@ class RecordedCycles:
     def _step_began(self, name: str) -> None:
         for row in self.unfinished.values():
             row.failed_step = name
-        self._write(cycles.record, *self.unfinished.values())
+        if self.unfinished:
+            self._write(cycles.reach, *self.unfinished.values())
 
     def _ended(self, minute: Minute, *, failed_step: str | None) -> CycleRow:
         row = self.unfinished.pop(minute)

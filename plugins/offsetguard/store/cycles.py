@@ -44,6 +44,14 @@ def record(engine: Engine, *changed: CycleRow) -> None:
             session.merge(one)
 
 
+def reach(engine: Engine, *running: CycleRow) -> None:
+    """Keep the step that a run has reached, by one statement: all of its rows that have no end are at the same one."""
+    row, one = CycleRow, running[0]
+    of_run = update(row).where(row.run_id == one.run_id, row.running_under == one.running_under)
+    with writing(engine) as session:
+        session.execute(of_run.values(failed_step=one.failed_step, finished_at=one.finished_at, seconds=one.seconds))
+
+
 def forget(engine: Engine, cycle: CycleRow) -> None:
     """Keep nothing of a cycle that had nothing to do."""
     row = CycleRow

@@ -43,7 +43,7 @@ from offsetguard.store.models import CycleRow
 engine, at = open_database(sys.argv[1]), datetime(2026, 11, 21, 10, 42, tzinfo=UTC)
 with hold(engine, PUBLICATION, print) as lock:
     cycles.begin(engine, CycleRow("demo", at, "killed", at, at, None, running_under=lock.token))
-    cycles.record(engine, CycleRow("demo", at, "killed", at, at, None, failed_step="write", running_under=lock.token))
+    cycles.reach(engine, CycleRow("demo", at, "killed", at, at, None, failed_step="write", running_under=lock.token))
     print("at work", flush=True)
     time.sleep(3600)
 """
@@ -65,6 +65,23 @@ def test_of_a_thousand_clusters_all_cycles_are_read_where_nobody_sets_a_limit(en
     with writing(engine) as session:
         session.add_all(replace(PUBLISHED, cluster=f"c{number}") for number in range(1_000))
     assert len(cycles.newest(engine, interval=INTERVAL, since=START)) == 1_000
+
+
+def test_a_step_is_reached_by_all_of_a_run_that_has_not_ended(engine: Engine) -> None:
+    running = [
+        replace(PUBLISHED, interval_start=START + timedelta(minutes=number), verdict=None, running_under="lock")
+        for number in range(3)
+    ]
+    stopped = replace(running[0], failed_step="gate", running_under=None, error="no")
+    cycles.begin(engine, *map(replace, running))
+    cycles.record(engine, replace(stopped), replace(FAILED))
+    now = START + timedelta(seconds=9)
+    at_work = [replace(one, failed_step="forward", finished_at=now, seconds={"gate": 1.5}) for one in running[1:]]
+    cycles.reach(engine, *map(replace, at_work))
+    assert sorted(cycles.newest(engine), key=lambda one: one.interval_start) == sorted(
+        [FAILED, *(replace(one, running_under=None, error=cycles.KILLED) for one in at_work), stopped],
+        key=lambda one: one.interval_start,
+    )
 
 
 def test_the_same_run_has_one_row_and_old_cycles_are_deleted(engine: Engine) -> None:
