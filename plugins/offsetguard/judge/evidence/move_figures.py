@@ -66,7 +66,6 @@ def move_evidence(moves: Iterable[OffsetMoveFacts]) -> tuple[QueueEvidence, ...]
             {
                 "requested_offset": move.requested_offset,
                 "corrected_offset": move.corrected_offset,
-                "lost": max(0, move.corrected_offset - move.requested_offset),
                 "move_count": move.move_count,
                 "last_moved_at": move.last_moved_at,
                 **({"client_id": move.client_id} if move.client_id else {}),
@@ -100,14 +99,17 @@ def repeated_and_skipped(moves: Sequence[OffsetMoveFacts], queues: Collection[Qu
 
     A log line stands for one queue that was set, and says how far its client had asked: what it had not consumed yet
     is dropped as well, and nobody knows how much that is. So it repeats at most, and skips at least so many. A client
-    that asked for what its group had committed already skips nothing by that; what lies behind the commit, nobody knows
-    either.
+    that asked for what its group had committed already (set back, or with a slave's old offsets) skips nothing by that:
+    what it skips lies behind the commit, of which the line does not say how much.
     """
-    by = [
-        (move.corrected_offset - move.requested_offset, move.move_count if move.origin == "log" else 1)
-        for move in moves
-        if move.origin != "log" or not _asks_again(move, queues)
-    ]
+    by = []
+    for move in moves:
+        before = _committed_before(move, queues)
+        if before is None or before <= move.requested_offset:
+            before = move.requested_offset
+        elif move.origin == "log":
+            continue
+        by.append((move.corrected_offset - before, move.move_count if move.origin == "log" else 1))
     repeated, skipped = (sum(max(0, sign * distance) * count for distance, count in by) for sign in (-1, 1))
     if not moves:
         return {"repeated": None, "skipped": None}
@@ -119,24 +121,27 @@ def repeated_and_skipped(moves: Sequence[OffsetMoveFacts], queues: Collection[Qu
     }
 
 
-def _asks_again(move: OffsetMoveFacts, queues: Iterable[QueueFacts]) -> bool:
-    """Whether it asked for less than had been committed: while its master is away a client takes a slave's old offsets.
+def _committed_before(move: OffsetMoveFacts, queues: Iterable[QueueFacts]) -> int | None:
+    """Return what had been committed when it asked: while its master is away a client takes a slave's old offsets.
 
-    Of queues that it may be about, since they stand where it was sent: less than in each of them.
+    Of a move whose queue no line names, the least of the queues that it may be about: those that stood below where it
+    was sent, and stand there, or beyond.
     """
     committed = []
     for queue in queues:
         place = queue.message_queue
-        is_it = place.broker_name == move.broker_name and move.queue_id in {None, place.queue_id}
-        if is_it and (queue.offsets.consumer_offset or 0) >= move.corrected_offset:
-            looks = (look for look in (queue.window.seen, *queue.window.points) if look is not None)
-            before = [look for look in looks if look.at < move.first_moved_at]
-            committed += [
-                look.committed_offset
-                for look in sorted(before, key=lambda one: one.at)[-1:]
-                if look.committed_offset is not None and look.committed_offset < move.corrected_offset
-            ]
-    return move.requested_offset < min(committed, default=move.requested_offset)
+        if place.broker_name != move.broker_name or move.queue_id not in {None, place.queue_id}:
+            continue
+        looks = (look for look in (queue.window.seen, *queue.window.points) if look is not None)
+        before = [look for look in looks if look.at < move.first_moved_at and look.committed_offset is not None]
+        last = max(before, key=lambda look: look.at, default=None)
+        if last is None or last.committed_offset is None:
+            continue
+        stands = queue.offsets.consumer_offset
+        is_it = last.committed_offset < move.corrected_offset and stands is not None and stands >= move.corrected_offset
+        if move.queue_id is not None or is_it:
+            committed.append(last.committed_offset)
+    return min(committed, default=None)
 
 
 def _queues_asking(move: OffsetMoveFacts) -> int:
