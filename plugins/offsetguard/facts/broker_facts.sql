@@ -16,6 +16,38 @@ before AS (
   GROUP BY cluster, broker_name, broker_id
 ),
 
+-- Lines of slaves that could not take over offsets, topics or groups (`logs.broker`), each once however often read
+unsynchronized AS (
+  SELECT
+    cluster,
+    broker_name,
+    broker_id,
+    COUNT(*) AS sync_failure_count,
+    MIN(at) AS sync_first_failed_at,
+    MAX(at) AS sync_last_failed_at,
+    ARRAY_JOIN(COALESCE(SORT_ARRAY(COLLECT_SET(GET_JSON_OBJECT(fields_json, '$.what'))), ARRAY()), ', ') AS sync_failed_what
+  FROM (
+    SELECT DISTINCT
+      line.cluster,
+      line.broker_name,
+      line.broker_id,
+      at,
+      position,
+      fields_json
+    FROM log_events_history AS line
+    INNER JOIN intervals
+      ON
+        intervals.cluster = line.cluster
+        AND intervals.interval_start >= line.interval_start
+        AND UNIX_MICROS(intervals.now) - UNIX_MICROS(line.at) <= :log_window_us
+    WHERE
+      line.interval_start BETWEEN :oldest_log_interval AND :interval_start
+      AND line.kind = 'slave_not_synchronized'
+      AND line.broker_id <> 0
+  ) AS once
+  GROUP BY cluster, broker_name, broker_id
+),
+
 bounded AS (
   SELECT
     *,
@@ -76,6 +108,10 @@ SELECT
   earliest_message_at,
   dispatch_behind_bytes,
   slave_behind_bytes,
+  sync_failure_count,
+  sync_first_failed_at,
+  sync_last_failed_at,
+  sync_failed_what,
   page_cache_lock_time_ms,
   send_queue_size,
   send_queue_head_wait_ms,
@@ -115,3 +151,4 @@ SELECT
 FROM bounded
 INNER JOIN intervals USING (cluster)
 LEFT JOIN before USING (cluster, broker_name, broker_id)
+LEFT JOIN unsynchronized USING (cluster, broker_name, broker_id)

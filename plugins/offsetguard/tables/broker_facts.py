@@ -1,6 +1,7 @@
 """Facts of brokers and of the whole cluster; sums over queues agree with those of groups and topics."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, ClassVar
 
 from offsetguard.tables.columns import BrokerName, Lags
@@ -76,6 +77,12 @@ class BrokerFacts(QueueCounts, Lags, RequestWaits, HeldBackMessages, KeepingSett
         int | None,
         "slave: bytes of the master's commit log that it does not have yet",
     ] = None
+    sync_failure_count: Annotated[
+        int | None, "lines of its log within the look-back window that it could not take something over; NULL = none"
+    ] = None
+    sync_first_failed_at: Annotated[datetime | None, "time of the first of them"] = None
+    sync_last_failed_at: Annotated[datetime | None, "time of the last of them"] = None
+    sync_failed_what: Annotated[str | None, "what they name, e.g. ConsumerOffset, TopicConfig"] = None
     _waits: ClassVar = columns_of(RequestWaits)
     _held_back: ClassVar = columns_of(HeldBackMessages)
     _settings: ClassVar = columns_of(KeepingSettings)

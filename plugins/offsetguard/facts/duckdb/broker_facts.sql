@@ -18,6 +18,48 @@ WITH before AS (
     cluster,
     broker_name,
     broker_id
+), unsynchronized AS (
+  SELECT
+    cluster,
+    broker_name,
+    broker_id,
+    COUNT(*) AS sync_failure_count,
+    MIN("at") AS sync_first_failed_at,
+    MAX("at") AS sync_last_failed_at,
+    ARRAY_TO_STRING(
+      COALESCE(
+        LIST_SORT(
+          LIST(DISTINCT TRY(fields_json ->> '$.what')) FILTER(WHERE
+            NOT TRY(fields_json ->> '$.what') IS NULL),
+          'ASC',
+          'NULLS FIRST'
+        ),
+        []
+      ),
+      ', '
+    ) AS sync_failed_what
+  FROM (
+    SELECT DISTINCT
+      line.cluster,
+      line.broker_name,
+      line.broker_id,
+      "at",
+      position,
+      fields_json
+    FROM log_events_history AS line
+    INNER JOIN intervals
+      ON intervals.cluster = line.cluster
+      AND intervals.interval_start >= line.interval_start
+      AND EPOCH_US(intervals.now) - EPOCH_US(line."at") <= $log_window_us
+    WHERE
+      line.interval_start BETWEEN $oldest_log_interval AND $interval_start
+      AND line.kind = 'slave_not_synchronized'
+      AND line.broker_id <> 0
+  ) AS once
+  GROUP BY
+    cluster,
+    broker_name,
+    broker_id
 ), bounded AS (
   SELECT
     *,
@@ -78,6 +120,10 @@ SELECT
   earliest_message_at,
   dispatch_behind_bytes,
   slave_behind_bytes,
+  sync_failure_count,
+  sync_first_failed_at,
+  sync_last_failed_at,
+  sync_failed_what,
   page_cache_lock_time_ms,
   send_queue_size,
   send_queue_head_wait_ms,
@@ -118,4 +164,6 @@ FROM bounded
 INNER JOIN intervals
   USING (cluster)
 LEFT JOIN before
+  USING (cluster, broker_name, broker_id)
+LEFT JOIN unsynchronized
   USING (cluster, broker_name, broker_id)

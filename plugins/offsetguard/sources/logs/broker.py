@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from offsetguard.sources.logs.pattern import LogKind, Part, pattern
+from offsetguard.sources.logs.pattern import LogKind, Part, forms, pattern
 
 _line = partial(pattern, (LogKind.BROKER,))
 _PULL = "PullMessageProcessor 4.9.7, 4.9.8, 5.3.3, 5.5.0"
@@ -123,12 +123,27 @@ _OFFSETS = (
 )
 
 _SLAVES = (
-    _line(
+    *forms(
+        (LogKind.BROKER,),
         "slave_behind",
-        "^(?:CommitLog: slave|Slave) fall behind master:? <behind_bytes:int> ?bytes",
-        meaning="how far a slave's commit log is behind its master's",
-        source="BrokerController 4.9.7, 4.9.8, 5.3.3, 5.5.0",
-        routine=True,
+        "how far a slave's commit log is behind its master's; negative: it is ahead, and does not follow",
+        (
+            "BrokerController 4.9.7, 4.9.8, 5.3.3, 5.5.0",
+            "^(?:CommitLog: slave|Slave) fall behind master:? <behind_bytes:int> ?bytes",
+        ),
+        ("BrokerController 4.2", "^slave fall behind master: ?<behind_bytes:int> bytes"),
+        ("BrokerController 4.2", "^slave fall behind master, how much, <behind_bytes:int> bytes"),
+        (
+            "HAService 4.6: master's end - slave's",
+            "^slave fall behind master: -?[0-9]{1,19} - -?[0-9]{1,19} = <behind_bytes:int> bytes",
+        ),
+    ),
+    _line(
+        "slave_diverged",
+        "^master pushed offset not equal the max phy offset in slave, SLAVE: <slave_end:int> MASTER: <master_end:int>",
+        meaning="a slave's commit log does not end where its master goes on: it has what the master does not have, or "
+        "lacks something between; it does not follow",
+        source="HAClient 4.9.7, 5.5.0",
     ),
     _line(
         "topic_deleted",
