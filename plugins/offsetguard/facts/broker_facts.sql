@@ -25,7 +25,7 @@ unsynchronized AS (
     COUNT(*) AS sync_failure_count,
     MIN(at) AS sync_first_failed_at,
     MAX(at) AS sync_last_failed_at,
-    ARRAY_JOIN(COALESCE(SORT_ARRAY(COLLECT_SET(GET_JSON_OBJECT(fields_json, '$.what'))), ARRAY()), ', ') AS sync_failed_what
+    ARRAY_JOIN(COALESCE(SORT_ARRAY(COLLECT_SET(what)), ARRAY()), ', ') AS sync_failed_what
   FROM (
     SELECT DISTINCT
       line.cluster,
@@ -33,7 +33,7 @@ unsynchronized AS (
       line.broker_id,
       at,
       position,
-      fields_json
+      GET_JSON_OBJECT(fields_json, '$.what') AS what
     FROM log_events_history AS line
     INNER JOIN intervals
       ON

@@ -102,7 +102,7 @@ before AS (
   SELECT
     cluster,
     topic,
-    MAX(STRUCT(earlier.interval_start, max_offset_total, counted_at, queue_count)) AS newest
+    MAX(STRUCT(earlier.interval_start, max_offset_total, counted_at, queue_count, last_update_at)) AS newest
   FROM topic_facts_history AS earlier
   INNER JOIN intervals USING (cluster)
   WHERE
@@ -120,6 +120,14 @@ compared AS (
       WHEN before.newest.queue_count = bounded.queue_count AND bounded.sums[0] >= before.newest.max_offset_total
         THEN bounded.sums[0] - before.newest.max_offset_total
     END AS grown,
+    -- What was written since, and the end is where it was: it was made again up to there. The newest message of before
+    -- is known, and the one of now came after that look: no clock that is off can feign both.
+    CASE
+      WHEN before.newest.queue_count = bounded.queue_count AND bounded.sums[0] = before.newest.max_offset_total
+        THEN
+          bounded.last_update_at > GREATEST(before.newest.last_update_at, before.newest.counted_at)
+          AND before.newest.last_update_at IS NOT NULL
+    END AS made_again,
     (UNIX_MICROS(bounded.counted_at) - UNIX_MICROS(before.newest.counted_at)) DIV 1000 AS grown_in_ms
   FROM bounded
   LEFT JOIN before USING (cluster, topic)
@@ -158,6 +166,7 @@ SELECT
   -- Not known when one of the topic's masters was not asked
   CASE WHEN put_rates.put_broker_count >= settings.broker_count THEN put_rates.put_tps END AS put_tps,
   compared.last_update_at,
+  compared.made_again,
   settings.broker_count,
   settings.read_queue_count,
   settings.write_queue_count,

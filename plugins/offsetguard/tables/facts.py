@@ -88,6 +88,10 @@ class TopicFacts(Lags, UsualTraffic):
         float | None, "the same as its masters count it over the last minute; NULL = a master was not asked"
     ] = None
     last_update_at: Annotated[datetime | None, "store time of the newest message; NULL = none, or not seen"] = None
+    made_again: Annotated[
+        bool | None,
+        "all max offsets are what they were, and the newest message was stored since; NULL = not so often seen, grown",
+    ] = None
     broker_count: Annotated[Int32 | None, "brokers whose settings name the topic; NULL = none was seen"] = None
     read_queue_count: Annotated[Int32 | None, "queues that consumers read, over all brokers"] = None
     write_queue_count: Annotated[Int32 | None, "queues that producers write, over all brokers"] = None

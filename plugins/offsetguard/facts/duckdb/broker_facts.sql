@@ -28,12 +28,8 @@ WITH before AS (
     MAX("at") AS sync_last_failed_at,
     ARRAY_TO_STRING(
       COALESCE(
-        LIST_SORT(
-          LIST(DISTINCT TRY(fields_json ->> '$.what')) FILTER(WHERE
-            NOT TRY(fields_json ->> '$.what') IS NULL),
-          'ASC',
-          'NULLS FIRST'
-        ),
+        LIST_SORT(LIST(DISTINCT what) FILTER(WHERE
+          NOT what IS NULL), 'ASC', 'NULLS FIRST'),
         []
       ),
       ', '
@@ -45,7 +41,7 @@ WITH before AS (
       line.broker_id,
       "at",
       position,
-      fields_json
+      TRY(fields_json ->> '$.what') AS what
     FROM log_events_history AS line
     INNER JOIN intervals
       ON intervals.cluster = line.cluster

@@ -100,7 +100,7 @@ WITH kept_of_topics AS (
     cluster,
     topic,
     MAX(
-      {'interval_start': earlier.interval_start, 'max_offset_total': max_offset_total, 'counted_at': counted_at, 'queue_count': queue_count}
+      {'interval_start': earlier.interval_start, 'max_offset_total': max_offset_total, 'counted_at': counted_at, 'queue_count': queue_count, 'last_update_at': last_update_at}
     ) AS newest
   FROM topic_facts_history AS earlier
   INNER JOIN intervals
@@ -120,6 +120,12 @@ WITH kept_of_topics AS (
       AND bounded.sums[1] >= before.newest.max_offset_total
       THEN bounded.sums[1] - before.newest.max_offset_total
     END AS grown,
+    CASE
+      WHEN before.newest.queue_count = bounded.queue_count
+      AND bounded.sums[1] = before.newest.max_offset_total
+      THEN bounded.last_update_at > GREATEST(before.newest.last_update_at, before.newest.counted_at)
+      AND NOT before.newest.last_update_at IS NULL
+    END AS made_again,
     (
       EPOCH_US(bounded.counted_at) - EPOCH_US(before.newest.counted_at)
     ) // 1000 AS grown_in_ms
@@ -163,6 +169,7 @@ SELECT
     THEN put_rates.put_tps
   END AS put_tps,
   compared.last_update_at,
+  compared.made_again,
   settings.broker_count,
   settings.read_queue_count,
   settings.write_queue_count,

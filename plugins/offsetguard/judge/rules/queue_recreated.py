@@ -4,7 +4,8 @@ Means: the topic was deleted and created again, the broker was restored or lost 
 was behind took over, or the client talks to the wrong cluster. Committed offsets beyond the end skip new messages until
 the end passes them or the broker sends the client back to the end ("over flow badly").
 Evidence: the max offset itself fell between two samples; or requests, or committed offsets, beyond the end of which
-neither a reset line nor an earlier sample says that they were set.
+neither a reset line nor an earlier sample says that they were set; or a topic whose ends are all what they were, and
+whose newest message was stored since: it was made again and filled up to there between two rounds.
 Not judged: broadcasting groups' committed offsets (they have none). An offset that was set (offset_reset).
 Do next: find out which of them it was; set the group to a moment before the first message that it must not miss: to the
 last look before it, where there was one.
@@ -13,12 +14,12 @@ Source: incident "broadcasting", tell apart; DefaultMessageStore.getMessage: OFF
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge import commands
-from offsetguard.judge.evidence.move_causes import Causes, causes
+from offsetguard.judge.evidence.move_causes import BROADCASTING, Causes, causes
 from offsetguard.judge.evidence.move_figures import (
     asked_beyond,
     beyond,
@@ -47,7 +48,7 @@ RULE = Rule(
     severity=Severity.WARNING,
     place=90,
     never_muted=True,
-    needs=("queues", "offset_moves", "log_lines"),
+    needs=("queues", "offset_moves", "log_lines", "topics", "groups"),
     means="The end of a queue fell, or lies below what a consumer group asks for: recreated, truncated, wrong cluster.",
     texts={
         "default": Texts(
@@ -94,6 +95,20 @@ RULE = Rule(
             do_next_zh=_SET_ZH,
             commands=(commands.RESET_TO_BEFORE,),
         ),
+        "made_again": Texts(
+            summary="{topic} was made again up to its old end; {consumer_group} is affected",
+            summary_zh="{topic} 被重建并写到了原来的最大位点，{consumer_group} 受影响",
+            cause="Topic {topic} ends where it ended a look before ({max_offset:messages} over all queues), yet its "
+            "newest message was stored since, at {last_moved_at:moment}: it was deleted, created again and filled up "
+            "to there, or a replica took over that had other messages. Consumer group {consumer_group} goes on from "
+            "where it stood, and skips what lies before that.",
+            cause_zh="主题 {topic} 的最大位点与上一次相同（所有队列合计 {max_offset:messages}），但最新一条消息是此后"
+            "（{last_moved_at:moment}）写入的：主题被删除重建并写到了原处，或由保存着其他消息的副本接管。消费组 "
+            "{consumer_group} 从原来的位点继续消费，会跳过此前的消息。",
+            do_next=_SET,
+            do_next_zh=_SET_ZH,
+            commands=(commands.RESET_TO_BEFORE,),
+        ),
     },
     title="queues end below what was consumed",
     title_zh="队列的最大位点小于消费位点",
@@ -112,7 +127,9 @@ RULE = Rule(
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per (consumer group, topic)."""
-    for (consumer_group, topic), one in causes(facts, config).items():
+    found = causes(facts, config)
+    yield from _made_again(facts, {pair for pair, one in found.items() if one.recreated or one.cut_queues})
+    for (consumer_group, topic), one in found.items():
         if not (one.recreated or one.committed_beyond or one.beyond_end):
             continue
         figures = _figures(one)
@@ -127,6 +144,27 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             queues=beyond_evidence(queues) or move_evidence(one.beyond_end),
             broker_names=frozenset(move.broker_name for move in one.beyond_end),
             last_event_at=None if any(map(beyond, queues)) else moment(figures["last_moved_at"]),
+        )
+
+
+def _made_again(facts: IntervalFacts, fallen: Collection[tuple[str, str]]) -> Iterator[Finding]:
+    """`fallen`: pairs whose ends are seen to have fallen."""
+    topics = {one.topic: one for one in facts.topics if one.made_again}
+    for group in facts.groups:
+        topic = topics.get(group.topic)
+        if topic is None or group.message_model == BROADCASTING or (group.consumer_group, group.topic) in fallen:
+            continue
+        yield RULE.finding(
+            facts,
+            about=(group.consumer_group, group.topic),
+            variant="made_again",
+            state="ANOMALY",
+            figures={
+                "max_offset": topic.max_offset_total,
+                "last_moved_at": topic.last_update_at,
+                **moved_between([None], topic.last_update_at),
+            },
+            last_event_at=topic.last_update_at,
         )
 
 
