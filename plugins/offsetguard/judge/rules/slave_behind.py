@@ -2,7 +2,8 @@
 
 Means: the network or the slave's disk is too slow, or replication stands still. What a slave lacks is lost when the
 master's disk is; and consumers that read from it (slaveReadEnable) read late.
-Evidence: commit-log ends of master and slave, read in the same round, and how fast the master is written to.
+Evidence: commit-log ends of master and slave, read in the same round, and how fast the master is written to. What a
+failover would lose is reckoned in messages by their mean size, where the master says how many it keeps.
 Not judged: less than 64 MiB, or less than judgement.slave_behind_ms (1 min) of what the master writes: the two ends are
 read seconds apart.
 A slave that was started within 10 min catches up: INFO.
@@ -51,10 +52,11 @@ RULE = Rule(
         "default": Texts(
             summary="slave {worst_slave} is {slave_behind_bytes:bytes} behind its master",
             summary_zh="从节点 {worst_slave} 落后主节点 {slave_behind_bytes:bytes}",
-            cause=_LACKS + ", which is what the master wrote in the last {behind_ms:duration}: that much is lost if "
-            "the master's disk is, and consumers that read from the slave are as late.",
-            cause_zh=_LACKS_ZH + "，相当于主节点最近 {behind_ms:duration} 的写入量：主节点磁盘损坏时会丢失这么多，从从"
-            "节点读取的消费者也会晚这么久。",
+            cause=_LACKS + ", which is what the master wrote in the last {behind_ms:duration}: a failover now would "
+            "lose {cost}, and consumers that read from the slave are as late.",
+            cause_zh=_LACKS_ZH
+            + "，相当于主节点最近 {behind_ms:duration} 的写入量：此时切换会丢失{cost}，从从节点读取的"
+            "消费者也会晚这么久。",
             do_next=_LOOK,
             do_next_zh=_LOOK_ZH,
             commands=(commands.REPLICATION,),
@@ -62,8 +64,9 @@ RULE = Rule(
         "standing_still": Texts(
             summary="slave {worst_slave} is {slave_behind_bytes:bytes} behind its master",
             summary_zh="从节点 {worst_slave} 落后主节点 {slave_behind_bytes:bytes}",
-            cause=_LACKS + ", and nothing new is known to be written there: replication seems to stand still.",
-            cause_zh=_LACKS_ZH + "，且没有观测到新的写入：主从复制似乎已停滞。",
+            cause=_LACKS + ", and nothing new is known to be written there: replication seems to stand still. A "
+            "failover now would lose {cost}.",
+            cause_zh=_LACKS_ZH + "，且没有观测到新的写入：主从复制似乎已停滞。此时切换会丢失{cost}。",
             do_next=_LOOK,
             do_next_zh=_LOOK_ZH,
             commands=(commands.REPLICATION,),
@@ -106,6 +109,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             "worst_slave": replica_name(late[0]),
             "slave_behind_bytes": late[0].slave_behind_bytes,
             "behind_ms": behind_ms,
+            "cost": _cost(late[0], masters.get(late[0].broker_name)),
         },
         broker_names=frozenset(one.broker_name for one in late),
     )
@@ -134,3 +138,14 @@ def _behind_ms(slave: BrokerFacts, master: BrokerFacts | None) -> int | None:
         return None
     behind_ms = (slave.slave_behind_bytes or 0) * master.commit_log_growth_ms // master.commit_log_growth
     return behind_ms if behind_ms < LONGEST_MS else None
+
+
+def _cost(slave: BrokerFacts, master: BrokerFacts | None) -> Sentence:
+    """Return how many messages the slave lacks, by the mean size of those that the master keeps."""
+    if master is None or not master.message_count:
+        return Sentence("messages_not_counted")
+    low, high = master.commit_log_min_offset, master.commit_log_max_offset
+    if low is None or high is None or high <= low:
+        return Sentence("messages_not_counted")
+    lacking = (slave.slave_behind_bytes or 0) * master.message_count // (high - low)
+    return Sentence("about_messages", count=max(1, lacking))
