@@ -60,6 +60,9 @@ HANDOVER = timedelta(seconds=60)
 COMMIT_SHOWS = RESET_REACHES + INTERVAL_LENGTH
 """A client commits a correction 10 s later; the next round sees it."""
 
+_SENDS_TO_END = "V4_9_4"
+"""Older brokers send who asks beyond the end of a queue that begins at 0 to 0 (DefaultMessageStore 4.9.2 and 4.9.3)."""
+
 REGAINED_WITHIN = timedelta(seconds=15)
 """Three commits of a client."""
 
@@ -153,10 +156,14 @@ def causes(facts: IntervalFacts, config: Config) -> Mapping[tuple[str, str], Cau
             lines[line.consumer_group, line.topic].append(line)
     to_oldest: dict[tuple[str, str], list[OffsetMoveFacts]] = defaultdict(list)
     completed = list(completed_moves(facts))
+    mended = {one.broker_name for one in facts.brokers if (one.version or "") >= _SENDS_TO_END}
     for move in completed:
         pair = (move.consumer_group, move.topic)
         known = queues.get(pair, ()), lines.get(pair, ()), clients.get(move.consumer_group)
-        if _is_sent_to_oldest(move, *known):
+        asked = move.origin not in {"snapshot", "reset"}
+        if asked and (
+            move.requested_offset < 0 or (move.broker_name not in mended and _is_sent_to_oldest(move, *known))
+        ):
             to_oldest[pair].append(move)
     moves: dict[tuple[str, str], list[OffsetMoveFacts]] = defaultdict(list)
     for move in completed:
@@ -310,26 +317,24 @@ def _is_sent_to_oldest(
     reset_lines: Sequence[LogLineFacts],
     online_client_count: int | None,
 ) -> bool:
-    """Whether a request was answered with the oldest message although nothing between was deleted, or had to be.
+    """Whether who asked beyond the end of a queue that begins at 0 was sent to 0, as by brokers before 4.9.4.
 
-    A client before 4.9.1 asks for -1 where it could not read its committed offset (RebalancePushImpl 4.5 to 4.9.0). A
-    broker before 4.9.4 sends who asks beyond the end of a queue that begins at 0 to 0, and not to the end
-    (DefaultMessageStore.getMessage 4.9.2, 4.9.3; no longer 4.9.4, 5.0.0).
+    Not where the end may have been 0: it fell, or nobody saw it before, and it is below what was asked for now.
     """
-    if move.origin in {"snapshot", "reset"}:
-        return False
-    if move.requested_offset < 0:
-        return True
     if not move.requested_offset > move.corrected_offset == 0:
         return False
     if _was_reset(move, reset_lines) or loops(move, online_client_count):
         return False
-    ends = [
-        0 if one.window.recreated_at is not None else one.offsets.max_offset or 0
+    places = [
+        one
         for one in queues
         if one.message_queue.broker_name == move.broker_name and move.queue_id in {None, one.message_queue.queue_id}
     ]
-    return min(ends, default=0) > 0
+    if any(one.window.recreated_at is not None or not one.offsets.max_offset for one in places):
+        return False
+    seen_before = all((one.window.first_seen_at or move.last_moved_at) < move.first_moved_at for one in places)
+    furthest = max((one.offsets.max_offset or 0 for one in places), default=0)
+    return furthest > 0 and (seen_before or furthest >= move.requested_offset)
 
 
 def _shows(step: OffsetMoveFacts, request: OffsetMoveFacts) -> bool:
