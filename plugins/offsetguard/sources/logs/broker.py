@@ -146,6 +146,13 @@ _SLAVES = (
         source="HAClient 4.9.7, 5.5.0",
     ),
     _line(
+        "requests_dropped",
+        r"^\[TIMEOUT_CLEAN_QUEUE\]broker busy, start flow control for a while, period in queue: <waited_ms:int>\s?ms, "
+        "size of queue: <queue_size:int>",
+        meaning="the broker threw a request away that had waited too long (200 ms by default): producers get code 2",
+        source="BrokerFastFailure 4.9.7, 5.5.0",
+    ),
+    _line(
         "topic_deleted",
         r"^delete topic config OK, topic: TopicConfig \[topicName=<topic>, ",
         meaning="a topic is gone: by an operator's request (AdminBrokerThread), or by another thread, since the "

@@ -9,22 +9,40 @@ from __future__ import annotations
 
 from functools import partial
 
-from offsetguard.sources.logs.pattern import LogKind, forms, pattern
+from offsetguard.sources.logs.pattern import LogKind, Part, forms, pattern
 
 _line, _forms = partial(pattern, (LogKind.CLIENT,)), partial(forms, (LogKind.CLIENT,))
 _PUSH = "DefaultMQPushConsumerImpl 4.9.7, 4.9.8, 5.3.3, 5.5.0"
 _REBALANCE = "RebalanceImpl 4.9.7, 4.9.8, 5.3.3, 5.5.0"
 _ORDERLY = "ConsumeMessageOrderlyService 4.9.7, 4.9.8, 5.3.3, 5.5.0"
 
+_LITE = "DefaultLitePullConsumerImpl 4.9.4, 5.5.0"
+_REFUSAL = (
+    r"org\.apache\.rocketmq\.client\.exception\.MQBrokerException: "
+    r"CODE: <response_code:int>  DESC: <description:[^\n]*?>(?: BROKER: <broker_address:address>)?<END>"
+)
+
 _PULLS = (
     _line(
         "pull_refused",
-        "^execute the pull request exception(?:, group=<consumer_group>, "
-        r"messageQueue=<MESSAGE_QUEUE>)?<END>\norg\.apache\.rocketmq\.client\.exception\.MQBrokerException: "
-        r"CODE: <response_code:int>  DESC: <description:[^\n]*?>(?: BROKER: <broker_address:address>)?<END>",
+        "^execute the pull request exception, group=<consumer_group>, messageQueue=<MESSAGE_QUEUE><END>\n" + _REFUSAL,
         meaning="a broker refused a pull; code 25 (subscription not latest) is normal for seconds at a join or leave",
-        source=_PUSH + "; group and queue stand here since 5.x",
+        source="DefaultMQPushConsumerImpl 5.3.3, 5.5.0",
         spans_lines=True,
+    ),
+    _line(
+        "pull_refused",
+        "^execute the pull request exception<END>\n" + _REFUSAL,
+        meaning="as before; the group stands in the description, where anywhere (codes 16, 26)",
+        source="DefaultMQPushConsumerImpl 4.9.7, 4.9.8; PullMessageProcessor",
+        spans_lines=True,
+        parts=(
+            Part(
+                "consumer_group",
+                "description",
+                r"(?:subscription group \[|subscription group no permission, |consumer group\[)([^\] ,\n]{1,512})",
+            ),
+        ),
     ),
     _line(
         "pull_failed",
@@ -86,6 +104,51 @@ _PULLS = (
         r"pullRequest=<PULL_REQUEST><next_offset:int>\], flowControlTimes=<flow_control_times:int>",
         meaning="one message holds the queue back: those behind it are consumed, it is not",
         source=_PUSH,
+    ),
+    _line(
+        "flow_control_count",
+        "^The cached message count exceeds the threshold <threshold_count:int>, so do flow control, "
+        "minOffset=<cached_min_offset:int>, maxOffset=<cached_max_offset:int>, count=<cached_count:int>, "
+        "size=<cached_mib:int> MiB, flowControlTimes=<flow_control_times:int>",
+        meaning="a lite pull consumer stopped pulling, as a push consumer does; the line names no queue",
+        source=_LITE,
+    ),
+    _line(
+        "flow_control_size",
+        "^The cached message size exceeds the threshold <threshold_mib:int> MiB, so do flow control, "
+        "minOffset=<cached_min_offset:int>, maxOffset=<cached_max_offset:int>, count=<cached_count:int>, "
+        "size=<cached_mib:int> MiB, flowControlTimes=<flow_control_times:int>",
+        meaning="likewise, by the size of what it holds",
+        source=_LITE,
+    ),
+    _line(
+        "flow_control_span",
+        "^The queue's messages, span too long, so do flow control, minOffset=<cached_min_offset:int>, "
+        "maxOffset=<cached_max_offset:int>, maxSpan=<span:int>, flowControlTimes=<flow_control_times:int>",
+        meaning="likewise: one message holds the queue back",
+        source=_LITE,
+    ),
+    _line(
+        "flow_control_requests",
+        "^The consume request count exceeds threshold <threshold_count:int>, so do flow control, "
+        "consume request count=<request_count:int>, flowControlTimes=<flow_control_times:int>",
+        meaning="a lite pull consumer stopped pulling: its application polls more slowly than it pulls",
+        source=_LITE,
+    ),
+    _line(
+        "flow_control_pop",
+        "^the messages waiting to ack exceeds the threshold <threshold_count:int>, so do flow control, "
+        r"popRequest=PopRequest \[topic=<topic>, consumerGroup=<consumer_group:[^,\]\n]{1,512}>[^\n]{0,2000}"
+        "flowControlTimes=<flow_control_times:int>, wait count=<waiting_count:int>",
+        meaning="a POP client stopped popping: so many messages wait for their acknowledgement",
+        source="DefaultMQPushConsumerImpl.popMessage 5.5.0",
+    ),
+    _line(
+        "client_offset_illegal",
+        r"^The pull request offset illegal, PullResult \[pullStatus=<pull_status:[A-Z_]{1,40}>, "
+        "nextBeginOffset=<corrected_offset:int>, minOffset=<min_offset:int>, maxOffset=<max_offset:int>",
+        meaning="a lite pull consumer was told so; the line names neither queue nor what it asked for",
+        source=_LITE,
     ),
     _line(
         "pull_stuck",

@@ -48,7 +48,8 @@ _STORE = (
         "a write took more than 500 ms, waiting included",
         (
             "DefaultMessageStore 4.9.7",
-            r"^(?:putMessage )?not in lock elapsed time\(ms\)=<elapsed_ms:int>, bodyLength=<body_bytes:int>",
+            r"^(?:putMessage )?not in lock e(?:lapsed|clipse) time\(ms\)=<elapsed_ms:int>, "
+            "bodyLength=<body_bytes:int>",
         ),
         (
             "DefaultMessageStore 5.5.0",
@@ -77,6 +78,14 @@ _STORE = (
         "<file_max_offset:int>, delete it",
         meaning="a consume queue file points to deleted messages only and goes, too",
         source="MappedFileQueue 4.9.7, 4.9.8",
+    ),
+    _line(
+        "disk_unreadable",
+        "^<disk:physic|logics|commitLog|consumeQueue> disk (?:of commitLog )?maybe full soon(?:, so reclaim "
+        r"space,|, used)? -1(?:\.0)?",
+        meaning="the broker cannot read how full its disk is (-1), which is no full disk: rights, SELinux, a path that "
+        "is gone; before 5.x it deletes files early all the same",
+        source="DefaultMessageStore$CleanCommitLogService 4.2, 4.9.7; UtilAll.getDiskPartitionSpaceUsedPercent",
     ),
     _line(
         "disk_filling_up",
