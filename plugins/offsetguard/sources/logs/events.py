@@ -15,13 +15,31 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
+from itertools import islice
 
-from offsetguard.sources.logs.matching import ALL, PATTERNS, Matcher, Value
+from offsetguard.sources.logs.matching import ALL, PATTERNS, Matcher, Recognised, Value
 from offsetguard.sources.logs.pattern import Pattern
-from offsetguard.sources.logs.records import LAYOUTS, Record, RecordReader
+from offsetguard.sources.logs.records import APPLICATION_HEAD, LAYOUTS, SEPARATORS, Record, RecordReader
 
 _LAYOUTS = tuple((layout, re.compile(layout.regex)) for layout in LAYOUTS)
 _SHOWN_CHARACTERS = 300
+_MOST_SEPARATORS = 16
+_LEVEL = re.compile(r"\b(?:TRACE|DEBUG|INFO|WARN|ERROR)\b")
+_NO_STAMP = "no time stamp: these lines stand before the first record of the file"
+_FOREIGN = (  # what stands at the beginning of files that are not read, and how it is known
+    (
+        "log of the Go client, which is not read",
+        re.compile(r'^(?:[A-Z]{4,5}\[[0-9]{4}\] |time="[0-9]{4}-[^"\n]{1,40}" level=|\{"level":")'),
+    ),
+    (
+        "log of the C++ client, which is not read",
+        re.compile(r"^\[[0-9]{4}-(?:[0-9]{2}|[A-Z][a-z]{2})-[0-9]{2} [0-9:.]{8,20}\] ?[(\[][a-z]{4,8}[)\]]"),
+    ),
+    (
+        "lines tell the time of day only, so that nobody knows their day: let the application write the date",
+        re.compile(r"^\[?[0-9]{2}:[0-9]{2}:[0-9]{2}[.,][0-9]{3}"),
+    ),
+)
 _MAX_NAME_BYTES = 4096  # a name in a row of its own column; fields_json has it whole
 
 
@@ -96,7 +114,7 @@ def outcome_of(
 ) -> LogEvent | Unreadable | Skipped:
     """Say what a record is. A record of a pattern that the matcher has not counts as skipped."""
     if not record.has_head and record.text.strip():
-        return _unreadable(record, origin, "no time stamp: these lines stand before the first record of the file")
+        return _unreadable(record, origin, _foreign(record.text) or _NO_STAMP)
     for layout, regex in _LAYOUTS:
         head = regex.match(record.text)
         if head is None:
@@ -108,21 +126,53 @@ def outcome_of(
         found = matcher.recognise(record.text[head.end() :])
         if found is None:
             return Skipped(record.line_count)
-        return LogEvent(
-            origin=origin,
-            position=record.position,
-            line=record.line,
-            at=at,
-            kind=found.pattern.kind,
-            level=parts.get("level"),
-            thread=parts.get("thread"),
-            fields=found.fields,
-            routine=found.pattern.routine,
-            line_count=record.line_count,
-        )
+        return _event(record, origin, at, found, level=parts.get("level"), thread=parts.get("thread"))
     if not record.has_head:
         return Skipped(record.line_count)  # empty lines
-    return _unreadable(record, origin, "begins with a time stamp, but is laid out like no log of RocketMQ")
+    return _of_application(record, zone, origin, matcher) or _unreadable(
+        record, origin, "begins with a time stamp, but is laid out like no log of RocketMQ"
+    )
+
+
+def _event(
+    record: Record, origin: LogOrigin, at: datetime, found: Recognised, *, level: str | None, thread: str | None
+) -> LogEvent:
+    return LogEvent(
+        origin=origin,
+        position=record.position,
+        line=record.line,
+        at=at,
+        kind=found.pattern.kind,
+        level=level,
+        thread=thread,
+        fields=found.fields,
+        routine=found.pattern.routine,
+        line_count=record.line_count,
+    )
+
+
+def _of_application(
+    record: Record, zone: tzinfo, origin: LogOrigin, matcher: Matcher
+) -> LogEvent | Unreadable | Skipped | None:
+    """Find a known message behind whatever an application's layout writes before it; None: the line has no layout."""
+    head = APPLICATION_HEAD.match(record.text)
+    if head is None:
+        return None
+    first_line = record.text.partition("\n")[0]
+    places = [found.end() for found in islice(SEPARATORS.finditer(first_line, head.end()), _MOST_SEPARATORS)]
+    at = _utc(head[1].replace(",", "."), zone)
+    if not places or at is None:
+        return None
+    for place in places:
+        if found := matcher.recognise(record.text[place:]):
+            level = _LEVEL.search(first_line, head.end(), place)
+            return _event(record, origin, at, found, level=level and level[0], thread=None)
+    foreign = _foreign(first_line)
+    return _unreadable(record, origin, foreign) if foreign else Skipped(record.line_count)
+
+
+def _foreign(text: str) -> str | None:
+    return next((reason for reason, sign in _FOREIGN if sign.search(text)), None)
 
 
 def message_of(text: str) -> str | None:

@@ -96,7 +96,7 @@ class LogFile:
     def began(self) -> str | None:
         """The time stamp that it begins with; None when there is none."""
         match = STARTS_RECORD.match(self.head)
-        return match.group()[:19].decode() if match else None
+        return (match[1] or match[0])[:19].decode().replace("T", " ") if match else None
 
     def begins_like(self, length: int, sha256: str) -> bool:
         """Whether its first bytes are those of a cursor."""

@@ -23,7 +23,11 @@ from dataclasses import dataclass
 
 SECOND = r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}"
 _LEVEL = r"([A-Z]{4,5})"
-RECORD_START = f"^{SECOND}[ ,.]"
+# applications write the client's lines into their own log: `[id] 2025-10-16 20:40:50,965`, `[2019-09-25T18:29:19,853]`
+_APPLICATION = (
+    r"^(?:\[[^\]\n]{1,64}\] )?\[?([0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,6})?)"
+)
+RECORD_START = f"^{SECOND}[ ,.]|{_APPLICATION}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,11 @@ LAYOUTS = (
     ),
 )
 
+
+APPLICATION_HEAD = re.compile(_APPLICATION)
+"""What a record of an application begins with; group 1 is its time. Its message stands behind one of SEPARATORS."""
+
+SEPARATORS = re.compile(r"(?<= )- |: |[\]}] +")
 
 MAX_RECORD_BYTES = 64 * 1024
 STARTS_RECORD = re.compile(RECORD_START.encode())

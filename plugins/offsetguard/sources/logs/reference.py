@@ -43,6 +43,8 @@ def _layouts() -> Iterator[str]:
     yield "|---|---|---|"
     for layout in LAYOUTS:
         yield f"| {layout.name} | `{layout.example}` | {', '.join(layout.fields)} |"
+    example = "2026-11-21 14:27:02.100  WARN 8 --- [main] RocketmqClient   : "
+    yield f"| an application's | `{example}`, or another prefix that ends with ` - `, `: ` or `]` | at, level |"
     yield ""
 
 
