@@ -70,7 +70,7 @@ RULE = Rule(
     began="gone_at",
     recovered="it is there again, or has been gone for a day",
     recovered_zh="已重新出现，或已消失满一天",
-    explains=(Explains(Scope.GROUP, ("membership_disagrees",)),),
+    explains=(Explains(Scope.GROUP, ("membership_disagrees", "group_not_created"), variants=("default",)),),
 )
 
 
