@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 
-_STRING = r'"(?:[^"\\]++|\\.)*+(?:"|\Z)'
-# an atomic group, as a possessive one that ends before a look-ahead matches nothing in Python 3.11
+_STRING = r'"(?>(?:[^"\\]+|\\.)*)(?:"|\Z)'
+# atomic groups and not possessive ones: CPython's issue 106052
 _FOREIGN = re.compile(
     rf"(?P<string>{_STRING})"
     r"|(?P<comment>//[^\n]*+|/\*(?>(?:[^*]+|\*(?!/))*)(?:\*/|\Z))"
-    r"|'(?P<single>(?:[^'\\]++|\\.)*+)'"
+    r"|'(?P<single>(?>(?:[^'\\]+|\\.)*))'"
     r"|(?P<name>[A-Za-z_$%][^\s\"',:{}\[\]/]*+)(?=\s*+:)",
     re.DOTALL,
 )
