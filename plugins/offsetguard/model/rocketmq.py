@@ -23,6 +23,7 @@ SILENCE = timedelta(seconds=45)  # ends a spell of lines: two rebalance rounds a
 NOT_IN_MEMBERS = "client_not_in_members"
 CLIENT_NOT_LATEST = "client_subscription_not_latest"
 NOT_ONLINE = "group_not_online"
+NOT_CREATED = "group_not_created"
 FILE_NOT_WRITTEN = "offset_file_not_written"
 
 OPERATORS_THREAD = "AdminBrokerThread"

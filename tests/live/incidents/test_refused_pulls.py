@@ -66,7 +66,7 @@ def test_a_group_that_may_not_pull_is_named_with_the_setting_and_goes_on_after_t
             found.update({one.consumer_group: one for one in look.judge_now().loud()})
             return found.keys() >= expected.keys()
 
-        wait_until(all_named, "each of them to be named")
+        wait_until(all_named, "each of them to be named", every_s=5.0)
         assert {one: (found[one].rule.id, found[one].variant) for one in found if one is not None} == expected
         assert {one.severity for one in found.values()} == {Severity.WARNING}
         for finding in found.values():
@@ -74,4 +74,4 @@ def test_a_group_that_may_not_pull_is_named_with_the_setting_and_goes_on_after_t
                 run_as_printed(cluster, command, tmp_path)
         for group in groups:
             consumed(group, 2 * MESSAGES)
-        wait_until(lambda: not look.judge_now().loud(), "nothing to be said any more")
+        wait_until(lambda: not look.judge_now().loud(), "nothing to be said any more", every_s=5.0)

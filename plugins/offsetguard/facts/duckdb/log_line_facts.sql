@@ -62,6 +62,8 @@ WITH chosen AS (
       WHEN TRY(fields_json ->> '$.response_code') = '24'
       AND TRY(fields_json ->> '$.description') LIKE '%group info not exist%'
       THEN 'group_not_online'
+      WHEN TRY(fields_json ->> '$.response_code') = '26'
+      THEN 'group_not_created'
     END AS kind,
     source,
     COALESCE(broker_name, TRY(fields_json ->> '$.broker_name')) AS broker_name,

@@ -75,6 +75,22 @@ def last_boot(facts: IntervalFacts) -> datetime | None:
     return max((at + _HEARTBEAT for at in master_boots(facts).values()), default=None)
 
 
+def lasting_lines(facts: IntervalFacts, kind: str) -> Iterator[tuple[str, list[LogLineFacts], timedelta]]:
+    """Yield groups with lines of a kind that still come, these, and how long they have, if longer than they may.
+
+    What a broker's start explains does not count.
+    """
+    boot_at = last_boot(facts)
+    by_group: dict[str, list[LogLineFacts]] = {}
+    for line in facts.log_lines:
+        if line.kind == kind and goes_on(line, facts.now):
+            by_group.setdefault(line.consumer_group, []).append(line)
+    for group, lines in sorted(by_group.items()):
+        span = max(line.last_at - max(line.spell_first_at, boot_at or line.spell_first_at) for line in lines)
+        if span > LISTS_SETTLE and line_figures(lines)[0] >= _LEAST_LINES:
+            yield group, lines, span
+
+
 def line_figures(lines: Sequence[LogLineFacts]) -> tuple[int, str]:
     """Return how many lines the log with the most of each kind has, and who they are about."""
     most: dict[str, int] = {}

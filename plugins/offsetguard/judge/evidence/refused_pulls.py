@@ -77,8 +77,12 @@ class RefusedPulls:
 
 
 def addresses(facts: IntervalFacts, broker_names: Collection[str]) -> str | None:
-    """Return the addresses of the first of some masters, by which commands name them; None: none is known."""
-    found = [one.address for one in facts.brokers if one.broker_id == 0 and one.broker_name in broker_names]
+    """Return the addresses of the first of some masters, by which commands name them; None: none is known.
+
+    `broker_names`: empty = of all.
+    """
+    masters = (one for one in facts.brokers if one.broker_id == 0)
+    found = [one.address for one in masters if one.broker_name in (broker_names or {one.broker_name})]
     return " ".join(filter(None, found[:MOST_COMMANDS])) or None
 
 

@@ -4,7 +4,8 @@ Means: the topic grew to that broker, or the broker was added, and the group was
 are refused with code 26, so its share of the messages is consumed by nobody.
 Evidence: the broker's list of groups (201) lacks the group, its setting autoCreateSubscriptionGroup is false, and it
 has a topic that the group's clients subscribe to, or commits of the group. Both are read in every round: the first one
-that shows it tells. Where a client's log is read, its code 26 tells of groups that no broker knows.
+that shows it tells. Where clients' logs are read, code 26 that goes on for more than a minute tells of groups that no
+broker knows.
 Not judged: brokers that make groups by themselves (the default), or that did not give their settings or groups. It is
 INFO while no message waits there, or while nobody is online and what waits is within the limits.
 Do next: create the group on that broker, with the settings that it has on the others.
@@ -15,18 +16,23 @@ not list the group's clients then, 4.x do. apache/rocketmq issues 307 and 6213.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 
+from offsetguard.collect.refused_pulls import enabling_options
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge import commands
-from offsetguard.judge.evidence.refused_pulls import EXPLAINED, refused_pulls
+from offsetguard.judge.evidence.rebalance_spells import lasting_lines, line_figures
+from offsetguard.judge.evidence.refused_pulls import EXPLAINED, addresses, refused_pulls
+from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.rule import Finding, Rule, Severity, Texts
+from offsetguard.model.rocketmq import NOT_CREATED
 
 RULE = Rule(
     id="group_not_created",
     severity=Severity.WARNING,
     place=144,
-    needs=("groups", "queues", "brokers"),
+    needs=("groups", "queues", "brokers", "log_lines"),
     means="A broker with queues of a topic does not know the consumer group, and makes none by itself.",
     texts={
         "default": Texts(
@@ -42,6 +48,20 @@ RULE = Rule(
             do_next_zh="请按它在其他 Broker 上的设置在那里创建该消费组；客户端会自行恢复：",
             commands=(commands.LET_CONSUME,),
         ),
+        "logged": Texts(
+            summary="{consumer_group} is not created on brokers that it pulls from",
+            summary_zh="{consumer_group} 拉取消息的 Broker 上没有创建该消费组",
+            cause="Pulls of consumer group {consumer_group} have been refused with code 26 (subscription group not "
+            "exist) for {lasted_ms:duration} ({line_count:messages} line{line_count:plural} of clients' logs; brokers: "
+            "{on_brokers}): it is not created there, and they make no group by themselves "
+            "(autoCreateSubscriptionGroup=false).",
+            cause_zh="消费组 {consumer_group} 的拉取以 code 26 被拒绝，已持续 {lasted_ms:duration}（客户端日志 "
+            "{line_count:messages} 行；Broker：{on_brokers}）：那里没有创建该消费组，而 Broker 不会自动创建消费组"
+            "（autoCreateSubscriptionGroup=false）。",
+            do_next="Create the group, or correct its name in the clients; they go on by themselves:",
+            do_next_zh="请创建该消费组，或更正客户端中的组名；客户端会自行恢复：",
+            commands=(commands.LET_CONSUME,),
+        ),
     },
     title="a group is not created on a broker",
     title_zh="消费组没有在 Broker 上创建",
@@ -55,9 +75,11 @@ RULE = Rule(
 
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
-    """One finding per (consumer group, topic) with queues on such a broker."""
+    """One finding per (consumer group, topic) with queues on such a broker; else one per group of which logs tell."""
+    found = set()
     for refused in refused_pulls(facts, config, ("uncreated",)):
         group = refused.judged.group
+        found.add(group.consumer_group)
         yield RULE.finding(
             facts,
             about=(group.consumer_group, group.topic),
@@ -68,3 +90,20 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             queues=refused.evidence,
             broker_names=frozenset(refused.broker_names),
         )
+    for consumer_group, lines, lasted in lasting_lines(facts, NOT_CREATED):
+        if consumer_group not in found:
+            brokers = sorted({line.broker_name for line in lines if line.broker_name})
+            yield RULE.finding(
+                facts,
+                about=(consumer_group, None),
+                variant="logged",
+                state="UNKNOWN",
+                figures={
+                    "lasted_ms": lasted // timedelta(milliseconds=1),
+                    "line_count": line_figures(lines)[0],
+                    "on_brokers": names(brokers) or None,
+                    "refusing_addresses": addresses(facts, brokers),
+                    "enabling_options": enabling_options(None, broadcasts=False),
+                },
+                broker_names=frozenset(brokers),
+            )

@@ -17,19 +17,16 @@ apache/rocketmq issues 1871 and 5479.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge import commands
 from offsetguard.judge.evidence.lookups import online_clients
-from offsetguard.judge.evidence.rebalance_spells import LISTS_SETTLE, goes_on, last_boot, line_figures
+from offsetguard.judge.evidence.rebalance_spells import lasting_lines, line_figures
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Severity, Texts
 from offsetguard.model.rocketmq import NOT_ONLINE
-from offsetguard.tables.log_facts import LogLineFacts
-
-_LEAST_LINES = 3
 
 RULE = Rule(
     id="heartbeats_missing",
@@ -71,17 +68,12 @@ RULE = Rule(
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per consumer group."""
-    listed, boot_at = online_clients(facts), last_boot(facts)
-    by_group: dict[str, list[LogLineFacts]] = {}
-    for line in facts.log_lines:
-        if line.kind == NOT_ONLINE and not listed.get(line.consumer_group) and goes_on(line, facts.now):
-            by_group.setdefault(line.consumer_group, []).append(line)
-    for consumer_group, lines in sorted(by_group.items()):
-        lasted = max(_lasted(line, boot_at) for line in lines)
-        count, clients = line_figures(lines)
-        if lasted <= LISTS_SETTLE or count < _LEAST_LINES:
+    listed = online_clients(facts)
+    for consumer_group, lines, lasted in lasting_lines(facts, NOT_ONLINE):
+        if listed.get(consumer_group):
             continue
         brokers = sorted({line.broker_name for line in lines if line.broker_name})
+        count, clients = line_figures(lines)
         yield RULE.finding(
             facts,
             about=(consumer_group, None),
@@ -95,8 +87,3 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             },
             broker_names=frozenset(brokers),
         )
-
-
-def _lasted(line: LogLineFacts, boot_at: datetime | None) -> timedelta:
-    """Return how long the newest run of lines went on, without what a broker's start explains."""
-    return line.last_at - max(line.spell_first_at, boot_at or line.spell_first_at)

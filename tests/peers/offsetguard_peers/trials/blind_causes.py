@@ -295,6 +295,14 @@ def _subscribe_elsewhere(on: Subject) -> None:
     on.start_pod(topics={other: "*"})
 
 
+def _switch_off(on: Subject) -> None:
+    Admin(on.cluster).create_group(on.group, consumeEnable=False)
+
+
+def _make_write_only(on: Subject) -> None:
+    Admin(on.cluster).create_topic(on.topic, queues=max(one.queues for one in on.causes), perm=2)
+
+
 def _read_fewer_queues(on: Subject) -> Truth:
     admin = Admin(on.cluster)
     admin.create_topic(on.topic, read_queues=2, write_queues=4)
@@ -386,11 +394,13 @@ TROUBLES = (
         pods=1,
         group_settings={"whichBrokerWhenConsumeSlowly": 1},
     ),
+    Cause("consumption switched off", _switch_off, _named("consumption_switched_off")),
+    Cause("topic made write-only", _make_write_only, _named("consumption_switched_off")),
     Cause("topic created again", _recreate, _named("queue_recreated")),
     Cause(
         "client id shared",
         _share_a_client_id,
-        _named("lock_contention"),
+        _named("client_id_shared"),
         spec={**ORDERLY, "instance_name": "first"},
         pods=1,
     ),
