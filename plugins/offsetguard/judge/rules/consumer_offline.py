@@ -62,11 +62,13 @@ _AWAY = (
 )
 _AWAY_ZH = "消费组 {consumer_group} 没有客户端在线（首次发现于 {away_since:moment}）：" + _WAITING_ZH
 _DO_NEXT = (
-    "See where {consumer_group} stands, and start its consumers. Only a group that is retired is to be deleted, with "
-    "its offsets, so that it is no longer judged:"
+    "See where {consumer_group} stands, and start its consumers; if they run, see in their logs why these brokers lack "
+    "their heartbeats. Only a group that is retired is to be deleted, with its offsets, so that it is no longer "
+    "judged:"
 )
 _DO_NEXT_ZH = (
-    "请先查看 {consumer_group} 的消费进度，再启动它的消费者。只有已下线的消费组才应连同位点一起删除，以免继续被判断："
+    "请先查看 {consumer_group} 的消费进度，再启动它的消费者；如果它们在运行，请从其日志中查明这些 Broker 为何没有收到心"
+    "跳。只有已下线的消费组才应连同位点一起删除，以免继续被判断："
 )
 
 _LONGER = 1.25
