@@ -4,7 +4,7 @@ Means: the queue's index was damaged, while the commit log has the messages. Aft
 of a queue may be truncated, and the first offset in memory stays (5.5.0, controller mode); a damaged file may end
 anywhere.
 Evidence: the ends of a queue that a group reads (GET_TOPIC_STATS_INFO): first offset > end; or an end from 2^50 on,
-which is a million messages a second for 35 years.
+which is a million messages a second for 35 years. In the second round that shows it.
 Not judged: how far groups are behind on it, as nobody can know (accumulation). A reset cannot help: the broker sends
 every request to the same first offset.
 Do next: restart the broker, which reads the first offset from its files; or build the index again.

@@ -4,7 +4,7 @@ Means: a client could not read its committed offset in 3 s (a slow broker, a ful
 before 4.9.1 do; or a client asked beyond the end (asynchronous replication lost the last messages), and its broker,
 older than 4.9.4, sends it to 0 where the queue begins there, and not to the end.
 Evidence: requests for -1, and requests beyond the end of queues that do not end at 0, from OFFSET_MOVED_EVENT (4.x),
-broker.log or the client's log; how far committed offsets went back after it.
+broker.log or the client's log, in the round that reads it; how far committed offsets went back, in the round after.
 Not judged: what an operator's reset moved (offset_reset), and queues whose end fell (queue_recreated).
 Do next: upgrade; see that the consumers can take messages twice.
 Source: apache/rocketmq#2708 and #2181; RebalancePushImpl (4.5, 4.9.1), DefaultMessageStore (4.9.2, 4.9.4).

@@ -4,7 +4,7 @@ Means: the slave cannot reach its master's port for requests, or the master refu
 commit log may still be copied through another port. After a failover groups read again what they consumed since, and
 topics and groups that were created since are missing.
 Evidence: "SyncConsumerOffset Exception" and the like in the slave's log: three lines over two minutes or more, the
-newest of them within three minutes.
+newest of them within three minutes; so it is told in the third minute.
 Not judged: a master that is being restarted; and nothing, where no log of the slave is read.
 Do next: see whether the slave reaches its master, and with which rights.
 Source: SlaveSynchronize (4.9.7, 5.5.0): every 10 s in 4.x, 60 s in 5.x.
