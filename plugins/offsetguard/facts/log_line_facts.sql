@@ -2,8 +2,8 @@
 --
 -- 1. Lines of some kinds within the look-back window, each once however often it was read.
 -- 2. Code 25 has one kind, whether 4.x prints it as an exception or 5.x as a sentence; so has code 24 of a group that
---    no client is registered for, whether its broker or its client prints it. Code 26 is of a group that its broker does
---    not know. Other refusals are left out.
+--    no client is registered for, whether its broker or its client prints it. Code 26 is of a group that its broker
+--    does not know. Other refusals are left out.
 -- 3. A line that names no group (a client's log) belongs to the group that its path names, else to the one group that
 --    the other lines of that log name; where there is none, or more than one, it is left out: we do not guess.
 -- 4. Lines become one fact per (group, topic, kind, log source, broker, queue). `broker_name`: whom the line is about.
