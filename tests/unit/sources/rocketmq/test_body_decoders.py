@@ -87,9 +87,24 @@ def subscribed(found: Any) -> list[tuple[str, str]]:
             (
                 f"201_{version}",
                 lambda table, group=group: table[group],
-                broker_settings.SubscriptionGroupConfig(group, True, 16, 0, 1),
+                broker_settings.SubscriptionGroupConfig(
+                    group,
+                    consume_enable=True,
+                    retry_max_times=16,
+                    broker_id=0,
+                    which_broker_when_consume_slowly=1,
+                    consume_broadcast_enable=True,
+                    consume_from_min_enable=True,
+                    consume_message_orderly=orderly,
+                    notify_consumer_ids_changed_enable=True,
+                    retry_queue_nums=1,
+                ),
             )
-            for version, group in [("4.9.8", "G_HEALTHY"), ("5.3.3", "ledger"), ("5.5.1", "ledger")]
+            for version, group, orderly in [
+                ("4.9.8", "G_HEALTHY", None),
+                ("5.3.3", "ledger", False),
+                ("5.5.1", "ledger", False),
+            ]
         ],
         *[
             (
