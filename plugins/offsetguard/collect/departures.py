@@ -1,4 +1,4 @@
-"""Which clients of a group went while others stayed, folded from round to round: each such time queues are dealt anew.
+"""Which clients of a group went while others were there, round by round: each such time queues are dealt out anew.
 
 A client that was listed in the round before and is not in this one has gone. Nothing is said of a round in which not
 the same masters answered, or one of them was started since: it learns of each client by its next heartbeat. A group of

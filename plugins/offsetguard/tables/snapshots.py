@@ -85,7 +85,7 @@ MissingMembers = Annotated[
 ]
 Departures = Annotated[
     tuple[str, ...] | None,
-    "`seconds since 1970, clients of its host before, client_id` of the clients that were gone while others stayed, of"
+    "`seconds since 1970, clients of its host before, client_id` of the clients that were gone and others there, of"
     " the last 45 min, the newest 100; NULL = none is known",
 ]
 RetryMessageCount = Annotated[int | None, "messages kept in the group's retry topics; NULL = not seen"]

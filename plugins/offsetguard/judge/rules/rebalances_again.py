@@ -29,11 +29,11 @@ from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Severity, Tex
 _LEAST_TIMES, _LEAST_SPAN, _LATELY = 5, timedelta(minutes=25), timedelta(minutes=10)
 _AGAIN = (
     "Consumer group {consumer_group} rebalances again and again: {departure_count} time{departure_count:plural} in "
-    "{lasted_ms:duration} a client was gone while others stayed, {host_count} time{host_count:plural} one of {host}, "
+    "{lasted_ms:duration} a client was gone and others were there, {host_count} time{host_count:plural} one of {host}, "
     "last {client_id} at {last_at:moment}"
 )
 _AGAIN_ZH = (
-    "消费组 {consumer_group} 反复重平衡：{lasted_ms:duration} 内有 {departure_count} 次客户端在其他客户端仍在时离开，其"
+    "消费组 {consumer_group} 反复重平衡：{lasted_ms:duration} 内有 {departure_count} 次有客户端离开而其他客户端在线，其"
     "中 {host_count} 次来自 {host}，最近一次是 {client_id}（{last_at:moment}）"
 )
 _COSTS = (
@@ -56,8 +56,8 @@ RULE = Rule(
         "default": Texts(
             summary=_SUMMARY,
             summary_zh=_SUMMARY_ZH,
-            cause=_AGAIN + ", each time as another process: it is restarted in a loop." + _COSTS,
-            cause_zh=_AGAIN_ZH + "，每次都是新的进程：它在循环重启。" + _COSTS_ZH,
+            cause=_AGAIN + ", each time as another process: it is started anew again and again." + _COSTS,
+            cause_zh=_AGAIN_ZH + "，每次都是新的进程：它一再重启。" + _COSTS_ZH,
             do_next="See why the client on {host} ends: its exit code, its memory limit, its liveness probe, and the "
             "last lines of its log. Who is there now:",
             do_next_zh="请查明 {host} 上的客户端为何退出：退出码、内存限制、存活探针，以及日志的最后几行。当前成员：",

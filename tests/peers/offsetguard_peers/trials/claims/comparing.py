@@ -131,7 +131,7 @@ def _hour_before(said: Said) -> datetime:
 
 def _overtaken(truth: Truth, group: str, value: int, said: Said) -> str | None:
     """Compare with the most that it had lost, whenever it went on behind a gap."""
-    most = truth.lost_within(group, _hour_before(said), said.round.ended)
+    most = truth.lost_within(group, _hour_before(said), said.round.ended, standing=True)
     return None if value <= most + SLACK else f"lost was {most:,} at most"
 
 
@@ -146,9 +146,18 @@ def _overtaken_at_most(truth: Truth, group: str, value: int, said: Said) -> str 
     return f"lost was {known:,}, of {deleted:,} that were deleted"
 
 
+def _departures(truth: Truth, group: str, value: int, said: Said) -> str | None:
+    """Compare with how often its clients were ended or started for what was staged, in the time that is remembered."""
+    since, until = said.round.began - ROUND * 46, said.round.ended
+    moments = [moment for one in truth.of(group) if one.group for moment in (one.began, one.ended) if moment]
+    changes = sum(since <= moment <= until for moment in moments)
+    return None if value <= changes else f"its clients changed {changes} times"
+
+
 FIGURES: Mapping[str | tuple[str, str], Check] = {  # by name, or by rule and name
     ("offset_moved_by_retention", "lost"): _overtaken,
     "lost_at_least": _overtaken,
+    "departure_count": _departures,
     "lost_at_most": _overtaken_at_most,
     **{name: _counted(name) for name in ("effective_lag", "lost", "beyond")},
     "repeated": _set("repeated"),

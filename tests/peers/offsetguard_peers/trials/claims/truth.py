@@ -35,13 +35,13 @@ class Kind(StrEnum):
 SLOW_RULES = {"slow_consumption", "accumulation", "flow_control", "queue_parallelism_cap", "reads_moved_to_slave"}
 BEHIND_RULES = {*SLOW_RULES, "loss_ahead", "consumer_offline"}
 RULES_OF = {
-    Kind.OFFLINE: {"consumer_offline", "loss_ahead", "accumulation", "messages_lost"},
+    Kind.OFFLINE: {"consumer_offline", "loss_ahead", "accumulation", "messages_lost", "rebalances_again"},
     Kind.LOST: {"messages_lost", "offset_moved_by_retention", "consumer_offline", "loss_ahead"},
-    Kind.GONE: {"never_committed", *BEHIND_RULES},  # founded anew it begins with the oldest message
+    Kind.GONE: {"never_committed", "rebalances_again", *BEHIND_RULES},  # founded anew it begins with the oldest message
     Kind.RESET: {"offset_reset", *BEHIND_RULES},
     Kind.BEYOND: {"offset_reset", "queue_recreated", "offsets_violate_invariant", "consumer_offline"},
-    Kind.HANG: {"handlers_hanging", "client_stands_still", "poison_message", *BEHIND_RULES},
-    Kind.SLOW: BEHIND_RULES,
+    Kind.HANG: {"handlers_hanging", "client_stands_still", "poison_message", "rebalances_again", *BEHIND_RULES},
+    Kind.SLOW: {"rebalances_again", *BEHIND_RULES},
     Kind.BROKER: {
         *("broker_unreachable", "collection_incomplete", "slave_behind", "master_switched"),
         *("transactions_not_ended", "membership_disagrees", "store_slow"),
@@ -159,14 +159,18 @@ class Truth:
         last = next((place for place, one in enumerate(looks) if one.at > until), len(looks))
         return looks[first : last + 1]
 
-    def lost_within(self, group: str, since: datetime, until: datetime) -> int:
-        """Return what commits passed by that was deleted: the most that a group lost in a span, losses added up."""
-        total = 0
+    def lost_within(self, group: str, since: datetime, until: datetime, *, standing: bool = False) -> int:
+        """Return what commits passed by that was deleted: the most that a group lost in a span, losses added up.
+
+        `standing`: also what no commit has passed by yet.
+        """
+        total = most = 0
         for before, after in pairwise(self.looks_within(group, since, until)):
             for (_, _, committed), (low, _, then) in zip(before.queues, after.queues, strict=True):
                 if committed is not None and then is not None:
                     total += max(0, min(low, then) - committed)
-        return total
+            most = max(most, total + (after.figure("lost") or 0))
+        return most if standing else total
 
     def waiting_from(self, group: str, since: datetime, until: datetime) -> int:
         """Return how many messages lay at a moment before the ends, behind what was committed before an earlier one."""
