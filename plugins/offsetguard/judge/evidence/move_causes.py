@@ -11,23 +11,18 @@ switched        about when another replica became the master: moved back to what
                 beyond the end of what it had copied of the messages (master_switched)
 sent_to_oldest  asked for -1, or beyond an end, and was sent to the oldest message; nothing is lost by it, and what
                 commits then go back is no reset (sent_to_oldest)
-
-Offset moves, completed by what clients' own logs say: "the pull request offset illegal" names the queue.
-
-A 5.x broker's line of a correction names neither queue nor client id; where no broker tells of a move at all (its log
-is not read), the client's line is all there is.
 """
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
+from offsetguard.judge.evidence.completed_moves import completed_moves
 from offsetguard.judge.evidence.lookups import (
     master_boots,
     master_changes,
@@ -76,9 +71,7 @@ BROADCASTING, CLUSTERING = "BROADCASTING", "CLUSTERING"
 
 SWITCH_SETTLES = timedelta(minutes=2)
 """A switch is seen by the round after it (1 min); clients find the new master within 30 s, and rebalance twice."""
-_ILLEGAL = "client_offset_illegal"
 _MS = timedelta(milliseconds=1)
-_Request = tuple[str, str, str, int]  # group, topic, broker, requested offset
 
 
 @dataclass(slots=True)
@@ -447,56 +440,3 @@ def _is_handover(
 def _most_within(window: QueueState, time_ms: float) -> float:
     """Return how many messages were written, or committed, in such a time when they were most: between two samples."""
     return max((max(pace.produced, pace.consumed or 0) for pace in paces(window)), default=0.0) * time_ms
-
-
-def completed_moves(facts: IntervalFacts) -> Iterator[OffsetMoveFacts]:
-    """Yield the moves of the facts with the queues that clients name, and moves that only clients tell of."""
-    by_request: dict[_Request, list[OffsetMoveFacts]] = defaultdict(list)
-    for line in facts.log_lines:
-        move = _move(line)
-        if move is not None:
-            by_request[_request(move)].append(move)
-    named: set[tuple[str, str, str, int | None]] = set()
-    completed: set[_Request] = set()
-    # a broker's lines of one request are two moves where some of them name no client: the one that names it comes first
-    for move in sorted(facts.offset_moves, key=lambda one: one.client_id is None):
-        of_clients = [] if move.queue_id is not None else by_request.get(_request(move), [])
-        named.add((move.consumer_group, move.topic, move.broker_name, move.queue_id))
-        if not of_clients:
-            yield move
-        elif len(of_clients) == 1:
-            yield replace(move, queue_id=of_clients[0].queue_id)
-        elif _request(move) not in completed:
-            yield from (replace(one, client_id=move.client_id or one.client_id) for one in of_clients)
-        completed.add(_request(move))
-    for request, left in by_request.items():
-        for move in left if request not in completed else ():
-            place = (move.consumer_group, move.topic, move.broker_name)
-            if (*place, move.queue_id) not in named and (*place, None) not in named:
-                yield move
-
-
-def _request(move: OffsetMoveFacts) -> _Request:
-    return move.consumer_group, move.topic, move.broker_name, move.requested_offset
-
-
-def _move(line: LogLineFacts) -> OffsetMoveFacts | None:
-    if line.kind != _ILLEGAL or line.topic is None or line.broker_name is None or line.queue_id is None:
-        return None
-    fields = json.loads(line.newest_fields_json)
-    requested, corrected = fields.get("requested_offset"), fields.get("corrected_offset")
-    if requested is None or corrected is None:  # beyond 64 bits: no offset
-        return None
-    return OffsetMoveFacts(
-        consumer_group=line.consumer_group,
-        client_id=line.client_ids[0] if line.client_ids else line.source,
-        topic=line.topic,
-        broker_name=line.broker_name,
-        queue_id=line.queue_id,
-        requested_offset=requested,
-        corrected_offset=corrected,
-        move_count=line.spell_line_count,
-        first_moved_at=line.spell_first_at,
-        last_moved_at=line.last_at,
-        origin="log",
-    )
