@@ -26,6 +26,9 @@ NOT_ONLINE = "group_not_online"
 NOT_CREATED = "group_not_created"
 FILE_NOT_WRITTEN = "offset_file_not_written"
 
+PUSH = "CONSUME_PASSIVELY"
+"""How push consumers name themselves; a POP group's clients do, too."""
+
 OPERATORS_THREAD = "AdminBrokerThread"
 """Of a broker: requests of mqadmin and consoles run there (BrokerController 4.9.7, 5.5.0)."""
 

@@ -171,7 +171,7 @@ def causes(facts: IntervalFacts, config: Config) -> Mapping[tuple[str, str], Cau
         windows = _windows_of(move, queues.get(pair, ()))
         if (
             move.origin == "snapshot"
-            and not any(_shows(move, one) for one in to_oldest.get(pair, ()))
+            and not any(shows(move, one) for one in to_oldest.get(pair, ()))
             and (
                 _is_handover(move, windows, moments, facts.now)
                 or _goes_on_at_its_pace(move, windows)
@@ -280,7 +280,7 @@ def _without_settings(
     for move in moves:
         if move in one.sent_to_oldest:
             continue
-        if any(_shows(move, request) for request in one.sent_to_oldest):
+        if any(shows(move, request) for request in one.sent_to_oldest):
             one.back_at_oldest.append(move)
         elif loops(move, online_client_count) or not any(_is_of_setting(move, queue) for queue in queues):
             rest.append(move)
@@ -330,7 +330,7 @@ def _is_sent_to_oldest(
     return furthest > 0 and (seen_before or furthest >= move.requested_offset)
 
 
-def _shows(step: OffsetMoveFacts, request: OffsetMoveFacts) -> bool:
+def shows(step: OffsetMoveFacts, request: OffsetMoveFacts) -> bool:
     """Whether a commit that went back is the trace of a request that was sent to the oldest message."""
     return (
         step.origin == "snapshot"
@@ -339,6 +339,17 @@ def _shows(step: OffsetMoveFacts, request: OffsetMoveFacts) -> bool:
         and request.queue_id in {None, step.queue_id}
         and request.first_moved_at <= step.last_moved_at <= request.last_moved_at + COMMIT_SHOWS
     )
+
+
+def looks_before(move: OffsetMoveFacts, queues: Iterable[QueueFacts]) -> list[Point]:
+    """Return the looks at the queues that a move may be about, from before it."""
+    places = (
+        one.window
+        for one in queues
+        if one.message_queue.broker_name == move.broker_name and move.queue_id in {None, one.message_queue.queue_id}
+    )
+    looks = (look for window in places for look in (window.seen, *window.points) if look is not None)
+    return [look for look in looks if look.at < move.first_moved_at]
 
 
 def _was_reset(move: OffsetMoveFacts, lines: Sequence[LogLineFacts]) -> bool:

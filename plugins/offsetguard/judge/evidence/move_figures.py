@@ -11,7 +11,7 @@ from typing import Any
 from offsetguard.catalogue import Sentence
 from offsetguard.facts.interval import QueueFacts
 from offsetguard.judge.evidence.lookups import queue_name
-from offsetguard.judge.evidence.move_causes import LEAST_PERIOD, Spell, spell_beyond
+from offsetguard.judge.evidence.move_causes import LEAST_PERIOD, Spell, looks_before, spell_beyond
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import Figure, QueueEvidence
 from offsetguard.tables.facts import OffsetMoveFacts
@@ -129,11 +129,7 @@ def _committed_before(move: OffsetMoveFacts, queues: Iterable[QueueFacts]) -> in
     """
     committed = []
     for queue in queues:
-        place = queue.message_queue
-        if place.broker_name != move.broker_name or move.queue_id not in {None, place.queue_id}:
-            continue
-        looks = (look for look in (queue.window.seen, *queue.window.points) if look is not None)
-        before = [look for look in looks if look.at < move.first_moved_at and look.committed_offset is not None]
+        before = [look for look in looks_before(move, [queue]) if look.committed_offset is not None]
         last = max(before, key=lambda look: look.at, default=None)
         if last is None or last.committed_offset is None:
             continue

@@ -33,6 +33,7 @@ from offsetguard.judge.windows.figures import OVERRUN, QueueContext, WindowFigur
 from offsetguard.judge.windows.rules import POP, WINDOW_RULES, first_rule
 from offsetguard.model.fact_records import Absences
 from offsetguard.model.forecast import DRAINED_MS, Forecast
+from offsetguard.model.rocketmq import PUSH
 from offsetguard.model.verdicts import Figure, QueueVerdict, State
 from offsetguard.tables.group_facts import GroupFacts
 
@@ -84,7 +85,7 @@ def is_subscribed(group: GroupFacts) -> bool | None:
     brokers know. What brokers hold is enough for a yes; a no takes all clients' own word, or the brokers' alone where
     no client was asked.
     """
-    if not group.online_client_count or group.consume_type != "CONSUME_PASSIVELY" or group.consumption == POP:
+    if not group.online_client_count or group.consume_type != PUSH or group.consumption == POP:
         return None
     if group.topic_kind != "normal" or group.client_versions is None:
         return None
