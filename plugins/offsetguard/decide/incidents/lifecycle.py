@@ -309,5 +309,8 @@ def _first_moments(incident: Incident, finding: Finding) -> dict[str, Figure]:
 
 
 def _peak_of(finding: Finding) -> int | None:
+    """Return the figure by which an incident's worst moment is known; of "at least" so many, these."""
     figure = finding.figures.get(finding.rule.peak) if finding.rule.peak else None
+    if isinstance(figure, Sentence):
+        figure = figure.figures.get("count")
     return figure if isinstance(figure, int) else None

@@ -57,18 +57,23 @@ def last_stored(queue: QueueFacts) -> datetime | str:
     return Sentence("message_before_deleted")
 
 
-def age_of_oldest(queues: Iterable[QueueFacts], lag_ms: int | None = None) -> Figure:
+def age_of_oldest(queues: Iterable[QueueFacts], group: GroupFacts | None = None) -> Figure:
     """Return for how long the oldest message of some queues waits, ms; where it is between bounds, these as words.
 
-    `lag_ms`: the longest time that is known, where there are more than these queues. None: nothing is known.
+    `group`: of which more may wait than in these queues, and for longer in those that were not read. None: nothing is
+    known.
     """
+    lag_ms = group.lag_ms if group else None
     waiting = [one for one in queues if (one.offsets.effective_lag or 0) > 0]
     guessed = {one.lag_ms for one in waiting if one.lag_ms_basis == "extrapolated"} | {None}
     known = [age for age in (lag_ms, *(one.lag_ms for one in waiting)) if age is not None and age not in guessed]
     bounds = [waits_between(one.window) for one in waiting if one.lag_ms in guessed]
     least = max([*known, *(low for low, _ in bounds)], default=0)
     highs = [high for _, high in bounds]
-    most = None if None in highs else max([*known, *(high for high in highs if high is not None)], default=None)
+    unread = group is not None and group.unknown_queue_count > 0
+    most = (
+        None if unread or None in highs else max([*known, *(high for high in highs if high is not None)], default=None)
+    )
     if most is None:
         return Sentence("for_at_least", span_ms=least) if least else None
     if most - least <= _EXACTLY_MS:
@@ -77,12 +82,20 @@ def age_of_oldest(queues: Iterable[QueueFacts], lag_ms: int | None = None) -> Fi
 
 
 def sum_at_least(counts: Iterable[Figure]) -> Figure:
-    """Return the sum of counts of messages; "at least" that of the known ones where some are not; None: none is."""
+    """Return the sum of counts of messages; "at least" that of the known ones where some are not.
+
+    None: none is known, or none but those that are 0.
+    """
     all_counts = list(counts)
     known = [count for count in all_counts if isinstance(count, int)]
     if len(known) == len(all_counts):
         return sum(known)
-    return Sentence("at_least_messages", count=sum(known)) if known else None
+    return Sentence("at_least_messages", count=sum(known)) if any(known) else None
+
+
+def of_all_queues(group: GroupFacts, count: int | None) -> Figure:
+    """Return a count of a group's messages in a topic; "at least" so many where a queue of it was not read."""
+    return sum_at_least([count, *([None] if group.unknown_queue_count else [])])
 
 
 def lag_evidence(queues: Iterable[QueueFacts]) -> tuple[QueueEvidence, ...]:

@@ -27,7 +27,7 @@ from offsetguard.judge.evidence.judged_groups import (
     longest_ms,
     longest_silence,
 )
-from offsetguard.judge.evidence.lookups import age_of_oldest, lag_evidence
+from offsetguard.judge.evidence.lookups import age_of_oldest, lag_evidence, of_all_queues
 from offsetguard.judge.rule import Finding, Rule, Severity, State, Texts
 from offsetguard.judge.windows.rules import POP
 from offsetguard.tables.group_facts import GroupFacts
@@ -174,9 +174,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             variant=_variant(judged.group, trend.variant),
             state=trend.state.value,
             figures={
-                "effective_lag": group.effective_lag,
-                "beyond": group.beyond_end,
-                "lag_ms": age_of_oldest(judged.queues, group.lag_ms),
+                "effective_lag": of_all_queues(group, group.effective_lag),
+                "beyond": of_all_queues(group, group.beyond_end),
+                "lag_ms": age_of_oldest(judged.queues, group),
                 "inflight": group.inflight,
                 "available": group.available,
                 "pop_inflight": group.pop_inflight,

@@ -30,7 +30,7 @@ from offsetguard.judge.evidence.judged_groups import (
     longest_ms,
     longest_silence,
 )
-from offsetguard.judge.evidence.lookups import age_of_oldest, lag_evidence
+from offsetguard.judge.evidence.lookups import age_of_oldest, lag_evidence, of_all_queues
 from offsetguard.judge.rule import (
     CannotTell,
     Explains,
@@ -163,9 +163,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             state=State.STOPPED.value,
             unsure=silence_ms is None or judged.waits_unknown,
             figures={
-                "effective_lag": group.effective_lag,
-                "beyond": group.beyond_end,
-                "lag_ms": age_of_oldest(judged.queues, group.lag_ms),
+                "effective_lag": of_all_queues(group, group.effective_lag),
+                "beyond": of_all_queues(group, group.beyond_end),
+                "lag_ms": age_of_oldest(judged.queues, group),
                 "silence": None if silence_ms is None else longest_silence(silent),
                 "silence_ms": silence_ms,
                 "stopped_queue_count": len(stopped) or None,

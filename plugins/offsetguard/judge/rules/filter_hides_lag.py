@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from offsetguard.config import Config, EffectivePolicy
 from offsetguard.facts.filter_estimate import FilterEstimate, estimate_for
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge.evidence.lookups import age_of_oldest, lag_evidence, queues_by_group
+from offsetguard.judge.evidence.lookups import age_of_oldest, lag_evidence, of_all_queues, queues_by_group
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, State, Texts
 from offsetguard.judge.windows.windows import above_limit
 from offsetguard.tables.group_facts import GroupFacts
@@ -99,8 +99,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             about=(group.consumer_group, group.topic),
             variant=_variant(group, own, estimate, policy),
             figures={
-                "effective_lag": group.effective_lag,
-                "lag_ms": age_of_oldest(own, group.lag_ms),
+                "effective_lag": of_all_queues(group, group.effective_lag),
+                "lag_ms": age_of_oldest(own, group),
                 "hit_percent": 100 * estimate.hit_ratio,
                 "matching": estimate.matching,
                 "matching_low": estimate.low,

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.judged_groups import moves
-from offsetguard.judge.evidence.lookups import master_boots, queue_name, queues_by_group
+from offsetguard.judge.evidence.lookups import master_boots, of_all_queues, queue_name, queues_by_group
 from offsetguard.judge.rule import CannotTell, Explains, Finding, QueueEvidence, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit
 from offsetguard.model.offsets import MessageQueue
@@ -103,7 +103,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "client_id": worst.holder_client_id if worst else None,
                 "cached_message_count": worst.cached_message_count if worst else None,
                 "worst_queue": queue_name(worst.message_queue) if worst else None,
-                "effective_lag": group.effective_lag if group else None,
+                "effective_lag": of_all_queues(group, group.effective_lag) if group else None,
                 "line_count": sum(line.line_count for line in said) or None,
                 "first_at": min((line.first_at for line in said), default=None),
             },

@@ -21,7 +21,7 @@ from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge import commands
 from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, tiered_brokers
-from offsetguard.judge.evidence.lookups import age_of_oldest, queue_name
+from offsetguard.judge.evidence.lookups import age_of_oldest, of_all_queues, queue_name
 from offsetguard.judge.forecasts import forecasts
 from offsetguard.judge.forecasts.broker_retentions import forced_ratio
 from offsetguard.judge.rule import (
@@ -139,7 +139,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "loss_basis": str(first.basis),
                 "risk_queue_count": len(risks),
                 "queue_count": judged.group.queue_count,
-                "effective_lag": judged.group.effective_lag,
+                "effective_lag": of_all_queues(judged.group, judged.group.effective_lag),
                 "lag_ms": age_of_oldest([worst]),
                 "online_client_count": judged.client_count,
                 "worst_queue": queue_name(worst.message_queue),

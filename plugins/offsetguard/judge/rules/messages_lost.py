@@ -21,7 +21,7 @@ from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge import commands
 from offsetguard.judge.evidence.deleted import in_process_of, not_handed_out
 from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, tiered_brokers
-from offsetguard.judge.evidence.lookups import queue_name
+from offsetguard.judge.evidence.lookups import of_all_queues, queue_name
 from offsetguard.judge.evidence.move_causes import REGAINED_WITHIN
 from offsetguard.judge.forecasts.broker_retentions import tiered_broker_names
 from offsetguard.judge.rule import (
@@ -150,7 +150,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             variant=variant,
             state=State.LOST.value,
             figures={
-                "lost": sum(lost for lost, _ in shown),
+                "lost": of_all_queues(group, sum(lost for lost, _ in shown)),
                 "lost_queue_count": len(shown),
                 "in_process": in_process,
                 "queue_count": group.queue_count,

@@ -21,7 +21,13 @@ from offsetguard.facts.filter_estimate import PULL_BATCH_SIZE
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.blocked_queues import blocked_queues, held_back_queues
 from offsetguard.judge.evidence.judged_groups import LagTrend, lag_trend, waits_unknown
-from offsetguard.judge.evidence.lookups import lag_evidence, queues_by_group, rounded_rate, slave_behind_bytes
+from offsetguard.judge.evidence.lookups import (
+    lag_evidence,
+    of_all_queues,
+    queues_by_group,
+    rounded_rate,
+    slave_behind_bytes,
+)
 from offsetguard.judge.forecasts import forecasts
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit
@@ -153,7 +159,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "slave_get_tps": rounded_rate(group.slave_get_tps),
                 "master_get_tps": rounded_rate(group.master_get_tps),
                 "get_tps": rounded_rate(group.get_tps),
-                "effective_lag": group.effective_lag and max(0, group.effective_lag),
+                "effective_lag": of_all_queues(group, group.effective_lag),
                 "drain_low_ms": None if drain is None else drain.low_ms,
                 "drain_high_ms": None if drain is None else drain.high_ms,
                 "slave_behind_bytes": slave_behind_bytes(facts, brokers),

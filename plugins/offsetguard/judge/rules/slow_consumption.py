@@ -31,7 +31,7 @@ from offsetguard.judge.evidence.judged_groups import (
     judged_groups,
     most_moves,
 )
-from offsetguard.judge.evidence.lookups import age_of_oldest, lag_evidence, master_boots, queue_name
+from offsetguard.judge.evidence.lookups import age_of_oldest, lag_evidence, master_boots, of_all_queues, queue_name
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit
 from offsetguard.tables.group_facts import GroupFacts
@@ -121,7 +121,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             variant="held_back" if held else "default",
             state="FALLING_BEHIND" if above_limit(group, policy) else "OK",
             figures={
-                "effective_lag": group.effective_lag,
+                "effective_lag": of_all_queues(group, group.effective_lag),
                 "in_process": in_process,
                 "available": group.available,
                 "lag_ms": age_of_oldest([worst]),

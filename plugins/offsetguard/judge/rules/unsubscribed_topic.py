@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.judged_groups import judged_groups
-from offsetguard.judge.evidence.lookups import age_of_oldest, lag_evidence
+from offsetguard.judge.evidence.lookups import age_of_oldest, lag_evidence, of_all_queues
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, State, Texts
 from offsetguard.judge.windows.windows import is_subscribed
 
@@ -84,8 +84,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             variant="just_now" if just_now else "default",
             state=State.UNSUBSCRIBED.value,
             figures={
-                "effective_lag": group.effective_lag,
-                "lag_ms": age_of_oldest(judged.queues, group.lag_ms),
+                "effective_lag": of_all_queues(group, group.effective_lag),
+                "lag_ms": age_of_oldest(judged.queues, group),
                 "online_client_count": group.online_client_count,
                 "advanced_at": advanced_at,
             },
