@@ -109,16 +109,16 @@ def broker_rows(
 
 
 def _slave_behind_bytes(reading: BrokerReading, ends: Mapping[str, int | None]) -> int | None:
-    """Bytes of the master's commit log that a slave does not have yet; None for masters, or where one was not seen.
+    """Bytes of the master's commit log that a slave lacks; None for masters, or where one was not seen.
 
-    Both were read within the same round, not at the same moment: a slave read later than its master may be ahead of
-    what the master had then, which is no distance.
+    Negative: it goes on where its master's ended. Both were read within the same round, not at the same moment: a slave
+    that is read later has what the master took meanwhile.
     """
     master_end = ends.get(reading.broker_name)
     own_end = reading.runtime.commit_log_max_offset if reading.runtime else None
     if reading.replica.broker_id == MASTER_ID or master_end is None or own_end is None:
         return None
-    return max(0, master_end - own_end)
+    return master_end - own_end
 
 
 def _clock_ahead_ms(reading: BrokerReading) -> int | None:

@@ -16,35 +16,46 @@ before AS (
   GROUP BY cluster, broker_name, broker_id
 ),
 
--- Lines of slaves that could not take over offsets, topics or groups (`logs.broker`), each once however often read
-unsynchronized AS (
+-- Lines of replicas' own logs within the look-back window, each once however often read: of slaves that could not take
+-- over offsets, topics, groups or the commit log (`logs.broker`), and of requests that were thrown away
+lines AS (
+  SELECT DISTINCT
+    line.cluster,
+    line.broker_name,
+    line.broker_id,
+    at,
+    position,
+    kind = 'requests_dropped' AS is_drop,
+    CASE
+      WHEN kind = 'slave_diverged' THEN 'CommitLog'
+      WHEN kind = 'slave_not_synchronized' THEN GET_JSON_OBJECT(fields_json, '$.what')
+    END AS what
+  FROM log_events_history AS line
+  INNER JOIN intervals
+    ON
+      intervals.cluster = line.cluster
+      AND intervals.interval_start >= line.interval_start
+      AND UNIX_MICROS(intervals.now) - UNIX_MICROS(line.at) <= :log_window_us
+  WHERE
+    line.interval_start BETWEEN :oldest_log_interval AND :interval_start
+    AND (
+      line.kind = 'requests_dropped' OR (line.kind IN ('slave_not_synchronized', 'slave_diverged') AND broker_id <> 0)
+    )
+),
+
+said AS (
   SELECT
     cluster,
     broker_name,
     broker_id,
-    COUNT(*) AS sync_failure_count,
-    MIN(at) AS sync_first_failed_at,
-    MAX(at) AS sync_last_failed_at,
-    ARRAY_JOIN(COALESCE(SORT_ARRAY(COLLECT_SET(what)), ARRAY()), ', ') AS sync_failed_what
-  FROM (
-    SELECT DISTINCT
-      line.cluster,
-      line.broker_name,
-      line.broker_id,
-      at,
-      position,
-      GET_JSON_OBJECT(fields_json, '$.what') AS what
-    FROM log_events_history AS line
-    INNER JOIN intervals
-      ON
-        intervals.cluster = line.cluster
-        AND intervals.interval_start >= line.interval_start
-        AND UNIX_MICROS(intervals.now) - UNIX_MICROS(line.at) <= :log_window_us
-    WHERE
-      line.interval_start BETWEEN :oldest_log_interval AND :interval_start
-      AND line.kind = 'slave_not_synchronized'
-      AND line.broker_id <> 0
-  ) AS once
+    NULLIF(COUNT(CASE WHEN NOT is_drop THEN 1 END), 0) AS sync_failure_count,
+    MIN(CASE WHEN NOT is_drop THEN at END) AS sync_first_failed_at,
+    MAX(CASE WHEN NOT is_drop THEN at END) AS sync_last_failed_at,
+    NULLIF(ARRAY_JOIN(COALESCE(SORT_ARRAY(COLLECT_SET(what)), ARRAY()), ', '), '') AS sync_failed_what,
+    NULLIF(COUNT(CASE WHEN is_drop THEN 1 END), 0) AS dropped_request_count,
+    MIN(CASE WHEN is_drop THEN at END) AS dropped_first_at,
+    MAX(CASE WHEN is_drop THEN at END) AS dropped_last_at
+  FROM lines
   GROUP BY cluster, broker_name, broker_id
 ),
 
@@ -112,6 +123,9 @@ SELECT
   sync_first_failed_at,
   sync_last_failed_at,
   sync_failed_what,
+  dropped_request_count,
+  dropped_first_at,
+  dropped_last_at,
   page_cache_lock_time_ms,
   send_queue_size,
   send_queue_head_wait_ms,
@@ -151,4 +165,4 @@ SELECT
 FROM bounded
 INNER JOIN intervals USING (cluster)
 LEFT JOIN before USING (cluster, broker_name, broker_id)
-LEFT JOIN unsynchronized USING (cluster, broker_name, broker_id)
+LEFT JOIN said USING (cluster, broker_name, broker_id)

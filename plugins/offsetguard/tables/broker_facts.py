@@ -75,14 +75,20 @@ class BrokerFacts(QueueCounts, Lags, RequestWaits, HeldBackMessages, KeepingSett
     dispatch_behind_bytes: DispatchBehindBytes = None
     slave_behind_bytes: Annotated[
         int | None,
-        "slave: bytes of the master's commit log that it does not have yet",
+        "slave: bytes of the master's commit log that it does not have yet; negative: it was ahead, as one is that is"
+        " read after its master",
     ] = None
     sync_failure_count: Annotated[
         int | None, "lines of its log within the look-back window that it could not take something over; NULL = none"
     ] = None
     sync_first_failed_at: Annotated[datetime | None, "time of the first of them"] = None
     sync_last_failed_at: Annotated[datetime | None, "time of the last of them"] = None
-    sync_failed_what: Annotated[str | None, "what they name, e.g. ConsumerOffset, TopicConfig"] = None
+    sync_failed_what: Annotated[str | None, "what they name, e.g. CommitLog, ConsumerOffset, TopicConfig"] = None
+    dropped_request_count: Annotated[
+        int | None, "lines of its log within the look-back window of requests thrown away unserved; NULL = none"
+    ] = None
+    dropped_first_at: Annotated[datetime | None, "time of the first of them"] = None
+    dropped_last_at: Annotated[datetime | None, "time of the last of them"] = None
     _waits: ClassVar = columns_of(RequestWaits)
     _held_back: ClassVar = columns_of(HeldBackMessages)
     _settings: ClassVar = columns_of(KeepingSettings)
@@ -136,7 +142,7 @@ class ClusterFacts(QueueCounts, Lags):
         int | None, "messages sent to %DLQ% since the round before, over the groups known"
     ] = None
     max_disk_ratio: Annotated[float | None, "fullest disk of a commit log, 0..1"] = None
-    max_slave_behind_bytes: Annotated[int | None, "greatest distance of a slave"] = None
+    max_slave_behind_bytes: Annotated[int | None, "greatest distance of a slave; negative: all are ahead"] = None
 
 
 CLUSTER_FACTS = Table(

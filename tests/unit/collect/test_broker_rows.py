@@ -57,7 +57,7 @@ def test_figures_and_settings_of_a_real_broker(
     "why, ends, behind",
     [
         ("as its own master is ahead", [(0, "1000"), (1, "400"), (2, "1000")], [None, 600, 0]),
-        ("read after its master it is not ahead", [(1, "1010"), (0, "1000")], [0, None]),
+        ("it goes on where its master ended", [(1, "1010"), (0, "1000")], [-10, None]),
         ("the master was not seen", [(0, None), (1, "5")], [None, None]),
         ("the master is not there", [(1, "5")], [None]),
         ("the slave was not seen", [(0, "5"), (1, None)], [None, None]),

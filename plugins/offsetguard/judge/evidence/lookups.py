@@ -179,7 +179,7 @@ def rounded_rate(tps: float | None) -> int | float | None:
 def slave_behind_bytes(facts: IntervalFacts, broker_names: Collection[str]) -> int | None:
     """Return by how much the slave of these brokers that is furthest behind lags; None = not seen."""
     found = (one.slave_behind_bytes for one in facts.brokers if one.broker_name in broker_names)
-    return max((behind for behind in found if behind is not None), default=None)
+    return max((max(0, behind) for behind in found if behind is not None), default=None)
 
 
 _OF_NO_GROUP = {"retry_growth": "retries_unknown", "dead_letter_growth": "dead_letters_unknown"}

@@ -3,7 +3,8 @@
 Means: a former master came back as slave after another replica had taken over without its last messages (asynchronous
 replication, 4.x); replication stands, and both hold messages that the other one does not have.
 Evidence: the end of the slave's commit log as it was a look before lies beyond its master's end now; a slave that
-follows never has what its master did not have then. In the second round that shows it.
+follows never has what its master did not have then. Where no look before is known, it lies beyond by more than 1 GiB,
+which no master takes while both are read. In the second round that shows it.
 Not judged: a slave that truncates its log and follows again (controller mode of 5.x) within two rounds.
 Do next: keep a copy of the slave's store, and let the slave copy its master's anew.
 Source: apache/rocketmq#1675, #323; HAClient.dispatchReadRequest, "master pushed offset not equal the max phy offset in
@@ -20,6 +21,16 @@ from offsetguard.judge.evidence.lookups import replica_name
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Severity, Texts
 from offsetguard.tables.broker_facts import BrokerFacts
+
+LEAST_BYTES_ALONE = 2**30
+REBUILD = (
+    "Keep a copy of the slave's store, where its messages matter. Then rebuild it: stop the slave, empty its store, "
+    "and start it, so that it copies its master's; do not let it become the master before."
+)
+REBUILD_ZH = (
+    "如果该从节点上的消息重要，请先备份其存储目录。然后重建：停止该从节点，清空其存储目录后再启动，使其从主节点重新"
+    "复制；在此之前不要让它成为主节点。"
+)
 
 RULE = Rule(
     id="slave_ahead",
@@ -39,10 +50,8 @@ RULE = Rule(
             cause_zh="集群 {cluster} 的从节点 {worst_slave} 的 CommitLog 末尾比主节点多 {ahead_bytes:bytes}（领先的从节"
             "点：{slaves}）：它曾是主节点，保存着现任主节点没有的消息。复制已停止：现任主节点接管以来写入的消息没有其他"
             "副本，切换到该从节点会丢失这些消息。",
-            do_next="Keep a copy of the slave's store, where its messages matter. Then rebuild it: stop the slave, "
-            "empty its store, and start it, so that it copies its master's; do not let it become the master before.",
-            do_next_zh="如果该从节点上的消息重要，请先备份其存储目录。然后重建：停止该从节点，清空其存储目录后再启动，"
-            "使其从主节点重新复制；在此之前不要让它成为主节点。",
+            do_next=REBUILD,
+            do_next_zh=REBUILD_ZH,
         ),
     },
     title="a slave is ahead of its master",
@@ -75,8 +84,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 
 def _ahead_bytes(slave: BrokerFacts, master_end: int | None) -> int:
     """Return how far a slave was ahead a look before; 0 also where it is not known: both ends are read apart."""
-    known = slave.commit_log_max_offset, slave.commit_log_growth, master_end
-    end, growth, of_master = known
-    if slave.broker_id == 0 or end is None or growth is None or of_master is None:
+    end, growth = slave.commit_log_max_offset, slave.commit_log_growth
+    if slave.broker_id == 0 or end is None or master_end is None:
         return 0
-    return end - growth - of_master
+    if growth is not None:
+        return end - growth - master_end
+    return end - master_end if end - master_end > LEAST_BYTES_ALONE else 0

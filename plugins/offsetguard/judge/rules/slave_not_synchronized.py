@@ -1,13 +1,15 @@
-"""A slave no longer takes over its master's committed offsets, topics or groups.
+"""A slave no longer takes over its master's committed offsets, topics or groups, or its commit log.
 
 Means: the slave cannot reach its master's port for requests, or the master refuses it (access control), while the
 commit log may still be copied through another port. After a failover groups read again what they consumed since, and
-topics and groups that were created since are missing.
-Evidence: "SyncConsumerOffset Exception" and the like in the slave's log: three lines over two minutes or more, the
+topics and groups that were created since are missing. Or its commit log does not end where its master's goes on, so
+that the two cannot be brought together: what the master takes is on no other replica.
+Evidence: "SyncConsumerOffset Exception" and the like in the slave's log, or "master pushed offset not equal the max phy
+offset in slave": three lines over two minutes or more, the
 newest of them within three minutes; so it is told in the third minute.
 Not judged: a master that is being restarted; and nothing, where no log of the slave is read.
-Do next: see whether the slave reaches its master, and with which rights.
-Source: SlaveSynchronize (4.9.7, 5.5.0): every 10 s in 4.x, 60 s in 5.x.
+Do next: see whether the slave reaches its master, and with which rights; rebuild a slave whose commit log differs.
+Source: HAClient, SlaveSynchronize (4.9.7, 5.5.0): every 10 s in 4.x, 60 s in 5.x.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import replica_name
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.rule import Finding, Rule, Severity, Texts
+from offsetguard.judge.rules.slave_ahead import REBUILD, REBUILD_ZH
 from offsetguard.tables.broker_facts import BrokerFacts
 
 _GOES_ON, _LASTS, _LEAST_LINES = timedelta(minutes=3), timedelta(minutes=2), 3
@@ -29,7 +32,7 @@ RULE = Rule(
     severity=Severity.WARNING,
     place=425,
     needs=("brokers",),
-    means="A slave no longer takes over its master's committed offsets, topics or groups.",
+    means="A slave no longer takes over its master's committed offsets, topics or groups, or its commit log.",
     texts={
         "default": Texts(
             summary="slave {worst_slave} does not take over {what} from its master",
@@ -45,6 +48,21 @@ RULE = Rule(
             "in; its log names the exception.",
             do_next_zh="请检查从节点能否连通主节点的服务端口、访问控制是否放行；其日志中有异常详情。",
         ),
+        "diverged": Texts(
+            summary="slave {worst_slave} cannot follow the commit log of its master",
+            summary_zh="从节点 {worst_slave} 无法跟上主节点的 CommitLog",
+            cause="The commit log of slave {worst_slave} of cluster {cluster} does not end where its master's goes on, "
+            "as its log has said since {first_failed_at:moment} ({line_count:messages} line{line_count:plural}, last "
+            "at {last_failed_at:moment}; slaves concerned: {slaves}): it has what its master does not have, or lacks "
+            "something between. Replication stands: what the master takes is on no other replica, and a failover "
+            "would lose it.",
+            cause_zh="集群 {cluster} 的从节点 {worst_slave} 的 CommitLog 末尾与主节点推送的位置不一致，其日志自 "
+            "{first_failed_at:moment} 起这样提示（{line_count:messages} 行，最近一次在 {last_failed_at:moment}；涉及的"
+            "从节点：{slaves}）：它保存着主节点没有的内容，或缺少中间的一段。复制已停止：主节点写入的消息没有其他副本，"
+            "切换会丢失它们。",
+            do_next=REBUILD,
+            do_next_zh=REBUILD_ZH,
+        ),
     },
     title="a slave is not synchronized",
     title_zh="从节点未同步",
@@ -59,12 +77,13 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """At most one finding, about all slaves whose logs say so."""
     failing = sorted(
         (one for one in facts.brokers if _fails(one, facts)),
-        key=lambda one: (-(one.sync_failure_count or 0), one.broker_name, one.broker_id),
+        key=lambda one: (-_is_diverged(one), -(one.sync_failure_count or 0), one.broker_name, one.broker_id),
     )
     if failing:
         worst = failing[0]
         yield RULE.finding(
             facts,
+            variant="diverged" if _is_diverged(worst) else "default",
             state="AT_RISK",
             figures={
                 "slaves": names([replica_name(one) for one in failing]),
@@ -76,6 +95,10 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             },
             broker_names=frozenset(one.broker_name for one in failing),
         )
+
+
+def _is_diverged(one: BrokerFacts) -> bool:
+    return "CommitLog" in (one.sync_failed_what or "")
 
 
 def _fails(one: BrokerFacts, facts: IntervalFacts) -> bool:

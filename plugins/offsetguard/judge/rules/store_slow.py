@@ -4,7 +4,10 @@ Means: the disk is busy or memory is short (page cache); producers get SYSTEM_BU
 again, and consumers get their messages late.
 Evidence: the stock figures of the broker at the moment of the round: how long the current write has held the page
 cache's lock, how long the first send and pull requests have waited, and how many wait.
-Not judged: one slow moment of writing alone is INFO: it may be one garbage collection. Long pulls are no waiting.
+It shows in the round that reads them; between rounds, lines of broker.log of requests that were thrown away
+unserved, the newest of them within two minutes.
+Not judged: one slow moment of writing alone, and requests thrown away within less than a minute, are INFO: it may be
+one garbage collection. Long pulls are no waiting.
 Do next: look at the broker's disk and memory.
 Source: BrokerFastFailure, MessageStoreConfig.osPageCacheBusyTimeOutMills = 1,000, BrokerConfig.waitTimeMillsInSendQueue
 = 200 and waitTimeMillsInPullQueue = 5,000 (4.9.8, 5.3.3).
@@ -13,6 +16,7 @@ Source: BrokerFastFailure, MessageStoreConfig.osPageCacheBusyTimeOutMills = 1,00
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
@@ -24,6 +28,7 @@ from offsetguard.tables.broker_facts import BrokerFacts
 BUSY_MS = 1_000  # osPageCacheBusyTimeOutMills: from here on the broker refuses writes
 SEND_WAIT_MS = 1_000  # five times the wait after which a stock broker refuses a send request
 PULL_WAIT_MS = 5_000  # waitTimeMillsInPullQueue
+_LATELY, _LASTS = timedelta(minutes=2), timedelta(minutes=1)
 
 RULE = Rule(
     id="store_slow",
@@ -63,10 +68,32 @@ RULE = Rule(
             do_next="Nothing, if it does not come again: one garbage collection or one flush looks like this.",
             do_next_zh="如果不再出现则无需处理：一次 GC 或一次刷盘就会这样。",
         ),
+        "dropping": Texts(
+            summary="{worst_broker} throws requests away that waited too long",
+            summary_zh="{worst_broker} 丢弃了等待过久的请求",
+            cause="{worst_broker} of cluster {cluster} has thrown {dropped_request_count:messages} "
+            "request{dropped_request_count:plural} away since {dropped_first_at:moment}, the last at "
+            "{dropped_last_at:moment}: they waited longer than it lets them (200 ms for a send request), so that its "
+            "clients get code 2 (TIMEOUT_CLEAN_QUEUE, broker busy); brokers that do so: {brokers}.",
+            cause_zh="集群 {cluster} 的 {worst_broker} 自 {dropped_first_at:moment} 起丢弃了 "
+            "{dropped_request_count:messages} 个请求，最近一次在 {dropped_last_at:moment}：它们的等待时间超过上限（发送"
+            "请求为 200 毫秒），客户端收到 code 2（TIMEOUT_CLEAN_QUEUE）；涉及的 Broker：{brokers}。",
+            do_next="Look at disk and memory of {worst_broker} at these moments (iostat, GC log; PAGECACHERT in "
+            "store.log). One garbage collection throws away what waited meanwhile; again and again it is the disk, or "
+            "more requests than the broker has threads for.",
+            do_next_zh="请查看 {worst_broker} 在这些时刻的磁盘和内存（iostat、GC 日志；store.log 中的 PAGECACHERT）。一"
+            "次 GC 会丢弃其间等待的请求；反复出现则是磁盘慢，或请求多到处理线程不够。",
+        ),
     },
     title="a broker's store is slow",
     title_zh="Broker 存储缓慢",
-    table=("worst_broker", "page_cache_lock_time_ms", "send_queue_head_wait_ms", "pull_queue_head_wait_ms"),
+    table=(
+        "worst_broker",
+        "page_cache_lock_time_ms",
+        "send_queue_head_wait_ms",
+        "pull_queue_head_wait_ms",
+        "dropped_request_count",
+    ),
     peak="page_cache_lock_time_ms",
     recovered="writes and pulls go through quickly again",
     recovered_zh="写入和拉取已恢复正常",
@@ -76,16 +103,18 @@ RULE = Rule(
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """At most one finding, about all slow brokers."""
-    slow = sorted((one for one in facts.brokers if _signals(one)), key=_worst_first)
+    dropping = {one: lasted for one in facts.brokers if (lasted := _drops_for(one, facts.now)) is not None}
+    slow = sorted((one for one in facts.brokers if _signals(one) or one in dropping), key=_worst_first)
     if not slow:
         return
     worst = slow[0]
-    lasting = any(_is_lasting(one) for one in slow)
+    lasting = any(map(_is_lasting, slow)) or any(lasted >= _LASTS for lasted in dropping.values())
+    seen = _signals(worst) > 0
     yield RULE.finding(
         facts,
         severity=RULE.severity if lasting else Severity.INFO,
-        unsure=any(None in _figures(one) for one in slow),
-        variant="default" if lasting else "a_moment",
+        unsure=not facts.logs_read or any(None in _figures(one) for one in slow),
+        variant="dropping" if not seen else "default" if lasting else "a_moment",
         state="AT_RISK",
         figures={
             "brokers": names([replica_name(one) for one in slow]),
@@ -96,6 +125,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             "send_queue_head_wait_ms": worst.send_queue_head_wait_ms,
             "pull_queue_size": worst.pull_queue_size,
             "pull_queue_head_wait_ms": worst.pull_queue_head_wait_ms,
+            "dropped_request_count": worst.dropped_request_count,
+            "dropped_first_at": worst.dropped_first_at,
+            "dropped_last_at": worst.dropped_last_at,
         },
         broker_names=frozenset(one.broker_name for one in slow),
     )
@@ -118,10 +150,17 @@ def _figures(broker: BrokerFacts) -> tuple[int | None, int | None, int | None]:
     return broker.page_cache_lock_time_ms, broker.send_queue_head_wait_ms, broker.pull_queue_head_wait_ms
 
 
+def _drops_for(broker: BrokerFacts, now: datetime) -> timedelta | None:
+    """Return from the first to the last request that it threw away; None where the last one is not of late."""
+    first, last = broker.dropped_first_at, broker.dropped_last_at
+    return None if first is None or last is None or now - last > _LATELY else last - first
+
+
 def _is_lasting(broker: BrokerFacts) -> bool:
     """Two signals at once, or pulls that wait for seconds: more than one slow moment."""
     return _signals(broker) > 1 or (broker.pull_queue_head_wait_ms or 0) >= PULL_WAIT_MS
 
 
-def _worst_first(broker: BrokerFacts) -> tuple[int, int, str, int]:
-    return (-_signals(broker), -(broker.page_cache_lock_time_ms or 0), broker.broker_name, broker.broker_id)
+def _worst_first(broker: BrokerFacts) -> tuple[int, int, int, str, int]:
+    most = -_signals(broker), -(broker.page_cache_lock_time_ms or 0), -(broker.dropped_request_count or 0)
+    return (*most, broker.broker_name, broker.broker_id)
