@@ -2,14 +2,16 @@
 
 A broker refuses pulls, in this order: all of them (`brokerPermission` without read), those of a group that it does not
 know (code 26; it makes one by itself unless `autoCreateSubscriptionGroup=false`), of a group with `consumeEnable=false`
-(code 16), of a topic without read permission (code 16), and of broadcasting clients with `consumeBroadcastEnable=false`
-(code 16). Those of topics and of all of a broker stand in `topic_settings` and `broker_snapshots`.
+(code 16), of a topic without read permission (code 16), of broadcasting clients with `consumeBroadcastEnable=false`
+(code 16), and of a topic that it forbids to the group (5.x, `forbiddenTable`, code 16). Those of topics and of all of a
+broker stand in `topic_settings` and `broker_snapshots`.
 Source: PullMessageProcessor, PopMessageProcessor, SubscriptionGroupManager#findSubscriptionGroupConfig (4.9.7, 5.3.3,
 5.5.0). A heartbeat of a group that the broker does not know is taken by 4.x and passed over by 5.x.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 
 from offsetguard.collect.broker_reading import BrokerReading
@@ -24,21 +26,28 @@ def refusing_columns(group: str, masters: Sequence[BrokerReading], members: Grou
     disabled = [name for name, settings in known.items() if settings.consume_enable is False]
     broadcasts = members is not None and members.broadcasting
     unicast = [name for name, one in known.items() if broadcasts and one.consume_broadcast_enable is False]
+    forbidden = [f"{name} {topic}" for name, one in known.items() for topic in one.forbidden_topics]
     uncreated = [one.broker_name for one in masters if _lacks(one, group, members)]
     like = next((known[name] for name in (*disabled, *unicast, *known)), None)
+    refuses = bool(disabled or unicast or uncreated)
     return {
         "consume_enabled": _all_of(settings.consume_enable for settings in known.values()),
+        "consume_broadcast_enabled": _all_of(settings.consume_broadcast_enable for settings in known.values()),
+        "consume_message_orderly": _all_of(settings.consume_message_orderly for settings in known.values()),
         "disabled_broker_names": sorted(disabled) or None,
         "no_broadcast_broker_names": sorted(unicast) or None,
         "uncreated_broker_names": sorted(uncreated) or None,
-        "enabling_options": enabling_options(like, broadcasts=broadcasts) if disabled or unicast or uncreated else None,
+        "forbidden_topics": sorted(forbidden) or None,
+        "enabling_options": enabling_options(like, broadcasts=broadcasts) if refuses else None,
+        "reset_settings": ", ".join(like.others_set) or None if like and refuses else None,
     }
 
 
 def enabling_options(settings: SubscriptionGroupConfig | None, *, broadcasts: bool) -> str:
     """Return what `mqadmin updateSubGroup` has to be given so that a group may consume and keeps its other settings.
 
-    It sets all of them: what it is not given it makes a default, and switches broadcasting off.
+    It sets all of them: what it is not given it makes a default, and switches broadcasting off. For `others_set` it has
+    no option. The policy is quoted for a shell.
     `settings`: of the group on that master or another one; None: nothing is known of them.
     """
     if settings is None:
@@ -49,13 +58,16 @@ def enabling_options(settings: SubscriptionGroupConfig | None, *, broadcasts: bo
         "o": settings.consume_message_orderly,
         "q": settings.retry_queue_nums,
         "r": settings.retry_max_times,
+        "p": shlex.quote(settings.retry_policy) if settings.retry_policy else None,
         "i": settings.broker_id,
         "w": settings.which_broker_when_consume_slowly,
         "a": settings.notify_consumer_ids_changed_enable,
     }
-    return " ".join(
-        ["-s true", *(f"-{name} {str(value).lower()}" for name, value in given.items() if value is not None)]
-    )
+    return " ".join(["-s true", *(f"-{name} {_said(value)}" for name, value in given.items() if value is not None)])
+
+
+def _said(value: bool | int | str) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _lacks(master: BrokerReading, group: str, members: GroupMembers | None) -> bool:

@@ -41,6 +41,8 @@ _SEEN = ("reset", "snapshot")  # origins that tell of a queue's own offset; othe
 _OF_GROUP = {
     "retry_max_times": "retryMaxTimes",
     "consume_enabled": "consumeEnable",
+    "consume_broadcast_enabled": "consumeBroadcastEnable",
+    "consume_message_orderly": "consumeMessageOrderly",
     "which_broker_when_consume_slowly": "whichBrokerWhenConsumeSlowly",
     "message_model": "messageModel",
     "max_reconsume_times": "maxReconsumeTimes",

@@ -59,6 +59,22 @@ refusing AS (
   FROM group_snapshots
 ),
 
+forbidding AS (
+  SELECT
+    cluster,
+    consumer_group,
+    SPLIT_PART(entry, ' ', 1) AS broker_name,
+    SPLIT_PART(entry, ' ', 2) AS topic,
+    TRUE AS is_forbidden
+  FROM (
+    SELECT
+      cluster,
+      consumer_group,
+      EXPLODE(forbidden_topics) AS entry
+    FROM group_snapshots
+  ) AS forbidden
+),
+
 masters AS (
   SELECT
     cluster,
@@ -85,6 +101,7 @@ rated AS (
       WHEN (broker_permission & 4) = 0 THEN 'broker'
       WHEN of_group IS NOT NULL THEN of_group
       WHEN (perm & 4) = 0 THEN 'topic'
+      WHEN is_forbidden THEN 'forbidden'
     END AS refused_by,
     GREATEST(COALESCE(slave_count, 0) - COALESCE(seen_slave_count, 0), 0) AS unseen_slave_count
   FROM pairs
@@ -93,6 +110,7 @@ rated AS (
   LEFT JOIN masters USING (cluster, broker_name)
   LEFT JOIN refusing USING (cluster, consumer_group, broker_name)
   LEFT JOIN permissions USING (cluster, broker_name, topic)
+  LEFT JOIN forbidding USING (cluster, consumer_group, broker_name, topic)
 ),
 
 by_broker AS (
@@ -193,7 +211,10 @@ settings AS (
     system_group,
     retry_max_times,
     consume_enabled,
+    consume_broadcast_enabled,
+    consume_message_orderly,
     enabling_options,
+    reset_settings,
     which_broker_when_consume_slowly,
     online_client_count,
     message_model,
@@ -310,8 +331,11 @@ SELECT
   system_group,
   retry_max_times,
   consume_enabled,
+  consume_broadcast_enabled,
+  consume_message_orderly,
   refusals,
   enabling_options,
+  reset_settings,
   which_broker_when_consume_slowly,
   members_differ,
   members_differ_since,
@@ -343,6 +367,8 @@ SELECT
       COALESCE(message_model, ''),
       COALESCE(CAST(retry_max_times AS STRING), ''),
       COALESCE(CAST(consume_enabled AS STRING), ''),
+      COALESCE(CAST(consume_broadcast_enabled AS STRING), ''),
+      COALESCE(CAST(consume_message_orderly AS STRING), ''),
       COALESCE(CAST(which_broker_when_consume_slowly AS STRING), '')
     )
   ) AS seen_digest,

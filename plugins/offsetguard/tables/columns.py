@@ -124,8 +124,15 @@ class RefusedGroup:
     no_broadcast_broker_names: Annotated[
         tuple[str, ...] | None, "masters on which consumeBroadcastEnable of the group is false, while it broadcasts"
     ] = None
+    forbidden_topics: Annotated[
+        tuple[str, ...] | None,
+        "`broker_name topic` of what masters forbid the group to read (forbiddenTable, 5.x)",
+    ] = None
     enabling_options: Annotated[
         str | None, "what mqadmin updateSubGroup takes to let it consume, its other settings kept; NULL = none of these"
+    ] = None
+    reset_settings: Annotated[
+        str | None, "its settings, by name, for which that has no option and which it makes a default; NULL = none"
     ] = None
 
 

@@ -9,7 +9,9 @@ from typing import Annotated, ClassVar
 
 from offsetguard.tables.columns import ClientSummary, ConsumerGroup, Lags, Topic, UsualTraffic
 from offsetguard.tables.snapshots import (
+    ConsumeBroadcastEnabled,
     ConsumeEnabled,
+    ConsumeMessageOrderly,
     DeadLetterMessageCount,
     DeclaredOrderly,
     Departures,
@@ -138,12 +140,16 @@ class GroupFacts(Lags, ClientSummary, UsualTraffic):
     system_group: Annotated[bool | None, "a group of RocketMQ's own; never judged"] = None
     retry_max_times: Annotated[Int32 | None, "the group's setting: retries before a message goes to %DLQ%"] = None
     consume_enabled: ConsumeEnabled = None
+    consume_broadcast_enabled: ConsumeBroadcastEnabled = None
+    consume_message_orderly: ConsumeMessageOrderly = None
     refusals: Annotated[
         tuple[str, ...] | None,
         "`broker_name why` of the masters that refuse pulls of the group from the topic, by the first of their reasons:"
-        " broker (brokerPermission), uncreated, disabled (as in group_snapshots) or topic (perm); NULL = none is known",
+        " broker (brokerPermission), uncreated, disabled, forbidden (as in group_snapshots) or topic (perm); NULL ="
+        " none is known",
     ] = None
     enabling_options: Annotated[str | None, "as in group_snapshots"] = None
+    reset_settings: Annotated[str | None, "as in group_snapshots"] = None
     which_broker_when_consume_slowly: WhichBrokerWhenConsumeSlowly = None
     members_differ: Annotated[
         bool | None, "the masters list different clients; NULL = fewer than two masters could be compared"

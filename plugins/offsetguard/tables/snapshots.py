@@ -76,6 +76,10 @@ TOPIC_SETTINGS = Table(
 
 # What facts of groups carry on.
 ConsumeEnabled = Annotated[bool | None, "false = a master refuses the group's pulls; true = none does"]
+ConsumeBroadcastEnabled = Annotated[bool | None, "false = a master refuses its broadcasting clients; true = none does"]
+ConsumeMessageOrderly = Annotated[
+    bool | None, "5.x, gRPC and POP: false = a master hands its messages out in any order; true = none does"
+]
 WhichBrokerWhenConsumeSlowly = Annotated[int | None, "broker id that is suggested for reads far behind the end"]
 DeclaredOrderly = Annotated[bool | None, "the configuration says that the group consumes orderly"]
 MembersDifferSince = Annotated[datetime | None, "first of the rounds in a row that saw them differ; NULL = they do not"]
@@ -107,6 +111,8 @@ class _GroupSnapshots:
     system_group: Annotated[bool, "a group of RocketMQ's own; never judged"]
     retry_max_times: Annotated[Int32 | None, "retries before a message goes to %DLQ%"]
     consume_enabled: ConsumeEnabled
+    consume_broadcast_enabled: ConsumeBroadcastEnabled
+    consume_message_orderly: ConsumeMessageOrderly
     _refused: ClassVar = columns_of(RefusedGroup)
     which_broker_when_consume_slowly: WhichBrokerWhenConsumeSlowly
     _client_summary: ClassVar = columns_of(ClientSummary)

@@ -20,6 +20,8 @@ MEMBERS = GroupMembers(2, "CLUSTERING", "CONSUME_PASSIVELY", frozenset({"orders"
 BROADCASTING = GroupMembers(2, "BROADCASTING", "CONSUME_PASSIVELY", frozenset({"orders"}))
 MAKES, MAKES_NONE = {"autoCreateSubscriptionGroup": "true"}, {"autoCreateSubscriptionGroup": "false"}
 
+NOTHING = {"consume_enabled": True, "consume_broadcast_enabled": True}
+
 
 def master(name: str, group: str | None, **read: Any) -> BrokerReading:
     """Return a master that says this of the group, as JSON; None: it does not know the group."""
@@ -36,15 +38,36 @@ def test_one_master_that_refuses_is_enough_and_its_settings_are_kept_by_what_let
     off = '{"consumeEnable":false,"retryMaxTimes":3,"consumeMessageOrderly":true,"consumeBroadcastEnable":false}'
     assert refused(master("broker-a", "{}"), master("broker-b", off)) == {
         "consume_enabled": False,
+        "consume_broadcast_enabled": False,
         "disabled_broker_names": ["broker-b"],
         "enabling_options": "-s true -m true -d false -o true -q 1 -r 3 -i 0 -w 1 -a true",
     }
-    assert refused(master("broker-a", "{}"), master("broker-b", None, groups=None)) == {"consume_enabled": True}
+    assert refused(master("broker-a", "{}"), master("broker-b", None, groups=None)) == NOTHING
+
+
+def test_the_command_has_the_retry_policy_and_what_it_cannot_keep_is_named() -> None:
+    """5.5.0: without -p it sets the default policy; for these others it has no option."""
+    policy = '{"type":"EXPONENTIAL","exponentialRetryPolicy":{"initial":5000,"max":7200000,"multiplier":2}}'
+    off = f'{{"consumeEnable":false,"groupRetryPolicy":{policy},"consumeTimeoutMinute":60,"groupSysFlag":0}}'
+    found = refused(master("broker-a", off))
+    assert f"-r 16 -p '{policy}' -i 0" in found["enabling_options"]
+    assert found["reset_settings"] == "consumeTimeoutMinute"
+    usual = '{"consumeEnable":false,"groupRetryPolicy":{"type":"CUSTOMIZED"},"consumeTimeoutMinute":15}'
+    assert refused(master("broker-a", usual)).keys() & {"reset_settings"} == set()
+    assert "-p" not in refused(master("broker-a", usual))["enabling_options"]
+
+
+def test_a_topic_may_be_forbidden_to_a_group_by_the_bit_for_reading() -> None:
+    table = '{"subscriptionGroupTable":{"billing":{},"other":{}},"forbiddenTable":{"billing":{"orders":4,"audit":2}}}'
+    groups = subscription_group_table(table.encode())
+    assert refused(master("broker-a", None, groups=groups))["forbidden_topics"] == ["broker-a orders"]
+    odd = subscription_group_table(b'{"subscriptionGroupTable":{"billing":{}},"forbiddenTable":{"billing":{"a":"x"}}}')
+    assert (odd.keys(), list(odd.unreadable)) == ({"billing"}, ["forbiddenTable of billing"])
 
 
 def test_broadcasting_is_refused_only_to_who_broadcasts() -> None:
     unicast = master("broker-a", '{"consumeBroadcastEnable":false}')
-    assert refused(unicast) == {"consume_enabled": True}
+    assert refused(unicast) == {"consume_enabled": True, "consume_broadcast_enabled": False}
     found = refused(unicast, members=BROADCASTING)
     assert (found["no_broadcast_broker_names"], found["enabling_options"][:24]) == (
         ["broker-a"],
@@ -56,7 +79,7 @@ def test_a_master_lacks_a_group_only_where_it_makes_none_and_has_something_of_it
     here, committed = master("broker-a", "{}"), all_consumer_offsets(b'{"offsetTable":{"orders@billing":{0:1}}}')
     assert refused(here, master("broker-b", None, settings=MAKES_NONE))["uncreated_broker_names"] == ["broker-b"]
     others: list[dict[str, Any]] = [{"settings": MAKES}, {"settings": None}, {"settings": MAKES_NONE, "topics": {}}]
-    assert [refused(here, master("broker-b", None, **read)) for read in others] == [{"consume_enabled": True}] * 3
+    assert [refused(here, master("broker-b", None, **read)) for read in others] == [NOTHING] * 3
     offline = master("broker-b", None, settings=MAKES_NONE, committed=Answer(committed, NOW))
     assert refused(offline, members=None) == {
         "uncreated_broker_names": ["broker-b"],

@@ -22,6 +22,8 @@ OTHERWISE: dict[str, tuple[Row, Row]] = {
     "message_model": ({"message_model": "BROADCASTING"}, {}),
     "retry_max_times": ({"retry_max_times": 3}, {}),
     "consume_enabled": ({"consume_enabled": None}, {}),
+    "consume_broadcast_enabled": ({"consume_broadcast_enabled": False}, {}),
+    "consume_message_orderly": ({"consume_message_orderly": True}, {}),
     "which_broker_when_consume_slowly": ({"which_broker_when_consume_slowly": 1}, {}),
     "client_versions": ({"client_versions": ["JAVA 454"]}, {}),
     "subscription_expressions": ({}, {"own_subscriptions": ["t *"]}),

@@ -20,6 +20,7 @@ MASTERS: dict[str, dict[str, Any]] = {
     "broker": {"broker_permission": 2, "perm": 6},
     "disabled": {"broker_permission": 6, "perm": 2, "of_group": "disabled_broker_names"},
     "uncreated": {"broker_permission": 6, "perm": 6, "of_group": "uncreated_broker_names"},
+    "forbidden": {"broker_permission": 6, "perm": 6},
     "broker-first": {"broker_permission": 0, "perm": 0, "of_group": "disabled_broker_names"},
 }
 
@@ -39,7 +40,15 @@ def refusals_of(names: list[str]) -> tuple[str, ...] | None:
         TOPIC_SETTINGS.name: [
             {"broker_name": name, "perm": one["perm"], **settings} for name, one in MASTERS.items() if "perm" in one
         ],
-        GROUP_SNAPSHOTS.name: [{"consumer_group": "g", "system_group": False, "in_detail": False, **of_group}],
+        GROUP_SNAPSHOTS.name: [
+            {
+                "consumer_group": "g",
+                "system_group": False,
+                "in_detail": False,
+                **of_group,
+                "forbidden_topics": ["forbidden t", "well other"],
+            }
+        ],
         QUEUE_SNAPSHOTS.name: [
             {"consumer_group": "g", "topic": "t", "broker_name": name, "queue_id": 0, "origin": "broker"}
             for name in names
@@ -54,6 +63,7 @@ def test_a_master_refuses_by_the_first_of_its_reasons_and_an_unknown_permission_
         "broker broker",
         "broker-first broker",
         "disabled disabled",
+        "forbidden forbidden",
         "topic topic",
         "uncreated uncreated",
     )

@@ -52,6 +52,20 @@ WITH counted AS (
     UNNEST(disabled_broker_names) AS broker_name,
     'disabled' AS of_group
   FROM group_snapshots
+), forbidding AS (
+  SELECT
+    cluster,
+    consumer_group,
+    SPLIT_PART(entry, ' ', 1) AS broker_name,
+    SPLIT_PART(entry, ' ', 2) AS topic,
+    TRUE AS is_forbidden
+  FROM (
+    SELECT
+      cluster,
+      consumer_group,
+      UNNEST(forbidden_topics) AS entry
+    FROM group_snapshots
+  ) AS forbidden
 ), masters AS (
   SELECT
     cluster,
@@ -81,6 +95,8 @@ WITH counted AS (
         perm & 4
       ) = 0
       THEN 'topic'
+      WHEN is_forbidden
+      THEN 'forbidden'
     END AS refused_by,
     GREATEST(COALESCE(slave_count, 0) - COALESCE(seen_slave_count, 0), 0) AS unseen_slave_count
   FROM pairs
@@ -94,6 +110,8 @@ WITH counted AS (
     USING (cluster, consumer_group, broker_name)
   LEFT JOIN permissions
     USING (cluster, broker_name, topic)
+  LEFT JOIN forbidding
+    USING (cluster, consumer_group, broker_name, topic)
 ), by_broker AS (
   SELECT
     *,
@@ -207,7 +225,10 @@ WITH counted AS (
     system_group,
     retry_max_times,
     consume_enabled,
+    consume_broadcast_enabled,
+    consume_message_orderly,
     enabling_options,
+    reset_settings,
     which_broker_when_consume_slowly,
     online_client_count,
     message_model,
@@ -331,8 +352,11 @@ SELECT
   system_group,
   retry_max_times,
   consume_enabled,
+  consume_broadcast_enabled,
+  consume_message_orderly,
   refusals,
   enabling_options,
+  reset_settings,
   which_broker_when_consume_slowly,
   members_differ,
   members_differ_since,
@@ -363,6 +387,8 @@ SELECT
       COALESCE(message_model, ''),
       COALESCE(TRY_CAST(retry_max_times AS TEXT), ''),
       COALESCE(TRY_CAST(consume_enabled AS TEXT), ''),
+      COALESCE(TRY_CAST(consume_broadcast_enabled AS TEXT), ''),
+      COALESCE(TRY_CAST(consume_message_orderly AS TEXT), ''),
       COALESCE(TRY_CAST(which_broker_when_consume_slowly AS TEXT), '')
     )
   ) AS seen_digest,

@@ -13,7 +13,7 @@ from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups
 from offsetguard.judge.evidence.lookups import MOST_COMMANDS, lag_evidence, sum_at_least
 from offsetguard.judge.evidence.unseen import names
-from offsetguard.judge.rule import Explains, Scope
+from offsetguard.judge.rule import Explains, Scope, Sentence
 from offsetguard.judge.windows.windows import is_subscribed
 from offsetguard.model.verdicts import Figure, QueueEvidence
 
@@ -72,8 +72,16 @@ class RefusedPulls:
             "on_brokers": names(self.broker_names),
             "refusing_addresses": addresses(facts, self.broker_names),
             "enabling_options": self.judged.group.enabling_options,
+            "other_settings": other_settings(self.judged.group.reset_settings),
             "online_client_count": self.judged.group.online_client_count,
         }
+
+
+def other_settings(reset_settings: str | None) -> Sentence:
+    """Return what becomes of a group's other settings by the command that lets it consume."""
+    if reset_settings is None:
+        return Sentence("keeps_other_settings")
+    return Sentence("resets_other_settings", settings=reset_settings)
 
 
 def addresses(facts: IntervalFacts, broker_names: Collection[str]) -> str | None:

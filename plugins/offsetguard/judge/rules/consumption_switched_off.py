@@ -2,13 +2,14 @@
 
 Means: somebody switched consumption off, or a group was made again without its settings; its clients run and get
 nothing, which looks like a listener that hangs, or like consumers that are offline.
-Evidence: consumeEnable=false of the group, or a permission without read of the topic or of the whole broker
-(brokerPermission), on a master that has queues of the group; consumeBroadcastEnable=false of a group that broadcasts.
+Evidence: consumeEnable=false of the group, a topic that is forbidden to it (forbiddenTable, 5.x), or a permission
+without read of the topic or of the whole broker (brokerPermission), on a master that has queues of the group;
+consumeBroadcastEnable=false of a group that broadcasts.
 Settings are read in every round: the first one that shows it tells.
 Not judged: masters that did not give their settings; a topic to which no client subscribes. It is INFO while no message
 waits there, or while nobody is online and what waits is within the limits.
-Do next: allow it again, unless that is meant; the commands keep the group's other settings, which updateSubGroup makes
-defaults where it is not given them.
+Do next: allow it again, unless that is meant; the command keeps the group's other settings, which updateSubGroup makes
+defaults where it is not given them, and names those for which it has no option.
 Source: PullMessageProcessor answers code 16; clients leave out the queues of a topic that they may not read
 (MQClientInstance#topicRouteData2TopicSubscribeInfo). UpdateSubGroupSubCommand (4.9.7, 5.3.3, 5.5.0).
 """
@@ -20,7 +21,7 @@ from collections.abc import Iterator
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, OnlineGroupFacts
 from offsetguard.judge import commands
-from offsetguard.judge.evidence.refused_pulls import EXPLAINED, addresses, refused_pulls
+from offsetguard.judge.evidence.refused_pulls import EXPLAINED, addresses, other_settings, refused_pulls
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.rule import Finding, Rule, Severity, Texts
 
@@ -28,11 +29,12 @@ _WAIT = " {waiting:messages} message{waiting:plural} of topic {topic} wait in {q
 _WAIT_ZH = "主题 {topic} 的 {queue_count} 个队列中有 {waiting:messages} 条消息等待消费"
 _CLIENTS = "; clients that are online and get nothing there: {online_client_count}."
 _CLIENTS_ZH = "；在线却拉取不到消息的客户端：{online_client_count} 个。"
-_MEANT = "If that is not meant, allow it again{meaning}; clients go on by themselves within a minute:"
-_MEANT_ZH = "如果不是有意为之，请重新允许{meaning}；客户端会在一分钟内自行恢复："
-_DO_NEXT, _DO_NEXT_ZH = _MEANT.replace("{meaning}", ""), _MEANT_ZH.replace("{meaning}", "")
-_PERMIT = _MEANT.replace("{meaning}", " (6 is read and write, 4 read alone)")
-_PERMIT_ZH = _MEANT_ZH.replace("{meaning}", "（6 为可读可写，4 为只读）")
+_MEANT = "If that is not meant, allow it again{meaning}; clients go on by themselves within a minute"
+_MEANT_ZH = "如果不是有意为之，请重新允许{meaning}；客户端会在一分钟内自行恢复"
+_DO_NEXT = _MEANT.replace("{meaning}", "") + ". The command {other_settings}:"
+_DO_NEXT_ZH = _MEANT_ZH.replace("{meaning}", "") + "。该命令{other_settings}："
+_PERMIT = _MEANT.replace("{meaning}", " (6 is read and write, 4 read alone)") + ":"
+_PERMIT_ZH = _MEANT_ZH.replace("{meaning}", "（6 为可读可写，4 为只读）") + "："
 
 RULE = Rule(
     id="consumption_switched_off",
@@ -76,6 +78,18 @@ RULE = Rule(
             do_next_zh=_PERMIT_ZH,
             commands=(commands.LET_READ_BROKER,),
         ),
+        "forbidden": Texts(
+            summary="{consumer_group} is forbidden to read {topic} on {on_brokers}",
+            summary_zh="{on_brokers} 禁止 {consumer_group} 读取 {topic}",
+            cause="Consumer group {consumer_group} is forbidden to read topic {topic} on {on_brokers} "
+            "(forbiddenTable), which refuses its pulls with code 16:" + _WAIT + _CLIENTS,
+            cause_zh="{on_brokers} 禁止消费组 {consumer_group} 读取主题 {topic}（forbiddenTable），其拉取以 code 16 "
+            "被拒绝：" + _WAIT_ZH + _CLIENTS_ZH,
+            do_next="If that is not meant, allow it again with what forbade it: only RocketMQ's admin API does "
+            "that (DefaultMQAdminExt.updateAndGetGroupReadForbidden).",
+            do_next_zh="如果不是有意为之，请用当初设置它的工具重新允许：只有 RocketMQ 的管理 API 能做到"
+            "（DefaultMQAdminExt.updateAndGetGroupReadForbidden）。",
+        ),
         "broadcast": Texts(
             summary="{consumer_group} may not broadcast on {on_brokers}",
             summary_zh="{consumer_group} 在 {on_brokers} 上不允许广播消费",
@@ -97,7 +111,7 @@ RULE = Rule(
     holds_queues=True,
     explains=EXPLAINED,
 )
-_VARIANTS = {"disabled": "default", "topic": "topic", "broker": "broker"}
+_VARIANTS = {"disabled": "default", "topic": "topic", "broker": "broker", "forbidden": "forbidden"}
 
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
@@ -137,6 +151,7 @@ def _broadcast(facts: IntervalFacts, group: OnlineGroupFacts, refusing: dict[str
             "on_brokers": names(sorted(refusing)),
             "refusing_addresses": addresses(facts, refusing),
             "enabling_options": group.enabling_options,
+            "other_settings": other_settings(group.reset_settings),
             "online_client_count": group.online_client_count,
         },
         broker_names=frozenset(refusing),

@@ -44,8 +44,9 @@ RULE = Rule(
             cause_zh="消费组 {consumer_group} 没有在 {on_brokers} 上创建，而该 Broker 不会自动创建消费组"
             "（autoCreateSubscriptionGroup=false），其拉取以 code 26 被拒绝：主题 {topic} 在那里的 {queue_count} 个队列"
             "中有 {waiting:messages} 条消息等待消费。",
-            do_next="Create the group there as it is on the other brokers; its clients go on by themselves:",
-            do_next_zh="请按它在其他 Broker 上的设置在那里创建该消费组；客户端会自行恢复：",
+            do_next="Create the group there as it is on the other brokers; its clients go on by themselves. The "
+            "command {other_settings}:",
+            do_next_zh="请按它在其他 Broker 上的设置在那里创建该消费组；客户端会自行恢复。该命令{other_settings}：",
             commands=(commands.LET_CONSUME,),
         ),
         "logged": Texts(

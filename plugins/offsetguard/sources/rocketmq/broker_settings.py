@@ -6,13 +6,16 @@ Fields that a version does not have are None or their Java default; unknown fiel
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from offsetguard.model.offsets import MASTER_ID
 from offsetguard.sources.rocketmq import fastjson
 from offsetguard.sources.rocketmq.json_fields import (
     Entries,
+    MalformedBytes,
+    as_int64,
     as_object,
     as_text,
     bool_field,
@@ -50,6 +53,15 @@ class SubscriptionGroupConfig:
     consume_message_orderly: bool | None = None  # 5.x: gRPC clients take one message of a queue after the other
     notify_consumer_ids_changed_enable: bool | None = None
     retry_queue_nums: int | None = None
+    retry_policy: str | None = None  # 5.x: JSON of groupRetryPolicy, where it is not the default
+    others_set: tuple[str, ...] = ()  # 5.x: settings besides these that are not what they are by default
+    forbidden_topics: frozenset[str] = frozenset()  # 5.x: that the group may not read (forbiddenTable)
+
+
+_FORBIDS_READING = 1 << 2
+"""PermName.INDEX_PERM_READ; forbiddenTable has a number of bits by group and topic (SubscriptionGroupManager 5.5.0)."""
+_LONGEST_POLICY = 1_000  # characters
+_OTHER_DEFAULTS = {"consumeTimeoutMinute": 15, "groupSysFlag": 0, "subscriptionDataSet": None}
 
 
 def topic_config_table(body: bytes) -> Entries[str, TopicConfig]:
@@ -62,9 +74,14 @@ def subscription_group_table(body: bytes) -> Entries[str, SubscriptionGroupConfi
 
     One whose settings cannot be read is there all the same, with nothing known of them: its members can be asked for.
     """
-    found = Entries(object_field(fastjson.decode_object(body), "subscriptionGroupTable"), _group_config, str)
+    document = fastjson.decode_object(body)
+    found = Entries(object_field(document, "subscriptionGroupTable"), _group_config, str)
     for name in found.unreadable:
         found[name] = SubscriptionGroupConfig(name)
+    forbidden = Entries(object_field(document, "forbiddenTable"), _forbidden_topics, str)
+    for name in forbidden.keys() & found.keys():
+        found[name] = replace(found[name], forbidden_topics=forbidden[name])
+    found.unreadable |= {f"forbiddenTable of {name}": why for name, why in forbidden.unreadable.items()}
     return found
 
 
@@ -94,6 +111,11 @@ def _topic_config(topic: str, value: object) -> TopicConfig:
 
 def _group_config(name: str, value: object) -> SubscriptionGroupConfig:
     document = as_object(value, name)
+    others = [other for other, usual in _OTHER_DEFAULTS.items() if document.get(other, usual) not in (usual, None, [])]
+    policy = _retry_policy(document.get("groupRetryPolicy"))
+    if policy is not None and len(policy) > _LONGEST_POLICY:
+        policy = None
+        others.append("groupRetryPolicy")
     return SubscriptionGroupConfig(
         group_name=name,
         consume_enable=bool_field(document, "consumeEnable", default=True),
@@ -105,4 +127,21 @@ def _group_config(name: str, value: object) -> SubscriptionGroupConfig:
         consume_message_orderly=optional_bool_field(document, "consumeMessageOrderly"),
         notify_consumer_ids_changed_enable=bool_field(document, "notifyConsumerIdsChangedEnable", default=True),
         retry_queue_nums=int_field(document, "retryQueueNums", default=1),
+        retry_policy=policy,
+        others_set=tuple(others),
     )
+
+
+def _retry_policy(value: object) -> str | None:
+    """Return a policy as JSON; None: it is the default, which names no times."""
+    if value in (None, {}, {"type": "CUSTOMIZED"}):
+        return None
+    try:
+        return json.dumps(value, separators=(",", ":"))
+    except ValueError as error:  # a number of thousands of digits
+        raise MalformedBytes(f"body: groupRetryPolicy: {error}") from error
+
+
+def _forbidden_topics(name: str, value: object) -> frozenset[str]:
+    document = as_object(value, name)
+    return frozenset(topic for topic, bits in document.items() if as_int64(bits, topic) & _FORBIDS_READING)
