@@ -25,6 +25,7 @@ from offsetguard.lake.reading import FactReader, Source, python_rows
 from offsetguard.model.changes import Kind, NamedChange
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
+from offsetguard.model.rocketmq import OPERATORS_THREAD
 from offsetguard.store import changes, published_intervals
 from offsetguard.store.database import serialize, writing
 from offsetguard.tables import BROKER_FACTS, CLIENT_SNAPSHOTS, GROUP_FACTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, Table
@@ -91,9 +92,11 @@ def _record(reader: FactReader, engine: Engine, cluster: str, start: datetime) -
     published = published_intervals.get(engine, cluster, interval)
     earlier = published_intervals.starts(engine, cluster, start - LOOK_BACK, start)
     run_id = published.run_id if published else None  # read first: what is published meanwhile is gone through again
-    seen_at = min(Manifest.from_json(published.manifest_json).finished_at, interval.end) if published else start
+    manifest = Manifest.from_json(published.manifest_json) if published else None
+    seen_at = min(manifest.finished_at, interval.end) if manifest else start
     try:
         found = changes_at(reader, cluster, start, earlier[-1], seen_at) if earlier else ()
+        found += tuple(_removed(manifest)) if manifest else ()
     except PublishError as error:
         found, run_id = (NamedChange(seen_at, Sentence("changes_not_read", because=str(error)), None),), None
     if len(found) > MOST:
@@ -130,6 +133,16 @@ def changes_at(
         for replica in _by(of_broker, "broker_id").values():
             add(_of_broker(replica, start, broker_name), broker_name=broker_name)
     return tuple(sorted(found, key=_names_of))
+
+
+def _removed(manifest: Manifest) -> Iterator[NamedChange]:
+    """Give the topics and groups that a master had in the round before, and no longer in this one."""
+    for one in manifest.vanished:
+        if one.gone_at >= manifest.started_at:
+            by_hand = (one.deleted_by or "").startswith(OPERATORS_THREAD)
+            what = Sentence("changed_deleted" if by_hand else "changed_gone", name=one.name, broker=one.broker_name)
+            whose = {"consumer_group" if one.is_group else "topic": one.name}
+            yield NamedChange(one.deleted_at or one.gone_at, what, Kind.SETTINGS, **whose)
 
 
 def _names_of(change: NamedChange) -> tuple[str, ...]:

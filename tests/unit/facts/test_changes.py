@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -10,11 +11,13 @@ from typing import Any
 import pytest
 
 from offsetguard.facts.changes import CATCH_UP, CAUGHT_UP, FEW, MOST, catch_up, record_changes
+from offsetguard.model.fact_records import VanishedFacts
 from offsetguard.model.intervals import Interval
 from offsetguard.store import changes as change_store
 from offsetguard.store.changes import About
 from offsetguard.store.database import reading
 from offsetguard.tables import BROKER_FACTS, CLIENT_SNAPSHOTS, GROUP_FACTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, Table
+from offsetguard_peers.collecting import manifest_of
 from offsetguard_peers.lake.warehouse import LOOK, Warehouse, minute
 
 TABLES = (GROUP_FACTS, CLIENT_SNAPSHOTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, BROKER_FACTS)
@@ -39,6 +42,7 @@ class Minutes:
         self.clients: list[str] | None = ["a@1", "b@1"]  # None: nobody saw them by name
         self.count: int | None = None  # else: as many as are named
         self.moves: list[dict[str, Any]] = []
+        self.vanished: tuple[VanishedFacts, ...] = ()
 
     def publish(self, *, again: bool = False) -> datetime:
         """Publish a minute, and write down what it shows; returns when it was read."""
@@ -54,7 +58,9 @@ class Minutes:
             OFFSET_MOVE_FACTS: self.moves,
         }
         start = minute(self.number)
-        self._warehouse.publish("demo", Interval(start), rows, again=again)
+        looked = {"started_at": start, "finished_at": start + LOOK}
+        manifest = manifest_of(Interval(start), cluster="demo", vanished=self.vanished, **looked)
+        self._warehouse.publish("demo", Interval(start), rows, again=again, manifest_json=manifest.to_json())
         record(self._warehouse, start)
         self.number += 1
         return start + LOOK
@@ -74,6 +80,25 @@ def said(warehouse: Warehouse, until: datetime, about: About = BILLING) -> list[
 def unknown(warehouse: Warehouse) -> int:
     with reading(warehouse.engine) as session:
         return change_store.unknown_count(session, "demo", minute(-999), minute(999))
+
+
+def test_topics_and_groups_that_were_deleted_are_changes_of_the_round_that_misses_them(warehouse: Warehouse) -> None:
+    minutes = Minutes(warehouse)
+    minutes.publish()
+    deleted_at = minute(1) - timedelta(seconds=20)
+    by_hand = VanishedFacts(
+        "orders", False, "broker-a", minute(0), minute(1), 5, True, deleted_at, "AdminBrokerThread_3"
+    )
+    by_replication = replace(
+        by_hand, name="billing", is_group=True, deleted_at=None, deleted_by="BrokerControllerSched"
+    )
+    minutes.vanished = (by_hand, by_replication)
+    minutes.publish()
+    minutes.publish()  # they are remembered for a day
+    assert said(warehouse, minute(3)) == [
+        (minute(1), "billing is no longer on broker-a"),
+        (deleted_at, "orders was deleted on broker-a by an operator's request"),
+    ]
 
 
 def test_each_kind_of_change_is_said_once_where_it_was_first_seen(warehouse: Warehouse) -> None:
