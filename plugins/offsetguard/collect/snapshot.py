@@ -74,6 +74,10 @@ def snapshot_of(one_round: Round, origin: str, *, started_at: datetime, finished
         events=one_round.log_reading.events,
         now=started_at,
     )
+    unseen_brokers = (
+        *remembering(unseen_masters(unseen, earlier, started_at), before, ledger),
+        *silent_slaves(silent, earlier, started_at),
+    )
     tables = _tables(one_round, origin)
     manifest = Manifest(
         cluster=one_round.cluster,
@@ -90,10 +94,7 @@ def snapshot_of(one_round: Round, origin: str, *, started_at: datetime, finished
         not_asked=ledger.not_asked,
         master_broker_names=tuple(sorted(names)),
         unseen_broker_names=tuple(sorted(unseen)),
-        unseen_brokers=(
-            *remembering(unseen_masters(unseen, earlier, started_at), before),
-            *silent_slaves(silent, earlier, started_at),
-        ),
+        unseen_brokers=unseen_brokers,
         gap_kinds_since=kinds_since(ledger.kinds, earlier, started_at),
         missing_masters=one_round.missing,
         vanished=gone,

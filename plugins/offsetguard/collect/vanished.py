@@ -1,9 +1,9 @@
 """Topics and groups that a master had and has no longer: by hand, or by a replica that took over with an older state.
 
 Compared are the settings that a master gives (GET_ALL_TOPIC_CONFIG, GET_ALL_SUBSCRIPTIONGROUP_CONFIG) with those of the
-newest round in which it gave any. While it is away, what it had stands in the manifest, in its `unseen_brokers`: a
-failover mostly costs a round. What has vanished is remembered for a day, unless it comes back; then it is taken for
-removed on purpose.
+newest round in which it gave any. While it is away, what it had stands in the manifest, in its `unseen_brokers`, up to
+MAX_REMEMBERED names of a kind: a failover mostly costs a round. What has vanished is remembered for a day, unless it
+comes back; then it is taken for removed on purpose.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from pyarrow import compute as pc
 from offsetguard.collect.broker_reading import BrokerReading
 from offsetguard.collect.earlier_round import MISSING_REMEMBERED, EarlierRound
 from offsetguard.collect.group_members import GroupMembers
+from offsetguard.collect.manifest import RequestLedger
 from offsetguard.collect.system_names import is_system_group
 from offsetguard.model.fact_records import UnseenBrokerFacts, VanishedFacts
 from offsetguard.model.rocketmq import OPERATORS_THREAD
 from offsetguard.sources.logs.events import LogEvent
 from offsetguard.tables import GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_SETTINGS
 
+MAX_REMEMBERED = 2_000  # topics, and groups, of a master that is away: they stand in each of its manifests
 MAX_VANISHED = 200  # of a round: a master that comes up empty loses thousands at once
 _NORMAL = "normal"
 _DELETIONS = {"topic_deleted": "topic", "group_deleted": "consumer_group"}
@@ -48,12 +50,20 @@ def known_before(earlier: EarlierRound) -> tuple[Names, Names]:
     return _frozen(topics), _frozen(groups)
 
 
-def remembering(unseen: Iterable[UnseenBrokerFacts], before: tuple[Names, Names]) -> Iterator[UnseenBrokerFacts]:
-    """Yield unseen masters with what each had when it was seen last."""
+def remembering(
+    unseen: Iterable[UnseenBrokerFacts], before: tuple[Names, Names], ledger: RequestLedger
+) -> Iterator[UnseenBrokerFacts]:
+    """Yield unseen masters with what each had when it was seen last; the ledger counts what is left out of that."""
     topics, groups = before
     for one in unseen:
-        had, created = (tuple(sorted(names.get(one.broker_name, ()))) for names in (topics, groups))
-        yield replace(one, topics=had, created_groups=created)
+        had, created = (sorted(names.get(one.broker_name, ())) for names in (topics, groups))
+        ledger.leave_out(
+            f"names of topics and groups that {one.broker_name} had",
+            sum(max(0, len(names) - MAX_REMEMBERED) for names in (had, created)),
+            f"{MAX_REMEMBERED:,} of each are remembered while a master is away; which of the others vanish meanwhile is"
+            " not told",
+        )
+        yield replace(one, topics=tuple(had[:MAX_REMEMBERED]), created_groups=tuple(created[:MAX_REMEMBERED]))
 
 
 def vanished(

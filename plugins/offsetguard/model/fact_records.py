@@ -34,7 +34,9 @@ class UnseenBrokerFacts:
     consumer_groups: tuple[str, ...] = ()  # the first ones by name
     consumer_group_count: int | None = None  # all of them; None: not known
     broker_id: int = 0
-    topics: tuple[str, ...] = ()  # all that a master had when it was seen last, but RocketMQ's own and retry topics
+    topics: tuple[
+        str, ...
+    ] = ()  # the first that a master had when it was seen last; not RocketMQ's own, nor for retries
     created_groups: tuple[str, ...] = ()  # likewise, those with settings there
 
 

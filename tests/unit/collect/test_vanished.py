@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from offsetguard.collect.manifest import Manifest
+from offsetguard.collect.manifest import Manifest, RequestLedger
+from offsetguard.collect.vanished import MAX_REMEMBERED, remembering
+from offsetguard.model.fact_records import UnseenBrokerFacts
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard_peers.scripted.broker import ScriptedBroker
@@ -74,3 +76,14 @@ def test_after_a_day_it_was_removed_on_purpose(play: Play) -> None:
     lose_everything(broker)
     assert names(rounds.run())
     assert names(rounds.run(minutes=round(timedelta(days=1) / timedelta(minutes=1)))) == []
+
+
+def test_a_master_that_is_away_costs_manifests_no_more_than_some_names_and_the_others_are_counted() -> None:
+    names = {"broker-a": frozenset(f"t{number:05}" for number in range(MAX_REMEMBERED + 7))}
+    ledger = RequestLedger()
+    away = [UnseenBrokerFacts("broker-a", unseen_since=None), UnseenBrokerFacts("broker-b", unseen_since=None)]
+    one, other = remembering(away, (names, {}), ledger)
+    assert (len(one.topics), one.created_groups, other.topics) == (MAX_REMEMBERED, (), ())
+    assert [(left.what, left.count) for left in ledger.not_asked] == [
+        ("names of topics and groups that broker-a had", 7)
+    ]
