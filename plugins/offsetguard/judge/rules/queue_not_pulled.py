@@ -6,7 +6,7 @@ it.
 Evidence: the client says that it pulled the queue last more than three minutes before it pulled or finished anything
 else (five minutes before now, where nothing else of it is seen), that its cache of it is empty, and messages wait there
 while nothing was committed for longer than the queue's rhythm. A client that pulls, that is suspended, that has no
-lock, or whose cache is full, says so every few seconds.
+lock, or whose cache is full, says so every few seconds. So it is named three to five minutes after its last pull.
 Not judged: queues whose pulls are refused by a setting (consumption_switched_off, group_not_created); POP groups;
 clients that say nothing (client_stands_still).
 Do next: restart that client.
