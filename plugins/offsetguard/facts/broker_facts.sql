@@ -17,7 +17,8 @@ before AS (
 ),
 
 -- Lines of replicas' own logs within the look-back window, each once however often read: of slaves that could not take
--- over offsets, topics, groups or the commit log (`logs.broker`), and of requests that were thrown away
+-- over offsets, topics, groups or the commit log (`logs.broker`), of requests that were thrown away, and of disks that
+-- could not be read (`logs.store`)
 lines AS (
   SELECT DISTINCT
     line.cluster,
@@ -25,7 +26,7 @@ lines AS (
     line.broker_id,
     at,
     position,
-    kind = 'requests_dropped' AS is_drop,
+    line.kind,
     CASE
       WHEN kind = 'slave_diverged' THEN 'CommitLog'
       WHEN kind = 'slave_not_synchronized' THEN GET_JSON_OBJECT(fields_json, '$.what')
@@ -39,7 +40,8 @@ lines AS (
   WHERE
     line.interval_start BETWEEN :oldest_log_interval AND :interval_start
     AND (
-      line.kind = 'requests_dropped' OR (line.kind IN ('slave_not_synchronized', 'slave_diverged') AND broker_id <> 0)
+      line.kind IN ('requests_dropped', 'disk_unreadable')
+      OR (line.kind IN ('slave_not_synchronized', 'slave_diverged') AND broker_id <> 0)
     )
 ),
 
@@ -48,13 +50,14 @@ said AS (
     cluster,
     broker_name,
     broker_id,
-    NULLIF(COUNT(CASE WHEN NOT is_drop THEN 1 END), 0) AS sync_failure_count,
-    MIN(CASE WHEN NOT is_drop THEN at END) AS sync_first_failed_at,
-    MAX(CASE WHEN NOT is_drop THEN at END) AS sync_last_failed_at,
+    NULLIF(COUNT(what), 0) AS sync_failure_count,
+    MIN(CASE WHEN what IS NOT NULL THEN at END) AS sync_first_failed_at,
+    MAX(CASE WHEN what IS NOT NULL THEN at END) AS sync_last_failed_at,
     NULLIF(ARRAY_JOIN(COALESCE(SORT_ARRAY(COLLECT_SET(what)), ARRAY()), ', '), '') AS sync_failed_what,
-    NULLIF(COUNT(CASE WHEN is_drop THEN 1 END), 0) AS dropped_request_count,
-    MIN(CASE WHEN is_drop THEN at END) AS dropped_first_at,
-    MAX(CASE WHEN is_drop THEN at END) AS dropped_last_at
+    NULLIF(COUNT(CASE WHEN kind = 'requests_dropped' THEN 1 END), 0) AS dropped_request_count,
+    MIN(CASE WHEN kind = 'requests_dropped' THEN at END) AS dropped_first_at,
+    MAX(CASE WHEN kind = 'requests_dropped' THEN at END) AS dropped_last_at,
+    MAX(CASE WHEN kind = 'disk_unreadable' THEN at END) AS disk_unreadable_at
   FROM lines
   GROUP BY cluster, broker_name, broker_id
 ),
@@ -126,6 +129,7 @@ SELECT
   dropped_request_count,
   dropped_first_at,
   dropped_last_at,
+  disk_unreadable_at,
   page_cache_lock_time_ms,
   send_queue_size,
   send_queue_head_wait_ms,

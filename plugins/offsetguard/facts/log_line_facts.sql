@@ -38,7 +38,7 @@ WITH chosen AS (
       'channel_removed', 'channel_expired', 'group_offline',
       'offset_reset_started', 'offset_reset_sent', 'offset_reset_stored', 'client_offset_reset',
       'offsets_removed',
-      'flow_control_count', 'flow_control_size', 'flow_control_span',
+      'flow_control_count', 'flow_control_size', 'flow_control_span', 'flow_control_requests', 'flow_control_pop',
       'client_offset_illegal', 'offset_file_not_written'
     )
 ),

@@ -50,4 +50,10 @@ RESETS = (
     "client_offset_reset",
     "offsets_removed",
 )
-FLOW_CONTROL = ("flow_control_count", "flow_control_size", "flow_control_span")
+FLOW_CONTROL = (
+    "flow_control_count",
+    "flow_control_size",
+    "flow_control_span",
+    "flow_control_requests",
+    "flow_control_pop",
+)

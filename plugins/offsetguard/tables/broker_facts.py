@@ -89,6 +89,10 @@ class BrokerFacts(QueueCounts, Lags, RequestWaits, HeldBackMessages, KeepingSett
     ] = None
     dropped_first_at: Annotated[datetime | None, "time of the first of them"] = None
     dropped_last_at: Annotated[datetime | None, "time of the last of them"] = None
+    disk_unreadable_at: Annotated[
+        datetime | None,
+        "newest line of its log within that window that it cannot read how full its disk is; NULL = none",
+    ] = None
     _waits: ClassVar = columns_of(RequestWaits)
     _held_back: ClassVar = columns_of(HeldBackMessages)
     _settings: ClassVar = columns_of(KeepingSettings)

@@ -25,7 +25,7 @@ WITH before AS (
     line.broker_id,
     "at",
     position,
-    kind = 'requests_dropped' AS is_drop,
+    line.kind,
     CASE
       WHEN kind = 'slave_diverged'
       THEN 'CommitLog'
@@ -40,7 +40,7 @@ WITH before AS (
   WHERE
     line.interval_start BETWEEN $oldest_log_interval AND $interval_start
     AND (
-      line.kind = 'requests_dropped'
+      line.kind IN ('requests_dropped', 'disk_unreadable')
       OR (
         line.kind IN ('slave_not_synchronized', 'slave_diverged') AND broker_id <> 0
       )
@@ -50,9 +50,9 @@ WITH before AS (
     cluster,
     broker_name,
     broker_id,
-    NULLIF(COUNT(CASE WHEN NOT is_drop THEN 1 END), 0) AS sync_failure_count,
-    MIN(CASE WHEN NOT is_drop THEN "at" END) AS sync_first_failed_at,
-    MAX(CASE WHEN NOT is_drop THEN "at" END) AS sync_last_failed_at,
+    NULLIF(COUNT(what), 0) AS sync_failure_count,
+    MIN(CASE WHEN NOT what IS NULL THEN "at" END) AS sync_first_failed_at,
+    MAX(CASE WHEN NOT what IS NULL THEN "at" END) AS sync_last_failed_at,
     NULLIF(
       ARRAY_TO_STRING(
         COALESCE(
@@ -64,9 +64,10 @@ WITH before AS (
       ),
       ''
     ) AS sync_failed_what,
-    NULLIF(COUNT(CASE WHEN is_drop THEN 1 END), 0) AS dropped_request_count,
-    MIN(CASE WHEN is_drop THEN "at" END) AS dropped_first_at,
-    MAX(CASE WHEN is_drop THEN "at" END) AS dropped_last_at
+    NULLIF(COUNT(CASE WHEN kind = 'requests_dropped' THEN 1 END), 0) AS dropped_request_count,
+    MIN(CASE WHEN kind = 'requests_dropped' THEN "at" END) AS dropped_first_at,
+    MAX(CASE WHEN kind = 'requests_dropped' THEN "at" END) AS dropped_last_at,
+    MAX(CASE WHEN kind = 'disk_unreadable' THEN "at" END) AS disk_unreadable_at
   FROM lines
   GROUP BY
     cluster,
@@ -139,6 +140,7 @@ SELECT
   dropped_request_count,
   dropped_first_at,
   dropped_last_at,
+  disk_unreadable_at,
   page_cache_lock_time_ms,
   send_queue_size,
   send_queue_head_wait_ms,

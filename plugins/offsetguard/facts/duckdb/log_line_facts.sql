@@ -41,6 +41,8 @@ WITH chosen AS (
       'flow_control_count',
       'flow_control_size',
       'flow_control_span',
+      'flow_control_requests',
+      'flow_control_pop',
       'client_offset_illegal',
       'offset_file_not_written'
     )

@@ -140,7 +140,8 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
     """Give the brokers that answered and did not tell how full their disk is."""
     for one in facts.brokers:
         if one.answered and one.commit_log_disk_ratio is None:
-            yield RULE.cannot_tell(Sentence("disk_untold", broker=replica_name(one)), brokers={one.broker_name})
+            why = "disk_untold" if one.disk_unreadable_at is None else "disk_unreadable"
+            yield RULE.cannot_tell(Sentence(why, broker=replica_name(one)), brokers={one.broker_name})
 
 
 def _variant(broker: BrokerFacts, ahead: Mapping[str, BrokerRetention], soon_ms: int) -> str | None:

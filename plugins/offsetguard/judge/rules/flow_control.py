@@ -3,7 +3,8 @@
 Means: a client stops pulling a queue above pullThresholdForQueue (1,000) messages, pullThresholdSizeForQueue (100 MiB),
 or consumeConcurrentlyMaxSpan (2,000). So a backlog never fills a client's memory, and brokers see pulls pause.
 Evidence: the clients' running info says that caches have reached their thresholds, or their logs say "so do flow
-control"; messages were finished within the last minute.
+control"; messages were finished within the last minute. Lines of lite pull consumers and of POP clients name no queue:
+they count for the whole group, unless a queue of it stands still.
 Not judged: full caches whose queue stands still (poison_message, accumulation).
 Do next: nothing about the pausing; the listener is what is slow.
 Source: incident I5; DefaultMQPushConsumerImpl.pullMessage (4.9.8, 5.3.3).
@@ -64,6 +65,19 @@ RULE = Rule(
             do_next=_LISTENER,
             do_next_zh=_LISTENER_ZH,
         ),
+        "unnamed": Texts(
+            summary="clients of {consumer_group} hold as many messages as they may, and pause",
+            summary_zh="{consumer_group} 的客户端持有的消息已达上限，暂停拉取",
+            cause="Flow control: the logs of clients of consumer group {consumer_group} say {line_count:messages} "
+            "time{line_count:plural} since {first_at:moment} that they hold as many messages as they may; the lines "
+            "name no queue. Such a client goes on when some of them are finished: " + _SLOW,
+            cause_zh="流控：消费组 {consumer_group} 的客户端日志自 {first_at:moment} 起 {line_count:messages} 次提示持"
+            "有的消息已达上限，日志没有写明队列。处理完一部分后会继续拉取：消费缓慢但没有停滞，内存有上限。",
+            do_next="Nothing to do about the pauses. To drain faster let a lite pull consumer's application poll more "
+            "often, and the handlers of POP clients return sooner.",
+            do_next_zh="流控本身无需处理。要更快消费完，请让主动拉取的应用更频繁地取走消息，让 POP 客户端"
+            "更快地处理完消息。",
+        ),
     },
     title="clients pause pulling",
     title_zh="客户端暂停拉取（流控）",
@@ -78,11 +92,13 @@ RULE = Rule(
 
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
-    """One finding per (consumer group, topic) with full caches that are worked off."""
+    """One finding per (consumer group, topic) with full caches that are worked off; else per group by its logs."""
     lines, queues = _recent_lines(facts), queues_by_group(facts)
     pop = {group.consumer_group for group in facts.groups if group.consumption == "pop"}
     groups = {(group.consumer_group, group.topic): group for group in facts.groups}
     boots = master_boots(facts)
+    found: set[str] = set()
+    standing: set[str] = set()
     for consumer_group, topic in sorted(queues.keys() | lines.keys()):
         own, said = queues.get((consumer_group, topic), []), lines.get((consumer_group, topic), [])
         group = groups.get((consumer_group, topic))
@@ -90,8 +106,11 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         full = [queue for queue in goes_on if queue.cache_is_full]
         stands = {queue.message_queue for queue in own} - {queue.message_queue for queue in goes_on}
         said = [line for line in said if _queue(line) not in stands]
+        if stands:
+            standing.add(consumer_group)
         if consumer_group in pop or not (full or said):
             continue
+        found.add(consumer_group)
         worst = max(full, key=lambda one: (one.cached_message_count or 0, one.message_queue), default=None)
         queue_count = len({queue.message_queue for queue in full} | {_queue(line) for line in said})
         yield RULE.finding(
@@ -109,6 +128,18 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             },
             queues=_evidence(full) or tuple(QueueEvidence(q, {}) for q in sorted({_queue(line) for line in said})),
         )
+
+    for consumer_group, unnamed in _unnamed_lines(facts).items():
+        if consumer_group not in found | standing:
+            yield RULE.finding(
+                facts,
+                about=(consumer_group, None),
+                variant="unnamed",
+                figures={
+                    "line_count": sum(line.line_count for line in unnamed),
+                    "first_at": min(line.first_at for line in unnamed),
+                },
+            )
 
 
 def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
@@ -128,10 +159,26 @@ def _recent_lines(facts: IntervalFacts) -> Mapping[tuple[str, str], list[LogLine
     """Return the lines of queues that clients held back within the last minute or so; 1,000 pauses print one."""
     found: dict[tuple[str, str], list[LogLineFacts]] = {}
     for line in facts.log_lines:
-        known = line.topic is not None and line.broker_name is not None and line.queue_id is not None
-        if line.kind in FLOW_CONTROL and known and facts.now - line.last_at <= 2 * SILENCE:
+        if _tells(line, facts) and _names_queue(line):
             found.setdefault((line.consumer_group, line.topic or ""), []).append(line)
     return found
+
+
+def _unnamed_lines(facts: IntervalFacts) -> Mapping[str, list[LogLineFacts]]:
+    """Return likewise by group the lines that name no queue."""
+    found: dict[str, list[LogLineFacts]] = {}
+    for line in facts.log_lines:
+        if _tells(line, facts) and not _names_queue(line):
+            found.setdefault(line.consumer_group, []).append(line)
+    return found
+
+
+def _tells(line: LogLineFacts, facts: IntervalFacts) -> bool:
+    return line.kind in FLOW_CONTROL and facts.now - line.last_at <= 2 * SILENCE
+
+
+def _names_queue(line: LogLineFacts) -> bool:
+    return line.topic is not None and line.broker_name is not None and line.queue_id is not None
 
 
 def _queue(line: LogLineFacts) -> MessageQueue:
