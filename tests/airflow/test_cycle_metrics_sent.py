@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -16,6 +17,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 
 from offsetguard.store import cycles
 from offsetguard.store.database import open_database
+from offsetguard.store.locks import only_publisher
 from offsetguard.store.models import CycleRow
 from offsetguard_peers.http_server import HttpPeer, Quiet
 
@@ -32,12 +34,13 @@ from offsetguard.store.database import open_database
 from offsetguard_airflow.metrics import send_cycles
 engine = open_database(os.environ["OFFSETGUARD_DATABASE_URL"])
 send_cycles(engine, since=datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
+send_cycles(engine, since=datetime(2026, 11, 21, 10, 39, tzinfo=UTC), clusters=["other"])
 send_cycles(engine, since=datetime(2026, 11, 21, 10, 40, tzinfo=UTC))  # not of this task
 """
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
+def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
     url = f"sqlite:///{tmp_path / 'offsetguard.db'}"
     published = CycleRow(
         "demo",
@@ -51,8 +54,11 @@ def environment(tmp_path: Path) -> dict[str, str]:
     )
     engine = open_database(url)
     cycles.record(engine, published)
+    with only_publisher(engine, print) as lock:
+        runs = CycleRow("demo", START, "runs", START, START, None, failed_step="write", running_under=lock.token)
+        cycles.record(engine, runs)
+        yield {**os.environ, "OFFSETGUARD_DATABASE_URL": url, "AIRFLOW_HOME": str(tmp_path / "airflow")}
     engine.dispose()
-    return {**os.environ, "OFFSETGUARD_DATABASE_URL": url, "AIRFLOW_HOME": str(tmp_path / "airflow")}
 
 
 def send(environment: dict[str, str], **settings: str) -> None:
@@ -109,3 +115,4 @@ def test_with_plain_statsd_the_tags_are_part_of_the_name(environment: dict[str, 
     assert "airflow.offsetguard.cycle.rows.demo.group_facts:5|g" in lines
     assert "airflow.offsetguard.cycle.published.demo:1|c" in lines
     assert any(line.startswith("airflow.offsetguard.cycle.duration.demo:2500.0") for line in lines)
+    assert len([line for line in lines if ".cycle.duration.demo:" in line]) == 1, "the other one runs still"

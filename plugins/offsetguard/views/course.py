@@ -92,11 +92,11 @@ class Course(Record):
     step_ms: int
     points: tuple[CoursePoint, ...]  # oldest first, one for each step
     greatest: float | None  # of the whole span
-    least: float | None = None  # likewise
-    newest: float | None = None  # of its last step
-    gap_count: int = 0  # how often nothing was known for a while
-    unknown_ms: int = 0  # how long that was together
-    at_least_ms: int = 0  # of the steps in which the figures may be greater
+    least: float | None  # likewise
+    newest: float | None  # of its last step
+    gap_count: int  # how often nothing was known for a while
+    unknown_ms: int  # how long that was together
+    at_least_ms: int  # of the steps in which the figures may be greater
 
 
 def course_of(

@@ -176,3 +176,16 @@ def test_a_group_keeps_when_nothing_of_it_was_committed_yet(play: Play) -> None:
     rounds.listed["broker-b"] = reachable
     rounds.run()
     assert rounds.group("parcels")["uncommitted_at"] is None, "the round before did not see broker-b"
+
+
+def test_clients_that_are_not_asked_this_time_are_counted(play: Play) -> None:
+    groups = ("audit", "billing", "mailer")
+    broker = ScriptedBroker("broker-a", topics={"orders": [(0, 100)]}, pulled={})
+    broker.committed = {("orders", group): {0: 10} for group in groups}
+    broker.subscriptions = {group: ["orders"] for group in groups}
+    rounds = play(broker, collection={**NO_SHARE, "running_info_clients": 1})
+    manifest = rounds.run()
+    assert asked(broker, RequestCode.GET_CONSUMER_RUNNING_INFO) == 1
+    (left_out,) = [one for one in manifest.not_asked if one.what == "running info of clients"]
+    assert left_out.count == 2
+    assert "running_info_clients allows 1" in left_out.reason

@@ -71,6 +71,13 @@ def test_names_are_found_in_any_case_of_any_letters(each_engine: Engine) -> None
     assert listed(each_engine, replace(WHOLE, search="zzz")) == ()
 
 
+def test_what_is_a_pattern_to_a_database_is_a_letter_of_a_name(each_engine: Engine) -> None:
+    of_one, of_other = joined(1, consumer_group="a_b%c"), joined(1, consumer_group="axbxc")
+    replaced(each_engine, START, of_one, of_other)
+    for part in ("a_b", "b%c", "%", "_"):
+        assert listed(each_engine, replace(WHOLE, search=part)) == (of_one,)
+
+
 def test_around_an_incident_stand_its_groups_its_topics_and_its_brokers_and_what_is_nobodys(
     each_engine: Engine,
 ) -> None:
