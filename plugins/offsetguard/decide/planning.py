@@ -80,8 +80,8 @@ def plan(
     resolved: Iterable[Incident],
     config: Config,
     now: datetime,
-    outlooks: Outlooks | None = None,
-    late: bool = False,
+    outlooks: Outlooks,
+    late: bool,
 ) -> Plan:
     """Decide for every receiver that something fires for, or that was notified of something; reads only.
 
