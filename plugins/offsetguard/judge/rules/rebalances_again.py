@@ -4,7 +4,9 @@ Means: that client is restarted in a loop (it crashes, or fails its liveness pro
 (long GC pauses, a host without CPU): a broker forgets a client after 120 s. Each time all queues are dealt out anew:
 they stand still for up to 20 s, and messages in process come again.
 Evidence: while other clients of the group stayed, a client of one host (its id before the @) was gone from the masters'
-lists in at least five rounds over at least 25 minutes, and lately. So it is named after 25 to 30 minutes.
+lists in at least five rounds over at least 25 minutes, and lately. So it is named after 25 to 30 minutes. How long
+queues stood meanwhile is what the windows of queues that are looked at saw: the longest time without a commit while
+messages waited, in the last half hour to hour.
 Not judged: a deployment, in which each client goes once; a group of which nobody is left meanwhile (consumer_offline
 knows batches); rounds in which a master was away, or had just been started; broadcasting groups, which deal out
 nothing. What comes back between two rounds under the same id is not seen.
@@ -15,16 +17,17 @@ Source: ConsumerManager#scanNotActiveChannel, RebalanceImpl (4.9.7, 5.3.3, 5.5.0
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from offsetguard.collect.departures import host_of
 from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
+from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge import commands
-from offsetguard.judge.evidence.lookups import each_group
-from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Severity, Texts
+from offsetguard.judge.evidence.lookups import each_group, queues_by_group
+from offsetguard.judge.evidence.unseen import names
+from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Sentence, Severity, Texts
 
 _LEAST_TIMES, _LEAST_SPAN, _LATELY = 5, timedelta(minutes=25), timedelta(minutes=10)
 _AGAIN = (
@@ -37,9 +40,14 @@ _AGAIN_ZH = (
     "中 {host_count} 次来自 {host}，最近一次是 {client_id}（{last_at:moment}）"
 )
 _COSTS = (
-    " Each time all queues are dealt out anew: they stand still for up to 20 s, and messages in process come again."
+    " Each time all queues are dealt out anew, and messages in process come again; who went, by host: {left}. Queues "
+    "without a holder stand still for up to 20 s, those of a client that hangs until it is forgotten after 120 s; "
+    "{stood}."
 )
-_COSTS_ZH = "每次都会重新分配所有队列：它们最多停滞 20 秒，处理中的消息会重复消费。"
+_COSTS_ZH = (
+    "每次都会重新分配所有队列，处理中的消息会重复消费；离开的客户端（按主机）：{left}。没有持有者的队列最多停滞 20 秒，"
+    "客户端卡住时要到 120 秒后被移除为止；{stood}。"
+)
 _SUMMARY = (
     "{consumer_group} rebalances again and again: {host} left it {host_count} time{host_count:plural} in "
     "{lasted_ms:duration}"
@@ -50,7 +58,7 @@ RULE = Rule(
     id="rebalances_again",
     severity=Severity.WARNING,
     place=155,
-    needs=("groups",),
+    needs=("groups", "queues"),
     means="A consumer group rebalances every few minutes: one client goes and comes back again and again.",
     texts={
         "default": Texts(
@@ -97,6 +105,9 @@ class _Departure(NamedTuple):
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per consumer group, about the host of which clients left it most often."""
+    queues: defaultdict[str, list[QueueFacts]] = defaultdict(list)
+    for (consumer_group, _), of_topic in queues_by_group(facts).items():
+        queues[consumer_group] += of_topic
     for group in each_group(facts):
         if not group.departures or group.message_model == "BROADCASTING":
             continue
@@ -118,9 +129,25 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "client_id": worst[-1].client_id,
                 "lasted_ms": (worst[-1].at - worst[0].at) // timedelta(milliseconds=1),
                 "last_at": worst[-1].at,
+                "left": _counted(by_host),
+                "stood": _longest_pause(queues.get(group.consumer_group, ())),
                 "online_client_count": group.online_client_count,
             },
         )
+
+
+def _counted(by_host: Mapping[str, Sequence[_Departure]]) -> str:
+    """Return the hosts with how often clients of each went, most often first."""
+    counts = sorted(((len(left), host) for host, left in by_host.items()), key=lambda one: (-one[0], one[1]))
+    return names([f"{host} ({count})" for count, host in counts])
+
+
+def _longest_pause(queues: Iterable[QueueFacts]) -> Sentence:
+    """Return how long one of these queues had no commit at most while messages waited, of the last half hour or so."""
+    windows = [queue.window for queue in queues]
+    pauses = [one for window in windows for one in (window.longest_pause_ms, window.earlier_longest_pause_ms)]
+    known = [pause for pause in pauses if pause is not None]
+    return Sentence("stood_at_most", span_ms=max(known)) if known else Sentence("stood_not_seen")
 
 
 def _departure(entry: str) -> _Departure:
