@@ -136,6 +136,7 @@ class WaitingAges:
         return None if at is None or delay_ms is None or delay_ms <= 0 else at - delay_ms * 1_000
 
 
+FAR_BYTES = 64 * 2**20  # from its master; a slave less far is read later, or behind for a moment
 _NOTHING = INT64_RANGE.start  # stands for None
 _FIELDS = 5  # queue id, broker offset, consumer offset, pull offset, last timestamp
 
@@ -220,6 +221,7 @@ class BrokerReading:
     failure: str | None = None
     runtime: BrokerRuntimeInfo | None = None
     runtime_at: datetime | None = None
+    replicated_at: datetime | None = None  # a slave that is far from its master: when it last read from it
     settings: Mapping[str, str] | None = None
     topics: Mapping[str, TopicConfig] | None = None
     groups: Mapping[str, SubscriptionGroupConfig] | None = None
@@ -280,3 +282,16 @@ class BrokerReading:
         self.consume_stats = {}
         self.waiting_ages = {}
         self.connections = {}
+
+
+def slave_behind_bytes(reading: BrokerReading, master: BrokerReading | None) -> int | None:
+    """Bytes of the master's commit log that a slave lacks; None for masters, or where one was not seen.
+
+    Negative: it goes on where its master's ended. Both were read within the same round, not at the same moment: a slave
+    that is read later has what the master took meanwhile.
+    """
+    master_end = master.runtime.commit_log_max_offset if master is not None and master.runtime else None
+    own_end = reading.runtime.commit_log_max_offset if reading.runtime else None
+    if reading.replica.is_master or master_end is None or own_end is None:
+        return None
+    return master_end - own_end

@@ -11,7 +11,7 @@ from typing import Any
 
 from pyarrow import compute as pc
 
-from offsetguard.collect.broker_reading import BrokerReading, StatsItem
+from offsetguard.collect.broker_reading import BrokerReading, StatsItem, slave_behind_bytes
 from offsetguard.collect.earlier_round import CountedPlace, EarlierFigures, EarlierRound
 from offsetguard.collect.held_back import held_back_columns
 from offsetguard.collect.landing import Row
@@ -84,11 +84,7 @@ def broker_rows(
 
     `earlier`: what the round before knew: who was the master, and since when messages are held back.
     """
-    ends = {
-        reading.broker_name: reading.runtime.commit_log_max_offset
-        for reading in readings
-        if reading.replica.is_master and reading.runtime
-    }
+    masters = {reading.broker_name: reading for reading in readings if reading.replica.is_master}
     for reading in readings:
         yield {
             "cluster": cluster,
@@ -98,7 +94,8 @@ def broker_rows(
             "address": reading.replica.address,
             "answered": reading.answered_at is not None,
             "failure": None if reading.answered_at is not None else reading.failure or "not asked before the deadline",
-            "slave_behind_bytes": _slave_behind_bytes(reading, ends),
+            "slave_behind_bytes": slave_behind_bytes(reading, masters.get(reading.broker_name)),
+            "replicated_at": reading.replicated_at,
             "master_changed_at": earlier.master_changed_at(reading.replica, reading.answered_at or interval.start),
             "read_at": reading.answered_at,
             **_settings_columns(reading.settings or {}),
@@ -106,19 +103,6 @@ def broker_rows(
             "clock_ahead_ms": _clock_ahead_ms(reading),
             **held_back_columns(reading, earlier.masters.get(reading.broker_name, {})),
         }
-
-
-def _slave_behind_bytes(reading: BrokerReading, ends: Mapping[str, int | None]) -> int | None:
-    """Bytes of the master's commit log that a slave lacks; None for masters, or where one was not seen.
-
-    Negative: it goes on where its master's ended. Both were read within the same round, not at the same moment: a slave
-    that is read later has what the master took meanwhile.
-    """
-    master_end = ends.get(reading.broker_name)
-    own_end = reading.runtime.commit_log_max_offset if reading.runtime else None
-    if reading.replica.broker_id == MASTER_ID or master_end is None or own_end is None:
-        return None
-    return master_end - own_end
 
 
 def _clock_ahead_ms(reading: BrokerReading) -> int | None:

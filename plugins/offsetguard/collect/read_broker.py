@@ -20,6 +20,7 @@ from typing import Any
 
 from offsetguard.collect.allowance import Allowance
 from offsetguard.collect.broker_reading import (
+    FAR_BYTES,
     BrokerReading,
     ConsumeQueues,
     GroupQueue,
@@ -27,6 +28,7 @@ from offsetguard.collect.broker_reading import (
     SecondReading,
     Undecodable,
     WaitingAges,
+    slave_behind_bytes,
 )
 from offsetguard.collect.earlier_round import EarlierFigures
 from offsetguard.collect.group_members import GroupMembers, SharedSubscriptions
@@ -42,6 +44,7 @@ from offsetguard.sources.rocketmq.requests import (
     GetAllSubscriptionGroupConfig,
     GetAllTopicConfig,
     GetBrokerConfig,
+    GetBrokerHaStatus,
     GetBrokerRuntimeInfo,
     GetConsumerConnectionList,
     GetConsumeStats,
@@ -87,6 +90,16 @@ async def read_settings(link: ReplicaLink, reading: BrokerReading) -> None:
     """Ask a replica for its settings."""
     if settings := await link.ask(GetBrokerConfig()):
         reading.settings = settings.body
+
+
+async def read_replication(link: ReplicaLink, reading: BrokerReading, master: BrokerReading) -> None:
+    """Ask a slave that is far from its master since when it has not read from it; only 5.x knows, and nobody must."""
+    behind = slave_behind_bytes(reading, master)
+    if behind is None or abs(behind) < FAR_BYTES:
+        return
+    answer = await link.ask_client(GetBrokerHaStatus())
+    if isinstance(answer, Answer):
+        reading.replicated_at = answer.body
 
 
 async def read_base(

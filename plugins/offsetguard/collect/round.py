@@ -48,6 +48,7 @@ from offsetguard.collect.read_broker import (
     read_base,
     read_detailed_offsets,
     read_members,
+    read_replication,
     read_runtime,
     read_settings,
     unread_base,
@@ -268,6 +269,7 @@ class Round:
         )
         if master is None or reading.runtime is None:
             return
+        await read_replication(link, reading, master)
         groups = self._detailed(master)
         reading.detailed_groups = frozenset(groups)
         await read_members(link, reading, groups, self._subscriptions)

@@ -122,6 +122,7 @@ SELECT
   earliest_message_at,
   dispatch_behind_bytes,
   slave_behind_bytes,
+  replicated_at,
   sync_failure_count,
   sync_first_failed_at,
   sync_last_failed_at,

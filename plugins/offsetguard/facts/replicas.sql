@@ -91,6 +91,7 @@ SELECT
   listed.earliest_message_at,
   listed.dispatch_behind_bytes,
   listed.slave_behind_bytes,
+  listed.replicated_at,
   listed.page_cache_lock_time_ms,
   listed.send_queue_size,
   listed.send_queue_head_wait_ms,

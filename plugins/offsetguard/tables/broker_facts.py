@@ -21,6 +21,7 @@ from offsetguard.tables.snapshots import (
     MasterChangedAt,
     PutTps,
     ReadAt,
+    ReplicatedAt,
     RequestWaits,
     RocketmqCluster,
     Role,
@@ -78,6 +79,7 @@ class BrokerFacts(QueueCounts, Lags, RequestWaits, HeldBackMessages, KeepingSett
         "slave: bytes of the master's commit log that it does not have yet; negative: it was ahead, as one is that is"
         " read after its master",
     ] = None
+    replicated_at: ReplicatedAt = None
     sync_failure_count: Annotated[
         int | None, "lines of its log within the look-back window that it could not take something over; NULL = none"
     ] = None

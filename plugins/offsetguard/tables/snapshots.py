@@ -106,6 +106,13 @@ PopInflightOrigin = Annotated[str | None, "running_info or broker_metrics; NULL 
 SuspectReason = Annotated[str | None, "why the group was looked at in detail; NULL = provably healthy"]
 
 
+ReplicatedAt = Annotated[
+    datetime | None,
+    "slave of 5.x that is 64 MiB or more from its master: when it last read from it, by its own clock; NULL = not"
+    " asked, or it did not say",
+]
+
+
 class _GroupSnapshots:
     consumer_group: ConsumerGroup
     system_group: Annotated[bool, "a group of RocketMQ's own; never judged"]
@@ -404,6 +411,7 @@ class _BrokerSnapshots:
     slave_behind_bytes: Annotated[
         int | None, "slave: the master's commit_log_max_offset minus its own; NULL = not both seen"
     ]
+    replicated_at: ReplicatedAt
     put_tps: PutTps
     get_found_tps: Annotated[float | None, "pulls that found messages per second over the last minute"]
     get_transferred_tps: Annotated[float | None, "messages handed out per second over the last minute"]

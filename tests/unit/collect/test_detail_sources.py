@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from offsetguard.collect.broker_reading import BrokerReading, ClientAnswer, StatsItem
+from offsetguard.collect.broker_reading import FAR_BYTES, BrokerReading, ClientAnswer, StatsItem
 from offsetguard.collect.broker_rows import broker_stats_rows
 from offsetguard.collect.details import IN_FLIGHT, items_for, items_of_replica, read_broker_stats, read_running_info
 from offsetguard.collect.earlier_round import EarlierFigures
 from offsetguard.collect.manifest import RequestLedger
+from offsetguard.collect.read_broker import read_replication
 from offsetguard.collect.replica import Replica, ReplicaLink
 from offsetguard.collect.snapshot_rows import client_answers, client_queue_rows, running_info_columns
 from offsetguard.model.intervals import Interval
@@ -76,6 +77,32 @@ def ask(
 
 def read_clients(*clients: str) -> Callable[[ReplicaLink, BrokerReading], Awaitable[None]]:
     return lambda link, reading: read_running_info(link, reading, [("billing", client) for client in clients])
+
+
+def test_a_slave_that_is_far_from_its_master_is_asked_when_it_read_from_it_and_need_not_say() -> None:
+    said = b'{"master":false,"haClientRuntimeInfo":{"activated":false,"lastReadTimestamp":1795250340000}}'
+    asked: list[int] = []
+
+    def read(code: int, body: bytes, *, own_end: int) -> tuple[datetime | None, int]:
+        ends = (FAR_BYTES, own_end)
+        master, slave = (BrokerRuntimeInfo({"commitLogMaxOffset": str(end)}) for end in ends)
+
+        def answer(conversation: Conversation, request: RemotingCommand) -> None:
+            asked.append(request.code)
+            conversation.answer(request, code, body=body)
+
+        reading = BrokerReading(Replica("broker-a", 1, "h:1"), runtime=slave)
+        of_master = BrokerReading(Replica("broker-a", 0, "h:2"), runtime=master)
+        filled, _, ledger = ask(answer, lambda link, one: read_replication(link, one, of_master), reading=reading)
+        return filled.replicated_at, ledger.gap_count
+
+    assert read(0, said, own_end=0) == (datetime(2026, 11, 21, 8, 39, tzinfo=UTC), 0)
+    refused = [read(code, b"", own_end=0) for code in (1, 3, 16)]  # 4.x does not know it; no right on it
+    assert refused == [(None, 0)] * 3
+    assert read(0, b'{"master":true,"haClientRuntimeInfo":{}}', own_end=0) == (None, 0)
+    assert asked == [RequestCode.GET_BROKER_HA_STATUS] * 5
+    assert read(0, said, own_end=1) == (None, 0), "near"
+    assert len(asked) == 5
 
 
 def test_a_client_that_does_not_answer_costs_its_own_time_out_and_is_no_gap_of_the_broker() -> None:

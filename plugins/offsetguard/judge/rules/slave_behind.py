@@ -3,7 +3,8 @@
 Means: the network or the slave's disk is too slow, or replication stands still. What a slave lacks is lost when the
 master's disk is; and consumers that read from it (slaveReadEnable) read late.
 Evidence: commit-log ends of master and slave, read in the same round, and how fast the master is written to. What a
-failover would lose is reckoned in messages by their mean size, where the master says how many it keeps.
+failover would lose is reckoned in messages by their mean size, where the master says how many it keeps. Slaves of 5.x
+are asked when they last read from their master (GET_BROKER_HA_STATUS), which sends something every 5 s.
 Not judged: less than 64 MiB, or less than judgement.slave_behind_ms (1 min) of what the master writes: the two ends are
 read seconds apart.
 A slave that was started within 10 min catches up: INFO.
@@ -14,9 +15,10 @@ Source: HAService, HAClient (4.9.8, 5.3.3): asynchronous replication of the comm
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from offsetguard.catalogue.text import LONGEST_MS
+from offsetguard.collect.broker_reading import FAR_BYTES
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge import commands
@@ -25,9 +27,9 @@ from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
 from offsetguard.tables.broker_facts import BrokerFacts
 
-LEAST_BYTES = 64 * 2**20
 LEAST_BYTES_ALONE = 2**30  # one commit-log file, where it is not known how fast the master is written to
 CATCHES_UP = timedelta(minutes=10)
+_SENDS_NOTHING = timedelta(minutes=1)  # a look may be older than its interval's last moment
 
 _LACKS = (
     "Slave {worst_slave} of cluster {cluster} lacks {slave_behind_bytes:bytes} of its master's commit log (slaves that "
@@ -53,10 +55,10 @@ RULE = Rule(
             summary="slave {worst_slave} is {slave_behind_bytes:bytes} behind its master",
             summary_zh="从节点 {worst_slave} 落后主节点 {slave_behind_bytes:bytes}",
             cause=_LACKS + ", which is what the master wrote in the last {behind_ms:duration}: a failover now would "
-            "lose {cost}, and consumers that read from the slave are as late.",
+            "lose {cost}, and consumers that read from the slave are as late. {replication}.",
             cause_zh=_LACKS_ZH
             + "，相当于主节点最近 {behind_ms:duration} 的写入量：此时切换会丢失{cost}，从从节点读取的"
-            "消费者也会晚这么久。",
+            "消费者也会晚这么久。{replication}。",
             do_next=_LOOK,
             do_next_zh=_LOOK_ZH,
             commands=(commands.REPLICATION,),
@@ -65,8 +67,8 @@ RULE = Rule(
             summary="slave {worst_slave} is {slave_behind_bytes:bytes} behind its master",
             summary_zh="从节点 {worst_slave} 落后主节点 {slave_behind_bytes:bytes}",
             cause=_LACKS + ", and nothing new is known to be written there: replication seems to stand still. A "
-            "failover now would lose {cost}.",
-            cause_zh=_LACKS_ZH + "，且没有观测到新的写入：主从复制似乎已停滞。此时切换会丢失{cost}。",
+            "failover now would lose {cost}. {replication}.",
+            cause_zh=_LACKS_ZH + "，且没有观测到新的写入：主从复制似乎已停滞。此时切换会丢失{cost}。{replication}。",
             do_next=_LOOK,
             do_next_zh=_LOOK_ZH,
             commands=(commands.REPLICATION,),
@@ -110,6 +112,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             "slave_behind_bytes": late[0].slave_behind_bytes,
             "behind_ms": behind_ms,
             "cost": _cost(late[0], masters.get(late[0].broker_name)),
+            "replication": _replication(late[0], facts.now),
         },
         broker_names=frozenset(one.broker_name for one in late),
     )
@@ -126,7 +129,7 @@ def cannot_tell(facts: IntervalFacts, config: Config) -> Iterator[CannotTell]:
 
 def _is_late(slave: BrokerFacts, master: BrokerFacts | None, least_ms: int) -> bool:
     behind = slave.slave_behind_bytes
-    if slave.broker_id == 0 or behind is None or behind < LEAST_BYTES:
+    if slave.broker_id == 0 or behind is None or behind < FAR_BYTES:
         return False
     behind_ms = _behind_ms(slave, master)
     return behind >= LEAST_BYTES_ALONE if behind_ms is None else behind_ms >= least_ms
@@ -149,3 +152,12 @@ def _cost(slave: BrokerFacts, master: BrokerFacts | None) -> Sentence:
         return Sentence("messages_not_counted")
     lacking = (slave.slave_behind_bytes or 0) * master.message_count // (high - low)
     return Sentence("about_messages", count=max(1, lacking))
+
+
+def _replication(slave: BrokerFacts, now: datetime) -> Sentence:
+    """Return whether a slave is connected, as far as it says when it read from its master last."""
+    at = slave.replicated_at
+    if at is None:
+        return Sentence("replication_untold")
+    ahead = timedelta(milliseconds=slave.clock_ahead_ms or 0)
+    return Sentence("replication_stands" if now + ahead - at > _SENDS_NOTHING else "replication_goes_on", at=at - ahead)

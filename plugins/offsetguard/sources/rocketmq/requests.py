@@ -150,6 +150,14 @@ class GetBrokerConfig(Request[dict[str, str]]):
 
 
 @dataclass(frozen=True, slots=True)
+class GetBrokerHaStatus(Request[datetime | None]):
+    """When a slave last read from its master, by its own clock (5.x); None = it has not, or is a master."""
+
+    code = RequestCode.GET_BROKER_HA_STATUS
+    decode = of_body(broker_figures.last_replicated_at)
+
+
+@dataclass(frozen=True, slots=True)
 class GetMaxOffset(Request[int]):
     """Number of the next message to be written to a queue."""
 

@@ -43,6 +43,7 @@ READ_ONLY_CODES = {
     305: "GET_SYSTEM_TOPIC_LIST_FROM_BROKER",
     307: "GET_CONSUMER_RUNNING_INFO: the broker asks the client; without thread stacks",
     315: "VIEW_BROKER_STATS_DATA",
+    907: "GET_BROKER_HA_STATUS",
 }
 
 
