@@ -22,6 +22,7 @@ from offsetguard.model.incident import EventKind, Evidence, Incident, IncidentEv
 from offsetguard.model.intervals import Interval
 from offsetguard.model.notification import Channel, GroupKey, NotificationKey, Notified, NotifiedIncident
 from offsetguard.model.offsets import MessageQueue
+from offsetguard.model.stacks import ClientStacks, ThreadStack
 from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity
 from offsetguard.store import incidents, notifications, silences
 from offsetguard.store.database import open_database, reading, writing
@@ -69,6 +70,9 @@ def stored(engine: Engine, name: str, *, group: str | None = None, **more: objec
             queue_count=4,
             broker_names=frozenset({"broker-a"}),
             cannot_tell=(CannotTell("lock_contention", group or name, frozenset(), "lock.log was not read."),),
+            stacks=ClientStacks(
+                f"{group or name}@1", NOW, 8, stacks=(ThreadStack(8, "BLOCKED", (f"com.acme.{group or name}:42",)),)
+            ),
         ),
         peak_figure="effective_lag",
         peak=24_000,

@@ -6,6 +6,7 @@ The JSON is an interface that others script against: fields are only ever added.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,9 +14,10 @@ import click
 
 from offsetguard.catalogue import catalogue
 from offsetguard.cli.output import json_line
-from offsetguard.decide.incidents.history import queue_view
-from offsetguard.deliver.messages.wording import harmless, pasteable
+from offsetguard.decide.incidents.history import queue_view, stack_views
+from offsetguard.deliver.messages.wording import CALLED_BY, harmless, pasteable
 from offsetguard.judge.rule import Finding
+from offsetguard.model.stacks import ClientStacks
 from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity
 
 Found = TypeVar("Found")
@@ -71,7 +73,26 @@ def finding_document(finding: Finding) -> dict[str, Any]:
             for one in finding.explains
         ],
         "commands": list(finding.commands),
+        "stacks": stacks_document(finding.stacks),
     }
+
+
+def stacks_document(stacks: ClientStacks | None) -> dict[str, Any] | None:
+    """Return what the threads of a client did, for JSON; null: nobody was asked."""
+    if stacks is None:
+        return None
+    document = asdict(stacks)
+    del document["asked"]
+    return document | {"cannot_tell": stacks.cannot_tell and catalogue().say(stacks.cannot_tell)}
+
+
+def stacks_text(stacks: ClientStacks | None) -> Iterator[str]:
+    """Yield what the threads of a client did, for people, a line for each stack."""
+    for number, one in enumerate(stack_views(stacks, catalogue()) if stacks is not None else ()):
+        head = "" if number else f"{catalogue().say('threads_did')}: "
+        yield _safe(
+            f"{'    ' if number else '  '}{head}{one.said}{': ' if one.frames else ''}{CALLED_BY.join(one.frames)}"
+        )
 
 
 def show_findings(
@@ -127,6 +148,7 @@ def _as_text(finding: Finding) -> Iterator[str]:
     yield f"  {_safe(finding.cause)}"
     yield f"  Do next: {_safe(finding.do_next)}"
     yield from (f"    {command}" for command in pasteable(finding.commands))
+    yield from stacks_text(finding.stacks)
     for queue in finding.queues[:MAX_QUEUES_SHOWN]:
         yield _safe(queue_text(queue))
     if len(finding.queues) > MAX_QUEUES_SHOWN:

@@ -12,7 +12,7 @@ import click
 
 from offsetguard.catalogue import catalogue
 from offsetguard.catalogue.text import format_duration, format_moment
-from offsetguard.cli.finding_output import queue_documents, queue_text
+from offsetguard.cli.finding_output import queue_documents, queue_text, stacks_document, stacks_text
 from offsetguard.cli.output import show
 from offsetguard.cli.parameters import WithExamples, author_option, check_cluster, format_option
 from offsetguard.decide.incidents.history import IncidentWords
@@ -70,6 +70,7 @@ def _document(known: _Known) -> dict[str, Any]:
     }
     if known.history is not None:
         document["changes"] = [{"at": one.at, "what": one.what} for one in incident.changes]
+        document["stacks"] = stacks_document(evidence.stacks)
         document["queues"] = queue_documents(evidence.queues)
         document["queue_count"] = evidence.queue_count
         document["told"] = [
@@ -110,6 +111,7 @@ def _texts(known: _Known, now: datetime) -> Iterator[str]:
         yield f"  silence {silence.id} by {silence.author}: {silence.comment}"
     yield from (f"    {figure.label}: {figure.value}" for figure in words.figures())
     yield from map(queue_text, evidence.queues)
+    yield from stacks_text(evidence.stacks)
     if incident.changes:
         yield f"  {catalogue().say('changed_before')}:"
         yield from (f"    {change}" for change in words.changes())

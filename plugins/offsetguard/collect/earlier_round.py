@@ -49,6 +49,7 @@ _GROUPS = (
     "members_differ_since",
     "pop_finished",
     "pop_unfinished_since",
+    "client_stacks",
     "departures",
 )
 _BROKERS = (

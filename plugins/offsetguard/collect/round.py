@@ -15,6 +15,7 @@ from itertools import chain
 
 from offsetguard.collect.allowance import Allowance
 from offsetguard.collect.broker_reading import BrokerReading, GroupClient
+from offsetguard.collect.client_stacks import StacksOfRound, read_stacks
 from offsetguard.collect.detail_choice import (
     DetailChoice,
     Suspect,
@@ -91,6 +92,7 @@ class Round:
     proxy_members: ProxyMembers = field(default_factory=dict)  # of groups that no broker sees
     log_reading: LogReading = field(default_factory=LogReading)
     resets: list[QueueReset] = field(default_factory=list)
+    stacks: StacksOfRound = field(default_factory=StacksOfRound)
     _late: set[asyncio.Task[None]] = field(default_factory=set)  # bases of masters that came too late for the choice
     _reading_logs: asyncio.Task[LogReading] | None = None
     _client_plan: dict[str, list[GroupClient]] = field(default_factory=dict)  # by the broker that is asked about them
@@ -261,6 +263,7 @@ class Round:
             together.create_task(offsets)
             together.create_task(read_clients(link, reading, clients))
             together.create_task(read_rates(link, reading, reading, groups, limit=limit, ledger=self.ledger))
+        await read_stacks(link, reading, self.stacks)
 
     async def _read_details_of_slave(self, link: ReplicaLink, reading: BrokerReading) -> None:
         """Ask for members and rates as well: a slave has its own connections and counts what it serves itself."""
@@ -294,6 +297,7 @@ class Round:
         if bases:
             _, self._late = await asyncio.wait(bases, timeout=seconds)
         self.earlier_figures = await figures
+        self.stacks = StacksOfRound(self._settings.collection.stacks, self.earlier_figures)
         members = self.group_members = merge_members(masters)
         self._dead_letter_groups = groups_to_ask(masters, self.earlier_figures.groups)
         found = chain(self._suspects(masters, members), pop_suspects(masters, self.earlier_figures.groups))
@@ -318,6 +322,7 @@ class Round:
             for pair in pair_readings(reading, members, self.own_names | reading.system_topics):
                 before = self.earlier_figures.max_offsets.get((reading.broker_name, pair.topic), ())
                 if (suspect := suspect_of(pair, before)) is not None:
+                    self.stacks.look_at(reading.broker_name, pair)
                     yield suspect
 
     def _share_of(self, masters: Iterable[BrokerReading]) -> list[str]:

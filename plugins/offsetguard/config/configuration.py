@@ -54,6 +54,7 @@ class Collection(Section):
     share_rounds: Annotated[StrictInt, Field(ge=1)] = 60  # every other group is asked in detail once in so many rounds
     rates: Count = 128  # rates of groups and topics (315) per broker replica and round
     running_info_clients: Count = 64  # clients asked for running info per round
+    stacks: Count = 4  # of these, asked for thread stacks: one of a group that stands, once in 10 min; 0 = nobody is
     replicas: Annotated[StrictInt, Field(ge=1)] = 512  # that are asked at all, of those that name servers list
     entries: Annotated[StrictInt, Field(ge=1)] = (
         300_000  # topics, groups, and pairs of both with offsets: so many of each, of all masters; the rest is a gap

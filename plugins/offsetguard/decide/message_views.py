@@ -152,6 +152,7 @@ class _IncidentWriter:
             queues=said.queues(QUEUES_SHOWN) if detailed else (),
             changes=tuple(said.changes()) if detailed else (),
             queue_count=evidence.queue_count,
+            stacks=tuple(said.stacks()) if detailed else (),
             explains=tuple(said.explains()) if detailed else (),
             explained_count=evidence.explained_count,
             cannot_tell=tuple(said.cannot_tell()) if detailed else (),
@@ -219,9 +220,10 @@ def _section(view: MessageView) -> DigestSection:
 
 
 def _short(incident: IncidentView) -> IncidentView:
-    return incident.model_copy(
-        update={"queues": (), "changes": (), "explains": (), "explained_count": 0, "cannot_tell": (), "lag_curve": ()}
+    lists: dict[str, object] = dict.fromkeys(
+        ("queues", "changes", "stacks", "explains", "cannot_tell", "lag_curve"), ()
     )
+    return incident.model_copy(update={**lists, "explained_count": 0})
 
 
 def _worst_first(section: DigestSection) -> tuple[bool, int, int, str]:

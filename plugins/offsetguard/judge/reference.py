@@ -23,6 +23,7 @@ carries the rule's id, and the id is the file's name. `{figure:unit}` is filled 
 - **Explains**: one cause, one finding. A finding of this rule names those of the other ones ("also explains: ...") and
   takes them out of the list, with the worst of their severities, where both are about the same group and topic, group,
   queues (nearly all of the lag lies on them), brokers or cluster. An incident that is explained later stays open.
+- **Shows**: the stacks of a client's consume threads, as [docs/incidents.md](incidents.md#thread-stacks) says.
 - **Opens**, **Ends**: so many intervals in a row must show a finding before anybody is told, and so many in which its
   rule looked must not show it before its incident ends; where the rule wants calm, nothing must be found for so long.
   An interval in which the evidence was not seen counts as neither. Most rules judge a window of time, and most of those
@@ -75,6 +76,8 @@ def _facts_of(file: RuleFile) -> Iterator[str]:
     if by := [_pair(how, one.id) for one in RULES.values() for how in one.explains if rule.id in how.rules]:
         yield f"- **Explained by**: {', '.join(by)}"
     later = f"; an interval later where that is the first after {' or '.join(rule.after)}" if rule.after else ""
+    if rule.shows_stacks:
+        yield "- **Shows**: what the threads of a client do that holds its group up, where one was asked"
     yield f"- **Opens**: when {_intervals(rule.bad_cycles)} it{later}"
     calm = f"after {format_duration(rule.calm_ms)} without it"
     yield f"- **Ends**: {calm if rule.calm_ms else f'when {_intervals(rule.good_cycles, negated=True)} it'}"

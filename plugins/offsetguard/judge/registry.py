@@ -17,6 +17,7 @@ from offsetguard.judge.evidence.unseen import unseen_facts
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.judge.subsumption import by_shares, subsume
 from offsetguard.judge.windows.windows import judge_queues
+from offsetguard.model.stacks import of_text
 from offsetguard.model.verdicts import CannotTell
 
 
@@ -60,7 +61,8 @@ def judge(facts: IntervalFacts, config: Config) -> Judgement:
     def about_load(part: IntervalFacts) -> Iterator[Finding]:
         return (finding for file in RULE_FILES if file.RULE.about_load for finding in found_by(file, part, config))
 
-    return Judgement(worst_first(subsume(worst_first(by_shares(findings, facts, about_load)))), tuple(cannot_tell))
+    told = worst_first(subsume(worst_first(by_shares(findings, facts, about_load))))
+    return Judgement(tuple(_with_stacks(told, facts)), tuple(cannot_tell))
 
 
 def run_rules(facts: IntervalFacts, config: Config) -> tuple[list[Finding], list[CannotTell]]:
@@ -83,6 +85,15 @@ def found_by(file: RuleFile, facts: IntervalFacts, config: Config) -> Iterator[F
     of_commands = {name: figure for name, figure in command_figures(facts, config).items() if name in named}
     for finding in file.find(facts, config):
         yield replace(finding, figures=of_commands | dict(finding.figures))
+
+
+def _with_stacks(findings: Iterable[Finding], facts: IntervalFacts) -> Iterator[Finding]:
+    """Yield findings with what the threads of a client of their group did."""
+    texts = {one.consumer_group: one.client_stacks for one in facts.groups if one.client_stacks is not None}
+    for finding in findings:
+        text = texts.get(finding.consumer_group or "") if finding.rule.shows_stacks else None
+        stacks = of_text(text)
+        yield finding if stacks is None or not stacks.is_known else replace(finding, stacks=stacks)
 
 
 def _with_verdicts(facts: IntervalFacts, config: Config) -> IntervalFacts:

@@ -14,6 +14,7 @@ from enum import StrEnum
 from offsetguard.catalogue import Sentence
 from offsetguard.catalogue.text import ENGLISH_UTC, Language, Locale, named_figures, render_text
 from offsetguard.facts.interval import IntervalFacts
+from offsetguard.model.stacks import ClientStacks
 from offsetguard.model.verdicts import CannotTell, Explained, Figure, QueueEvidence, Severity, State
 
 __all__ = [
@@ -142,6 +143,7 @@ class Rule(_Bilingual):
     stage: Stage | None = None
     holds_queues: bool = False  # it accounts for the lag of the queues that it names, and of no others
     counted: bool = False  # where it only informs, people read of all its groups in one entry, named and counted
+    shows_stacks: bool = False  # what the threads of a client do stands beside it, where one of the group was asked
     about_load: bool = False  # of the whole group; asked twice where a cause holds some of its queues
 
     @property
@@ -209,6 +211,7 @@ class Finding:
     last_event_at: datetime | None = None  # of what is over by itself: when it was seen last; None: it goes on
     unsure: bool = False  # what decides its severity could not be seen: an open incident does not get better by it
     explained: tuple[Finding, ...] = ()  # those that it explains; set by `subsumption.subsume`, never by a rule
+    stacks: ClientStacks | None = None  # set by `registry.judge` where the rule shows them
     audited: bool = True  # False: the facts that show it are not published
 
     @property

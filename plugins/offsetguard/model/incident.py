@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 from offsetguard.model.changes import Change
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
+from offsetguard.model.stacks import ClientStacks
 from offsetguard.model.verdicts import CannotTell, Explained, Figure, QueueEvidence, Severity
 
 
@@ -60,6 +61,7 @@ class Evidence:
     commands: tuple[str, ...] = ()  # that the next step names, ready for a shell
     rule_id: str | None = None  # whose finding it is: of one trouble several rules show the stages; None: the subject's
     stage: int = 0  # how far the trouble has come by then
+    stacks: ClientStacks | None = None  # what the threads of a client did; None: nobody was asked
     audited: bool = True  # False: made of facts that are not published; the next published ones confirm or close it
 
 

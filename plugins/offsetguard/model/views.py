@@ -101,6 +101,13 @@ class QueueView(Record):
     figures: tuple[FigureView, ...]
 
 
+class StackView(Record):
+    """Threads of a client that do the same; the first of several says whose they are, and when it was."""
+
+    said: str
+    frames: tuple[str, ...] = ()  # innermost first; empty: there is nothing to be seen
+
+
 class LagPoint(Record):
     """One sample of a lag curve."""
 
@@ -134,6 +141,7 @@ class IncidentView(Record):
     queues: tuple[QueueView, ...] = ()  # worst first, capped
     queue_count: int = 0  # all of them
     changes: tuple[str, ...] = ()  # of the hour before it, newest first
+    stacks: tuple[StackView, ...] = ()  # what the threads of a client did, most threads first
     explains: tuple[str, ...] = ()  # findings that are named here and nowhere else, capped
     explained_count: int = 0
     cannot_tell: tuple[str, ...] = ()  # what could not be told about the same group or brokers, capped

@@ -34,6 +34,7 @@ from offsetguard.catalogue.text import Readable
 from offsetguard.model.changes import Change
 from offsetguard.model.incident import Evidence, Incident, IncidentEvent, Subject
 from offsetguard.model.offsets import MessageQueue
+from offsetguard.model.stacks import ClientStacks, ThreadStack
 from offsetguard.model.verdicts import CannotTell, Explained, QueueEvidence, Severity
 from offsetguard.store.columns import NAME_LIMIT, chunks, from_text, record_from, record_of, storable, to_json
 from offsetguard.store.models import IncidentEventRow, IncidentRow
@@ -320,4 +321,13 @@ def _evidence(record: dict[str, Any]) -> Evidence:
             for one in record.get("cannot_tell", ())
         ),
         commands=tuple(record.get("commands", ())),
+        stacks=_stacks(record.get("stacks")),
+    )
+
+
+def _stacks(record: dict[str, Any] | None) -> ClientStacks | None:
+    if record is None:
+        return None
+    return record_from(
+        ClientStacks, record, stacks=tuple(record_from(ThreadStack, one) for one in record.get("stacks", ()))
     )

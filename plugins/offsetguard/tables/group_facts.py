@@ -21,6 +21,7 @@ from offsetguard.tables.snapshots import (
     PopInflight,
     PopInflightOrigin,
     RetryMessageCount,
+    StacksOfClient,
     SuspectReason,
     UncommittedAt,
     WhichBrokerWhenConsumeSlowly,
@@ -157,6 +158,7 @@ class GroupFacts(Lags, ClientSummary, UsualTraffic):
     members_differ_since: MembersDifferSince = None
     missing_members: MissingMembers = None
     departures: Departures = None
+    client_stacks: StacksOfClient = None
     retry_message_count: RetryMessageCount = None
     retry_growth: Annotated[
         int | None, "messages sent to its retry topics since the round before; NULL = not known"

@@ -92,6 +92,10 @@ Departures = Annotated[
     "`seconds since 1970, clients of its host before, client_id` of the clients that were gone and others there, of"
     " the last 45 min, the newest 100; NULL = none is known",
 ]
+StacksOfClient = Annotated[
+    str | None,
+    "what the threads of a client did while something of the group stood, JSON, at most 10 min old; NULL = not asked",
+]
 RetryMessageCount = Annotated[int | None, "messages kept in the group's retry topics; NULL = not seen"]
 DeadLetterMessageCount = Annotated[int | None, "messages kept in %DLQ% of the group; NULL = not seen"]
 OldestDeadLetterAt = Annotated[
@@ -135,6 +139,7 @@ class _GroupSnapshots:
     members_differ_since: MembersDifferSince
     missing_members: MissingMembers
     departures: Departures
+    client_stacks: StacksOfClient
     retry_message_count: RetryMessageCount
     retry_max_offset: Annotated[int | None, "sum of max offsets of the group's retry topics: grows with every retry"]
     retry_growth: Annotated[int | None, "retry_max_offset since the round before; NULL = no such round, or recreated"]

@@ -20,7 +20,7 @@ from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.notification import Channel, MuteReason
 from offsetguard.model.silence import Acknowledgement
 from offsetguard.model.verdicts import Severity
-from offsetguard.model.views import FigureView, QueueView, Record
+from offsetguard.model.views import FigureView, QueueView, Record, StackView
 from offsetguard.store.notifications import Recipient
 from offsetguard.views.course import Band, Course, Span, band_of, course_of, microseconds, numbers_of
 from offsetguard.views.group import group_courses
@@ -78,6 +78,7 @@ class IncidentPage(IncidentSummary):
     queues: tuple[QueueView, ...]  # the worst
     queue_count: int  # all of them
     changes: tuple[str, ...]  # of the hour before it, newest first
+    stacks: tuple[StackView, ...]  # what the threads of a client did
     explains: tuple[str, ...]  # findings that have the same cause
     cannot_tell: tuple[str, ...]  # what could not be judged beside it
     silences: tuple[SilenceLine, ...]  # about it, that hold now
@@ -131,6 +132,7 @@ def incident_page(records: IncidentRecords, about: AboutIncidents) -> IncidentPa
         queues=said.queues(len(evidence.queues)),
         queue_count=evidence.queue_count,
         changes=tuple(said.changes()),
+        stacks=tuple(said.stacks()),
         explains=tuple(said.explains()),
         cannot_tell=tuple(said.cannot_tell()),
         silences=silence_lines(about.muting(incident)),

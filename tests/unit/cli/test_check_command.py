@@ -60,6 +60,25 @@ def test_several_looks_and_a_table_for_people() -> None:
     assert all(text in result.stdout for text in ("2 looks", "CRITICAL", "Do next:"))
 
 
+def test_what_the_threads_of_a_client_do_is_told() -> None:
+    hanging = ScriptedBroker(
+        "broker-a",
+        topics={"orders": [(0, 20_000)]},
+        committed={("orders", "billing"): {0: 10}},
+        subscriptions={"billing": ["orders"]},
+        running_info={
+            "10.0.0.9@billing": b'{"mqTable":{{"brokerName":"broker-a","queueId":0,"topic":"orders"}:{}}}',
+        },
+        jstack="ConsumeMessageThread_1 TID: 1 STATE: BLOCKED\nConsumeMessageThread_1 com.acme.Orders.on(O.java:7)\n",
+    )
+    (found,) = (one["stacks"] for one in json_lines(check(hanging)) if one["rule"] == "accumulation")
+    assert (found["client_id"], found["thread_count"], found["cannot_tell"]) == ("10.0.0.9@billing", 1, None)
+    assert [one["frames"] for one in found["stacks"]] == [["com.acme.Orders.on:7"]]
+    shown = check(hanging, "--format", "table").stdout
+    assert "What the client's threads did: client 10.0.0.9@billing at " in shown
+    assert "1 of 1 consume threads, blocked by another thread that holds the monitor: com.acme.Orders.on:7" in shown
+
+
 def test_a_cluster_that_cannot_be_seen_gives_2_and_one_finding_that_names_the_address() -> None:
     result = run("check", "--namesrv", "127.0.0.1:9")
     (finding,) = json_lines(result)

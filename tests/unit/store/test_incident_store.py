@@ -15,6 +15,7 @@ from offsetguard.catalogue import Sentence
 from offsetguard.model.changes import Change
 from offsetguard.model.incident import Evidence, Incident, Subject
 from offsetguard.model.offsets import MessageQueue
+from offsetguard.model.stacks import ClientStacks, ThreadStack
 from offsetguard.model.verdicts import CannotTell, Explained, QueueEvidence, Severity
 from offsetguard.store import incidents, judged_intervals
 from offsetguard.store.database import reading, writing
@@ -45,6 +46,12 @@ INCIDENT = Incident(
         cannot_tell=(CannotTell("lock_contention", "billing", frozenset({"b", "a"}), "lock.log was not read."),),
         cannot_tell_count=2,
         commands=("mqadmin clusterList -n 'a:1;b:1'",),
+        stacks=ClientStacks(
+            "10.0.0.1@7",
+            START,
+            2,
+            stacks=(ThreadStack(2, "BLOCKED", ("com.acme.A.a:1", "..."), "java.lang.Object.wait"),),
+        ),
         audited=False,
     ),
     peak_figure="lost",
@@ -61,7 +68,7 @@ def of_another_release(kept: Any) -> Any:
         return [of_another_release(below) for below in kept]
     if not isinstance(kept, dict) or "@moment" in kept:
         return kept
-    newest = ("changes", "commands", "audited", "peak_figure", "text_figures")
+    newest = ("changes", "commands", "stacks", "audited", "peak_figure", "text_figures")
     parts = {name: below for name, below in kept.items() if name not in newest}
     return {name: below if name == "figures" else of_another_release(below) for name, below in parts.items()} | {
         "of_tomorrow": 1

@@ -19,6 +19,7 @@ from offsetguard.model.incident import EventKind, Incident, IncidentEvent
 from offsetguard.model.intervals import Interval
 from offsetguard.model.notification import Channel
 from offsetguard.model.silence import Matchers, Silence
+from offsetguard.model.stacks import ClientStacks, ThreadStack
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import incidents, outbox, silences
 from offsetguard.store.database import database_time, writing
@@ -161,6 +162,15 @@ def test_an_incident_tells_its_story_in_the_words_of_its_reader(warehouse: Wareh
     assert page.console_url == "https://console.example.com/main/billing"
     chinese = [one.text for one in shown(warehouse, incident, CHINESE).timeline]
     assert chinese == ["li 设置的静默：c", "restarting", f"邮件 → a@example.com（团队 {view.team}）：首次通知。"]
+
+
+def test_an_incident_shows_what_the_threads_of_a_client_did(warehouse: Warehouse) -> None:
+    incident = an_incident(incident_id="ab13", cluster="main", opened_at=minute(2))
+    stacks = ClientStacks("a@1", minute(2), 8, stacks=(ThreadStack(8, "WAITING", ("com.acme.Orders.consume:42",)),))
+    incident = replace(incident, evidence=replace(incident.evidence, stacks=stacks))
+    said = [(one.said, one.frames) for one in shown(warehouse, incident).stacks]
+    assert said[1:] == [("8 of 8 consume threads, waiting", ("com.acme.Orders.consume:42",))]
+    assert [one.said for one in shown(warehouse, incident, CHINESE).stacks][1] == "8 个消费线程中的 8 个，等待中"
 
 
 def test_of_a_long_story_the_newest_part_is_told(warehouse: Warehouse) -> None:

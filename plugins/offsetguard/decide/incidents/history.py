@@ -15,8 +15,9 @@ from offsetguard.judge.evidence.lookups import SILENT_AT_ZERO
 from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import closed
 from offsetguard.model.incident import EventKind, Incident, IncidentEvent
+from offsetguard.model.stacks import ClientStacks
 from offsetguard.model.verdicts import Explained, Figure, QueueEvidence
-from offsetguard.model.views import FigureView, QueueView
+from offsetguard.model.views import FigureView, QueueView, StackView
 
 
 def history_of(before: Iterable[Incident], changes: Changes, read_at: datetime) -> tuple[IncidentEvent, ...]:
@@ -87,6 +88,30 @@ def queue_view(queue: QueueEvidence, words: Catalogue) -> QueueView:
     where = queue.message_queue
     figures = figure_views(queue.figures, words)
     return QueueView(topic=where.topic, broker_name=where.broker_name, queue_id=where.queue_id, figures=figures)
+
+
+_DOING = {"BLOCKED": "thread_blocked", "WAITING": "thread_waiting", "TIMED_WAITING": "thread_waiting"}
+
+
+def stack_views(stacks: ClientStacks, words: Catalogue) -> Iterator[StackView]:
+    """Give what the threads of a client did, as people read it: first whose and when."""
+    about = {"client_id": stacks.client_id, "at": stacks.taken_at}
+    if stacks.cannot_tell is not None:
+        yield StackView(said=words.say("stacks_untold", **about, because=words.say(stacks.cannot_tell)))
+        return
+    yield StackView(said=words.say("stacks_taken", **about))
+    for one in stacks.stacks:
+        doing = words.say("thread_network" if one.waits_for_network else _DOING.get(one.state, "thread_running"))
+        where = words.say("thread_in", doing=doing, called=one.called) if one.called else doing
+        if one.thread is not None:
+            said = words.say("stack_of_service", thread=one.thread, doing=where)
+        else:
+            said = words.say("stack_of_consumers", count=one.count, all=stacks.thread_count, doing=where)
+        yield StackView(said=said, frames=one.frames)
+    for key, count in (("thread_other", stacks.other_count), ("thread_idle", stacks.idle_count)):
+        if count:
+            doing = words.say(key)
+            yield StackView(said=words.say("stack_of_consumers", count=count, all=stacks.thread_count, doing=doing))
 
 
 class IncidentWords:
@@ -169,6 +194,11 @@ class IncidentWords:
         """Give what changed in the hour before it, newest first."""
         for one in self._incident.changes:
             yield f"{format_moment(one.at, self._locale)}: {self._catalogue.read(one.what)}"
+
+    def stacks(self) -> Iterator[StackView]:
+        """Give what the threads of a client did."""
+        if self._evidence.stacks is not None:
+            yield from stack_views(self._evidence.stacks, self._catalogue)
 
     def explains(self) -> Iterator[str]:
         """Give e.g. `accumulation: billing is 500 messages behind on orders`; the group is named in any case."""

@@ -239,6 +239,7 @@ def evidence_of(finding: Finding, cannot_tell: Sequence[CannotTell] = ()) -> Evi
         commands=finding.commands,
         rule_id=finding.rule.id,
         stage=_stage_of(finding),
+        stacks=finding.stacks,
         audited=finding.audited,
     )
 
@@ -278,6 +279,7 @@ def seen_again(
     """
     finding = replace(finding, figures={**finding.figures, **_first_moments(incident, finding)})
     evidence = evidence_of(finding, cannot_tell)
+    evidence = replace(evidence, stacks=evidence.stacks or incident.evidence.stacks)
     if evidence.stage > incident.evidence.stage:
         incident = replace(incident, peak_figure=finding.rule.peak, peak=None)
     peak = _peak_of(finding) if incident.peak_figure == finding.rule.peak else None

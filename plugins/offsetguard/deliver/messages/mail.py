@@ -33,6 +33,7 @@ INCIDENTS_IN_SHORT = 44
 QUEUES_SHOWN = 10
 QUEUES_OF_SEVERAL = 3  # of each incident, where there are several
 BESIDE_SHOWN = 10
+MOST_FRAMES = 20  # of a stack: all that are kept
 PICTURES = 3  # for the worst incidents: a picture takes a twentieth of a second, and 5 KB of the mail
 
 Row = tuple[str, str]
@@ -99,7 +100,10 @@ class _Rendering:
             "rows": lambda incident: tuple(self.rows(incident)),
             "ended_rows": lambda incident: tuple(self.ended_rows(incident)),
             "links": lambda incident: tuple(self.links(incident)),
-            "beside": lambda incident: tuple(wording.beside(incident, BESIDE_SHOWN, words)),
+            "beside": lambda incident: (
+                *wording.threads(incident, MOST_FRAMES, words),
+                *wording.beside(incident, BESIDE_SHOWN, words),
+            ),
             "lag_in_words": lambda incident: wording.lag_in_words(incident, words),
         }
 

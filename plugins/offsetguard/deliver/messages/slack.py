@@ -27,6 +27,7 @@ MAX_BLOCKS = 50
 MAX_TOTAL_UNITS = 12_000  # of the blocks as JSON, keys and punctuation included: well below what Slack counts
 MAX_INCIDENTS = 60  # looked at: not even half as many fit in full or by name
 MAX_LINK = 400  # characters; better no link than no message
+FRAMES_SHOWN = 3  # of a stack: the innermost two, and the listener
 NOTIFIED = 5  # incidents in the notification
 
 _MARKS = {"critical": "🔴", "warning": "🟠", "info": "🔵", wording.RESOLVED: "✅"}
@@ -255,6 +256,9 @@ class _Writer:
         return f"• {code(where, 200)} {quiet(figures, 250)}" if figures else f"• {code(where, 200)}"
 
     def _beside(self, incident: IncidentView) -> Iterator[Block]:
+        stacks = wording.threads(incident, FRAMES_SHOWN, self.words) if self.room.beside else ()
+        for head, shown, _ in stacks:
+            yield blocks_of.sentence("\n".join([f"{head}:", *(f"• {shorten(line, 400)}" for line in shown)]), 1_500)
         for head, shown, rest in wording.beside(incident, self.room.beside, self.words):
             lines = [f"{head}:", *(f"• {shorten(line, 120)}" for line in shown), *([rest] if rest else [])]
             yield blocks_of.sentence("\n".join(lines), 700)

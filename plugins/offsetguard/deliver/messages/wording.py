@@ -34,10 +34,12 @@ from offsetguard.model.views import (
 
 _View = TypeVar("_View", bound=Record)
 ELLIPSIS = "…"
+CALLED_BY = " ← "
 _SHOWN_AS_ESCAPE = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})  # Unicode general categories
 _ESCAPE = re.compile(r"\\(?:[nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U00[01][0-9a-f]{5})")
 _LIMITS = {"summary": 250, "cause": 1_500, "do_next": 1_500, "resolution": 200, "label": 60, "value": 120, "title": 150}
 _LIMITS |= {"changes": 300, "explains": 400, "cannot_tell": 400, "muted_when_resolved": 300, "acknowledgement": 500}
+_LIMITS |= {"said": 500}
 _LIMITS |= {"text": 1_500, "comment": 500, "unreadable": 500}
 _COMMAND_LIMIT = 1_500
 _NAME_LIMIT = 255  # RocketMQ's own limit for group and topic names
@@ -258,6 +260,21 @@ def beside(
             yield words.say(head), lines[:shown], more(count - min(len(lines), shown), what, words)
 
 
+def threads(
+    incident: IncidentView, frames: int, words: Catalogue = _ENGLISH
+) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    """Give what the threads of a client did, as `beside` does: a line for each stack, at most `frames` of its frames.
+
+    Of more the outermost is the last one: the listener.
+    """
+    shown = [(one.said, _fewer(one.frames, frames)) for one in incident.stacks]
+    lines = [
+        words.say("stack_line", said=said, frames=CALLED_BY.join(of_it)) if of_it else said for said, of_it in shown
+    ]
+    if lines:
+        yield words.say("threads_did"), tuple(lines), ""
+
+
 def more(hidden: int, what: str, words: Catalogue = _ENGLISH) -> str:
     """Return `and 12 more queues`, or nothing when nothing is hidden; `what`: queue, finding, question, resolved."""
     return words.say(f"more_{what}", hidden=hidden) if hidden > 0 else ""
@@ -302,6 +319,10 @@ def lag_in_words(incident: IncidentView, words: Catalogue = _ENGLISH) -> str | N
         peak_at=f"{peak.at.astimezone(words.locale.zone):%H:%M}",
         last=curve[-1].lag,
     )
+
+
+def _fewer(frames: tuple[str, ...], most: int) -> tuple[str, ...]:
+    return frames if len(frames) <= most else (*frames[: most - 1], ELLIPSIS, frames[-1])
 
 
 def _range(low_ms: int, high_ms: int, words: Catalogue) -> str:

@@ -150,6 +150,7 @@ RULE = Rule(
     group_needs=("effective_lag", "lag_ms"),
     recovered="recovered: the lag is within its limits again",
     recovered_zh="已恢复：堆积回到允许范围内",
+    shows_stacks=True,
     after=("consumer_offline",),  # who has just come back stood still because nobody was there
     about_load=True,
 )

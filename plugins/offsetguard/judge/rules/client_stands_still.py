@@ -89,6 +89,7 @@ RULE = Rule(
     recovered="the queues of that client move again",
     recovered_zh="该客户端的队列已恢复推进",
     holds_queues=True,
+    shows_stacks=True,
     explains=(
         Explains(Scope.QUEUES, ("accumulation", "slow_consumption", "flow_control")),
         # what it has in process and will not finish: one advice about one client

@@ -52,6 +52,7 @@ RULE = Rule(
     group_needs=("pop_inflight",),
     recovered="the group finishes messages again, or has none in process",
     recovered_zh="消费组已恢复完成消息，或没有处理中的消息",
+    shows_stacks=True,
     explains=(Explains(Scope.TOPIC, ("accumulation", "slow_consumption")),),
 )
 

@@ -109,6 +109,7 @@ RULE = Rule(
     group_needs=("effective_lag",),
     recovered="no message is about to be lost any more",
     recovered_zh="不再有消息即将丢失",
+    shows_stacks=True,
     calm_ms=15 * 60_000,  # how old the oldest message is, is not asked in every round
     stage=Stage("loss", 1),
     explains=(

@@ -118,6 +118,7 @@ RULE = Rule(
     group_needs=("lost",),
     recovered="over: the group has gone on behind the gap; what was lost stays lost",
     recovered_zh="已结束：消费组已越过空缺继续消费；丢失的消息无法找回",
+    shows_stacks=True,
     stage=Stage("loss", 2),
     explains=(Explains(Scope.TOPIC, ("loss_ahead", "consumer_offline")),),
 )

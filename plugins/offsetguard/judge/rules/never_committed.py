@@ -62,6 +62,7 @@ RULE = Rule(
     group_needs=("online_client_count",),
     recovered="over: the group has committed an offset in each queue with messages",
     recovered_zh="已结束：消费组已在每个有消息的队列上提交过位点",
+    shows_stacks=True,
 )
 
 

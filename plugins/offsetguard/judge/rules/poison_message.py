@@ -90,6 +90,7 @@ RULE = Rule(
     recovered="the queue's committed offset moves again",
     recovered_zh="该队列的消费位点已恢复推进",
     holds_queues=True,
+    shows_stacks=True,
     explains=(
         Explains(
             Scope.QUEUES,

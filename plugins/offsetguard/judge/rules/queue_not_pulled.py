@@ -67,6 +67,7 @@ RULE = Rule(
     recovered="these queues are pulled again, or nothing waits there any more",
     recovered_zh="这些队列已恢复拉取，或已没有消息等待",
     holds_queues=True,
+    shows_stacks=True,
     explains=(
         Explains(
             Scope.QUEUES, ("accumulation", "slow_consumption", "flow_control", "client_stands_still", "poison_message")

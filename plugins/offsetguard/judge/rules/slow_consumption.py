@@ -91,6 +91,7 @@ RULE = Rule(
     recovered="recovered: most of what waits is no longer in process at clients",
     recovered_zh="已恢复：堆积的消息大多已不在客户端处理中",
     about_load=True,
+    shows_stacks=True,
     explains=(Explains(Scope.TOPIC, ("accumulation", "flow_control")),),
 )
 

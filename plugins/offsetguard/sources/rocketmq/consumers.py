@@ -109,6 +109,7 @@ class ConsumerRunningInfo:
     queues: Mapping[MessageQueue, ProcessQueueInfo]
     pop_queues: Mapping[MessageQueue, PopProcessQueueInfo] = field(default_factory=dict)  # 5.x
     statuses: Mapping[str, ConsumeStatus] = field(default_factory=dict)  # by topic
+    jstack: str = ""  # what all threads do, where that was asked for (`stacks.py`); empty: of clients that cannot tell
 
     @property
     def orderly(self) -> bool | None:
@@ -175,6 +176,7 @@ def consumer_running_info(body: bytes) -> ConsumerRunningInfo:
         queues={queue: _process_queue(value) for queue, value in by_message_queue(document, "mqTable")},
         pop_queues={queue: _pop_process_queue(value) for queue, value in by_message_queue(document, "mqPopTable")},
         statuses={topic: _consume_status(as_object(value, topic)) for topic, value in statuses.items()},
+        jstack=optional_text_field(document, "jstack") or "",
     )
 
 

@@ -217,7 +217,7 @@ class GetConsumerRunningInfo(Request[consumers.ConsumerRunningInfo]):
     """What a client says of itself: the broker asks it, and holds a thread until it answers, 10 s at most.
 
     Refused with 1 (NotThere) when the client is not connected to this broker, and with 207 when it does not answer;
-    clients that speak gRPC never do: do not ask them. The thread stacks (jstackEnable) are never asked for.
+    clients that speak gRPC never do: do not ask them. With `jstack_enable` a Java client adds what its threads do.
     """
 
     code = RequestCode.GET_CONSUMER_RUNNING_INFO

@@ -15,6 +15,7 @@ LATIN_TERMS = frozenset(
         "inflight",
         "iostat",
         "ip",
+        "java",
         "key",
         "keys",
         "metrics",

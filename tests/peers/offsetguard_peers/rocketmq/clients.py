@@ -45,6 +45,7 @@ class ConsumerSpec:
     fail_always: bool = False
     fail_keys: Sequence[str] = ()
     hang_keys: Sequence[str] = ()  # the listener never comes back from these messages
+    hang_in: str = "sleep"  # what it does meanwhile: sleep, lock, socket (a read), deadlock (of two such messages)
     threads: int = 20
     max_reconsume_times: int = UNLIMITED_BY_DEFAULT
     instance_name: str | None = None

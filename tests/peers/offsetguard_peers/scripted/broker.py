@@ -68,6 +68,9 @@ class ScriptedBroker:
     message_model: dict[str, str] = field(default_factory=dict)
     stats: dict[tuple[str, str], float] = field(default_factory=dict)  # (name, key) -> tps
     running_info: dict[str, bytes] = field(default_factory=dict)  # client id -> what it says; others are gone
+    jstack: str | None = None  # what all of them add where stacks are asked for; None: nothing
+    stacks_asked: list[str] = field(default_factory=list)  # client ids
+    language: str = "JAVA"  # of all clients
     newest_ms: int = NEWEST_MS  # store time of the newest message of every queue
     oldest_age_ms: int = 60_000  # age of every message that waits
     events: list[bytes] = field(default_factory=list)  # bodies in OFFSET_MOVED_EVENT
@@ -150,7 +153,12 @@ class ScriptedBroker:
             return
         document = {  # fields by name, as fastjson writes them
             "connectionSet": [
-                {"clientAddr": "10.0.0.9:4000", "clientId": f"10.0.0.9@{group}", "language": "JAVA", "version": 407}
+                {
+                    "clientAddr": "10.0.0.9:4000",
+                    "clientId": f"10.0.0.9@{group}",
+                    "language": self.language,
+                    "version": 407,
+                }
             ],
             "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
             "consumeType": "CONSUME_PASSIVELY",
@@ -172,8 +180,12 @@ class ScriptedBroker:
 
     def _running_info(self, conversation: Conversation, request: RemotingCommand) -> None:
         group, client_id = request.ext_fields["consumerGroup"], request.ext_fields["clientId"]
+        with_stacks = request.ext_fields["jstackEnable"] == "true"
+        self.stacks_asked += [client_id] if with_stacks else []
         if client_id in self.running_info:
-            conversation.answer(request, body=self.running_info[client_id])
+            more = _json({"jstack": self.jstack})[1:-1] if with_stacks and self.jstack is not None else ""
+            body = self.running_info[client_id]
+            conversation.answer(request, body=body[:-1] + f",{more}}}".encode() if more else body)
         else:
             remark = f"The Consumer <{group}> <{client_id}> not online"
             conversation.answer(request, ResponseCode.SYSTEM_ERROR, remark)

@@ -26,6 +26,7 @@ from offsetguard.model.views import (
     QueueView,
     Record,
     ReportedIncident,
+    StackView,
 )
 from offsetguard_peers.cases.messages import SENT_AT, mail_of
 from offsetguard_peers.cases.running import examples
@@ -147,7 +148,8 @@ def hostile_views(model: type[Record], **given_fields: st.SearchStrategy[Any]) -
 
 figures = tuples(hostile_views(FigureView))
 queues = tuples(hostile_views(QueueView, figures=figures))
-incidents = hostile_views(IncidentView, figures=figures, queues=queues)
+stacks = tuples(hostile_views(StackView))
+incidents = hostile_views(IncidentView, figures=figures, queues=queues, stacks=stacks)
 messages = hostile_views(MessageView, severity=severities, firing=tuples(incidents, 3), resolved=tuples(incidents))
 digests = st.builds(digest, st.lists(messages, min_size=1, max_size=2), thread_key=hostile)
 reports = hostile_views(

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsetguard.model.views import MessageView, News
+from offsetguard.model.views import MessageView, News, StackView
 from offsetguard_peers.cases.messages import ALL_RESOLVED, INCIDENT, VIEW, incident, mail_of, message
 from offsetguard_peers.cases.running import examples
 from offsetguard_peers.cases.texts import Outline
@@ -175,6 +175,18 @@ def test_what_is_new_in_a_message_is_marked_and_what_takes_no_part_is_counted() 
     assert [head.partition("CRITICAL: ")[2] for head in heads] == [f"Worse: {summary}", f"New: {summary}", summary]
     for head in heads:
         assert head.partition("CRITICAL: ")[2] in mail.html
+
+
+def test_the_stacks_of_the_clients_threads_stand_with_the_incident() -> None:
+    frames = ("com.acme.Pool.<init>:7", *(f"com.acme.Orders.step{n}:{n}" for n in range(8)))
+    stacks = (StackView(said="client <b>@1"), StackView(said="20 of 20 consume threads, waiting", frames=frames))
+    mail = mail_of(message(INCIDENT.model_copy(update={"stacks": stacks})))
+    said = f"20 of 20 consume threads, waiting: {' ← '.join(frames)}"
+    text = " ".join(mail.text.split())
+    assert "What the client's threads did: - client <b>@1" in text
+    assert said in text
+    assert html.escape(said) in mail.html
+    assert "client &lt;b&gt;@1" in mail.html
 
 
 def test_what_changed_before_and_the_console_of_the_group_stand_with_the_incident() -> None:

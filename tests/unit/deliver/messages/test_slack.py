@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from offsetguard.deliver.messages.slack import SlackMessage, render_slack, total_units
 from offsetguard.deliver.messages.slack_blocks import code, fit, units
-from offsetguard.model.views import FigureView, MessageView, News, NotificationReason, QueueView
+from offsetguard.model.views import FigureView, MessageView, News, NotificationReason, QueueView, StackView
 from offsetguard_peers.cases.messages import ALL_RESOLVED, ENDED, INCIDENT, PAGE, VIEW, incident, message, text_objects
 from offsetguard_peers.cases.running import examples
 from offsetguard_peers.pictures.slack import READERS, story
@@ -166,6 +166,18 @@ def test_what_people_must_not_miss_is_shown_in_the_channel_too(reason: Notificat
     assert rendered(message(reason=reason)).in_channel is (reason not in ends)
 
 
+def test_of_each_stack_three_frames_are_shown_the_last_of_them_the_listener() -> None:
+    frames = ("com.acme.Pool.<init>:7", "com.acme.Http.execute:88", "com.acme.Api.call:9", "com.acme.Orders.consume:42")
+    stacks = (StackView(said="client a@1"), StackView(said="20 of 20 consume threads, waiting", frames=frames))
+    told = lines_of(message(incident(stacks=stacks)))
+    (shown,) = (one for one in told if one.startswith("What the client's threads did:"))
+    assert shown.splitlines()[1:] == [
+        "• client a@1",
+        "• 20 of 20 consume threads, waiting: com.acme.Pool.<init>:7 ← com.acme.Http.execute:88 ← … ← "
+        "com.acme.Orders.consume:42",
+    ]
+
+
 def test_chinese_readers_read_chinese_in_their_zone() -> None:
     """Texts of the rule and names of figures come translated with the view: planning renders them."""
     shown = "\n".join(lines_of(message(language="zh", time_zone="Asia/Shanghai")))
@@ -246,6 +258,7 @@ def test_any_view_is_accepted_and_its_worst_incident_told(
             "consumer_group": name, "topic": name, "summary": words, "cause": f"cause {words}", "do_next": words,
             "peak": words, "resolution": words, "figures": figures, "queues": queues, "queue_count": others,
             "explains": (words,) * min(20, others), "explained_count": others,
+            "stacks": (StackView(said=words, frames=(name,) * min(12, others)),) * min(8, others),
             "cannot_tell": (words,) * min(20, others), "cannot_tell_count": others, "muted_count": others,
             "muted_when_resolved": words, "acknowledged_by": name, "acknowledgement": words,
             "acknowledged_at": ENDED.acknowledged_at if told else None,
@@ -274,6 +287,7 @@ def test_any_view_is_accepted_and_its_worst_incident_told(
 def test_no_name_acts_as_markup(name: str) -> None:
     """Outside code spans, links of ours and our bold text, nothing in mrkdwn is active."""
     hostile = incident(consumer_group=name, topic=name, peak=name, figures=(FigureView(label="lag", value=name),))
+    hostile = hostile.model_copy(update={"stacks": (StackView(said=name, frames=(name, name)),)})
     everywhere = {"cluster": name, "rule_id": name, "team": name, "escalated_from": name}
     sent = rendered(message(hostile, hostile, resolved=(hostile,), **everywhere))
     for text in text_objects(sent.blocks):

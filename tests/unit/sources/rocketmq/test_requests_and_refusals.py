@@ -41,7 +41,7 @@ READ_ONLY_CODES = {
     208: "GET_CONSUME_STATS",
     303: "QUERY_CONSUME_TIME_SPAN",
     305: "GET_SYSTEM_TOPIC_LIST_FROM_BROKER",
-    307: "GET_CONSUMER_RUNNING_INFO: the broker asks the client; without thread stacks",
+    307: "GET_CONSUMER_RUNNING_INFO: the broker asks the client, which writes down what it and its threads do",
     315: "VIEW_BROKER_STATS_DATA",
     907: "GET_BROKER_HA_STATUS",
 }
@@ -98,7 +98,7 @@ def test_a_pull_neither_commits_nor_waits_nor_touches_a_group_of_the_users() -> 
             {"topic": "T", "queueId": "3", "timestamp": "1795214730000"},
         ),
         (requests.QueryConsumeTimeSpan("T", "G"), {"topic": "T", "group": "G"}),
-        (  # without thread stacks: a dump stops the threads of an application's JVM for a moment
+        (  # without thread stacks unless they are asked for: a dump stops an application's JVM for a moment
             requests.GetConsumerRunningInfo("G", "10.0.0.1@1"),
             {"consumerGroup": "G", "clientId": "10.0.0.1@1", "jstackEnable": "false"},
         ),

@@ -1,11 +1,21 @@
 import com.alibaba.fastjson.JSON;
 import com.alibaba.fastjson.JSONArray;
 import com.alibaba.fastjson.JSONObject;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.management.ManagementFactory;
 import java.lang.reflect.Method;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.Lock;
+import java.util.concurrent.locks.ReentrantLock;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
@@ -17,7 +27,7 @@ import org.apache.rocketmq.remoting.exception.RemotingException;
 
 /**
  * Real push consumers, several to a JVM. The only argument is one JSON object (see clients.py); events are printed as
- * one JSON object per line: started, consumed (running totals), stopped, error.
+ * one JSON object per line: started, consumed (running totals), deadlock, stopped, error.
  * SIGTERM shuts the consumers down as a good application does (offsets are committed, locks given back).
  */
 public final class Consumers {
@@ -29,9 +39,14 @@ public final class Consumers {
             consumers.add(Consumer.started(options, specs.getJSONObject(index)));
         }
         Runtime.getRuntime().addShutdownHook(new Thread(() -> consumers.forEach(Consumer::shutdown)));
+        int deadlocked = 0;
         while (true) {
             Thread.sleep(200);
             consumers.forEach(Consumer::printTotals);
+            if (deadlockedThreads() > deadlocked) {
+                deadlocked = deadlockedThreads();
+                print("deadlock", null, "threads", deadlocked);
+            }
         }
     }
 
@@ -49,7 +64,6 @@ public final class Consumers {
 
     private static final class Consumer {
         private static final int START_ATTEMPTS = 5;
-        private static final long FOR_EVER = 24 * 3600 * 1000L;
 
         private final String group;
         private final JSONObject spec;
@@ -140,7 +154,10 @@ public final class Consumers {
             boolean success = true;
             long handlingMs = spec.getLongValue("handling_ms");
             for (MessageExt message : messages) {
-                sleep(spec.getJSONArray("hang_keys").contains(message.getKeys()) ? FOR_EVER : handlingMs);
+                if (spec.getJSONArray("hang_keys").contains(message.getKeys())) {
+                    Hang.in(spec.getString("hang_in"));
+                }
+                sleep(handlingMs);
                 success &= !shallFail(message);
             }
             (success ? consumed : failed).addAndGet(messages.size());
@@ -168,6 +185,78 @@ public final class Consumers {
                 Thread.currentThread().interrupt();
             }
         }
+    }
+
+    /** Ways in which a listener never comes back, each in a method of its own name. */
+    private static final class Hang {
+        private static final long FOR_EVER = 24 * 3600 * 1000L;
+        private static final Lock NEVER_UNLOCKED = new ReentrantLock();
+        private static final Object FIRST = new Object();
+        private static final Object SECOND = new Object();
+        private static final AtomicInteger TURNS = new AtomicInteger();
+        private static final CountDownLatch BOTH = new CountDownLatch(2);
+
+        static void in(String what) {
+            try {
+                switch (what) {
+                    case "sleep":
+                        sleep();
+                        break;
+                    case "lock":
+                        lock();
+                        break;
+                    case "socket":
+                        read();
+                        break;
+                    case "deadlock":
+                        transfer(TURNS.getAndIncrement() % 2 == 0);
+                        break;
+                    default:
+                        throw new IllegalArgumentException("hang_in: " + what);
+                }
+            } catch (InterruptedException interrupted) {
+                Thread.currentThread().interrupt();
+            } catch (IOException error) {
+                throw new UncheckedIOException(error);
+            }
+        }
+
+        private static void sleep() throws InterruptedException {
+            Thread.sleep(FOR_EVER);
+        }
+
+        /** The first one holds it for ever, asleep; all others wait for it. */
+        private static void lock() throws InterruptedException {
+            NEVER_UNLOCKED.lock();
+            sleep();
+        }
+
+        private static void read() throws IOException {
+            try (ServerSocket silent = new ServerSocket(0, 1, InetAddress.getLoopbackAddress());
+                Socket socket = new Socket(silent.getInetAddress(), silent.getLocalPort())) {
+                socket.getInputStream().read();
+            }
+        }
+
+        private static void transfer(boolean forth) throws InterruptedException {
+            synchronized (forth ? FIRST : SECOND) {
+                BOTH.countDown();
+                BOTH.await();
+                finish(forth ? SECOND : FIRST);
+            }
+        }
+
+        private static void finish(Object other) {
+            synchronized (other) {
+                throw new IllegalStateException("no deadlock");
+            }
+        }
+    }
+
+    /** How many threads of this JVM Java itself says are deadlocked. */
+    private static int deadlockedThreads() {
+        long[] found = ManagementFactory.getThreadMXBean().findDeadlockedThreads();
+        return found == null ? 0 : found.length;
     }
 
     /** The signing hook of 4.x, or null without an access key. */
