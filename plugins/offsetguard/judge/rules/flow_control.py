@@ -12,7 +12,7 @@ Source: incident I5; DefaultMQPushConsumerImpl.pullMessage (4.9.8, 5.3.3).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
@@ -68,11 +68,12 @@ RULE = Rule(
         "unnamed": Texts(
             summary="clients of {consumer_group} hold as many messages as they may, and pause",
             summary_zh="{consumer_group} 的客户端持有的消息已达上限，暂停拉取",
-            cause="Flow control: the logs of clients of consumer group {consumer_group} say {line_count:messages} "
-            "time{line_count:plural} since {first_at:moment} that they hold as many messages as they may; the lines "
-            "name no queue. Such a client goes on when some of them are finished: " + _SLOW,
+            cause="Flow control: logs of clients of consumer group {consumer_group} say {line_count:messages} "
+            "time{line_count:plural} since {first_at:moment} that they hold as many messages as they may, or brokers' "
+            "that too many wait for their acknowledgement (POP). It goes on when some are finished: " + _SLOW,
             cause_zh="流控：消费组 {consumer_group} 的客户端日志自 {first_at:moment} 起 {line_count:messages} 次提示持"
-            "有的消息已达上限，日志没有写明队列。处理完一部分后会继续拉取：消费缓慢但没有停滞，内存有上限。",
+            "有的消息已达上限，或 Broker 日志提示未确认的消息过多（POP）。处理完一部分后会继续：消费缓慢但没有停滞，"
+            "内存有上限。",
             do_next="Nothing to do about the pauses. To drain faster let a lite pull consumer's application poll more "
             "often, and the handlers of POP clients return sooner.",
             do_next_zh="流控本身无需处理。要更快消费完，请让主动拉取的应用更频繁地取走消息，让 POP 客户端"
@@ -129,7 +130,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             queues=_evidence(full) or tuple(QueueEvidence(q, {}) for q in sorted({_queue(line) for line in said})),
         )
 
-    for consumer_group, unnamed in _unnamed_lines(facts).items():
+    for consumer_group, unnamed in _unnamed_lines(facts, pop).items():
         if consumer_group not in found | standing:
             yield RULE.finding(
                 facts,
@@ -164,11 +165,11 @@ def _recent_lines(facts: IntervalFacts) -> Mapping[tuple[str, str], list[LogLine
     return found
 
 
-def _unnamed_lines(facts: IntervalFacts) -> Mapping[str, list[LogLineFacts]]:
-    """Return likewise by group the lines that name no queue."""
+def _unnamed_lines(facts: IntervalFacts, pop: Collection[str]) -> Mapping[str, list[LogLineFacts]]:
+    """Return likewise by group the lines that name no queue, and all of groups that pop."""
     found: dict[str, list[LogLineFacts]] = {}
     for line in facts.log_lines:
-        if _tells(line, facts) and not _names_queue(line):
+        if _tells(line, facts) and (line.consumer_group in pop or not _names_queue(line)):
             found.setdefault(line.consumer_group, []).append(line)
     return found
 

@@ -294,4 +294,15 @@ _MEMBERS = (
     ),
 )
 
-PATTERNS = (*_PULLS, *_OFFSETS, *_SLAVES, *_MEMBERS)
+_POP = (
+    pattern(
+        (LogKind.POP,),
+        "flow_control_pop",
+        r"^Too much msgs unacked, then stop popping\. topic=<topic>, group=<consumer_group>, queueId=<queue_id:int>",
+        meaning="the broker hands out nothing more of the queue: too many of its messages are not acknowledged "
+        "(popInflightMessageThreshold)",
+        source="PopMessageProcessor 5.3.3, 5.5.0",
+    ),
+)
+
+PATTERNS = (*_PULLS, *_OFFSETS, *_SLAVES, *_POP, *_MEMBERS)

@@ -23,6 +23,7 @@ class LogKind(StrEnum):
     STATS = "stats"  # stats.log
     STORE = "store"  # store.log
     WATERMARK = "watermark"  # watermark.log, protection.log
+    POP = "pop"  # pop.log (5.x)
     CLIENT = "client"  # rocketmq_client.log; tools_default.log of an application that has rocketmq-tools
 
 
