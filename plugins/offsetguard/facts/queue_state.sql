@@ -75,6 +75,7 @@ WITH folded AS (
     END AS nothing_waits,
     sample.consumer_offset < sample.min_offset AS loses,
     sample.consumer_offset <= sample.max_offset AS within_end,
+    sample.consumer_offset > sample.max_offset AND before.committed_offset <= before.seen_max_offset AS set_beyond,
     sample.consumer_offset > LEAST(sample.pull_offset, sample.max_offset)
     OR GREATEST(sample.pull_offset, sample.min_offset) > sample.max_offset AS disordered,
     -- How many points move on when the newest seen sample becomes point 1: the one whose place is taken goes to the
@@ -234,6 +235,14 @@ WITH folded AS (
       WHEN goes_on OR stays THEN before.within_end_at
     END AS within_end_at,
     CASE
+      WHEN goes_on AND set_beyond THEN before.seen_at
+      WHEN goes_on OR stays THEN before.beyond_after
+    END AS beyond_after,
+    CASE
+      WHEN goes_on AND set_beyond THEN before.committed_offset
+      WHEN goes_on OR stays THEN before.beyond_from
+    END AS beyond_from,
+    CASE
       WHEN recreated THEN sample.max_offset_read_at
       WHEN goes_on OR stays THEN before.recreated_at
     END AS recreated_at,
@@ -346,6 +355,8 @@ SELECT
   lost_at,
   disordered_at,
   within_end_at,
+  beyond_after,
+  beyond_from,
   recreated_at,
   recreated_after,
   recreated_from,

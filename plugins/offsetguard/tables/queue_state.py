@@ -133,6 +133,11 @@ class Folded:
     within_end_at: Annotated[
         datetime | None, "last time the committed offset did not lie beyond the end; NULL = not seen"
     ] = None
+    beyond_after: Annotated[
+        datetime | None,
+        "the sample before the committed offset was last seen to be set beyond an end that did not fall",
+    ] = None
+    beyond_from: Annotated[int | None, "committed offset of that sample"] = None
     recreated_at: Annotated[
         datetime | None, "last time max_offset had moved back: recreated or truncated; the fold starts anew there"
     ] = None

@@ -62,6 +62,8 @@ SELECT
   lost_at,
   disordered_at,
   within_end_at,
+  beyond_after,
+  beyond_from,
   recreated_at,
   recreated_after,
   recreated_from,

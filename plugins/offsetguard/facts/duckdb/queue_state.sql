@@ -67,6 +67,8 @@ WITH folded AS (
     END AS nothing_waits,
     sample.consumer_offset < sample.min_offset AS loses,
     sample.consumer_offset <= sample.max_offset AS within_end,
+    sample.consumer_offset > sample.max_offset
+    AND before.committed_offset <= before.seen_max_offset AS set_beyond,
     sample.consumer_offset > LEAST(sample.pull_offset, sample.max_offset)
     OR GREATEST(sample.pull_offset, sample.min_offset) > sample.max_offset AS disordered,
     CASE
@@ -318,6 +320,18 @@ WITH folded AS (
       THEN before.within_end_at
     END AS within_end_at,
     CASE
+      WHEN goes_on AND set_beyond
+      THEN before.seen_at
+      WHEN goes_on OR stays
+      THEN before.beyond_after
+    END AS beyond_after,
+    CASE
+      WHEN goes_on AND set_beyond
+      THEN before.committed_offset
+      WHEN goes_on OR stays
+      THEN before.beyond_from
+    END AS beyond_from,
+    CASE
       WHEN recreated
       THEN sample.max_offset_read_at
       WHEN goes_on OR stays
@@ -468,6 +482,8 @@ SELECT
   lost_at,
   disordered_at,
   within_end_at,
+  beyond_after,
+  beyond_from,
   recreated_at,
   recreated_after,
   recreated_from,

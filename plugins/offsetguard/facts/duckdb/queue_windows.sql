@@ -83,7 +83,8 @@ WITH samples AS (
             WHEN NOT sample.consumer_offset IS NULL
             THEN sample.max_offset <= GREATEST(sample.consumer_offset, sample.min_offset)
             ELSE sample.min_offset = sample.max_offset
-          END, 'loses': sample.consumer_offset < sample.min_offset, 'within_end': sample.consumer_offset <= sample.max_offset, 'disordered': sample.consumer_offset > LEAST(sample.pull_offset, sample.max_offset)
+          END, 'loses': sample.consumer_offset < sample.min_offset, 'within_end': sample.consumer_offset <= sample.max_offset, 'set_beyond': sample.consumer_offset > sample.max_offset
+          AND before.committed_offset <= before.seen_max_offset, 'disordered': sample.consumer_offset > LEAST(sample.pull_offset, sample.max_offset)
           OR GREATEST(sample.pull_offset, sample.min_offset) > sample.max_offset, 'moving': CASE
             WHEN EPOCH_US(before.point_1_at) - EPOCH_US(before.point_2_at) < TRY_CAST(2 AS BIGINT) * $window_us // 30
             THEN 1
@@ -301,7 +302,17 @@ WITH samples AS (
             THEN sample.max_offset_read_at
             WHEN part_2.goes_on OR part_2.stays
             THEN before.within_end_at
-          END AS TIMESTAMPTZ), 'recreated_at': TRY_CAST(CASE
+          END AS TIMESTAMPTZ), 'beyond_after': TRY_CAST(CASE
+            WHEN part_2.goes_on AND part_1.set_beyond
+            THEN before.seen_at
+            WHEN part_2.goes_on OR part_2.stays
+            THEN before.beyond_after
+          END AS TIMESTAMPTZ), 'beyond_from': TRY_CAST(CASE
+            WHEN part_2.goes_on AND part_1.set_beyond
+            THEN before.committed_offset
+            WHEN part_2.goes_on OR part_2.stays
+            THEN before.beyond_from
+          END AS BIGINT), 'recreated_at': TRY_CAST(CASE
             WHEN part_2.recreated
             THEN sample.max_offset_read_at
             WHEN part_2.goes_on OR part_2.stays
@@ -394,7 +405,7 @@ WITH samples AS (
           END AS BIGINT)}
         )[1]
       )[1],
-      {'interval_start': TRY_CAST(NULL AS TIMESTAMPTZ), 'min_offset': TRY_CAST(NULL AS BIGINT), 'max_offset': TRY_CAST(NULL AS BIGINT), 'consumer_offset': TRY_CAST(NULL AS BIGINT), 'pull_offset': TRY_CAST(NULL AS BIGINT), 'last_timestamp': TRY_CAST(NULL AS TIMESTAMPTZ), 'oldest_unconsumed_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'consumer_offset_read_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'pull_offset_read_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'max_offset_read_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'origin': TRY_CAST(NULL AS TEXT), 'seen_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'seen_min_offset': TRY_CAST(NULL AS BIGINT), 'seen_max_offset': TRY_CAST(NULL AS BIGINT), 'committed_offset': TRY_CAST(NULL AS BIGINT), 'first_seen_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'unbroken_since': TRY_CAST(NULL AS TIMESTAMPTZ), 'sample_count': TRY_CAST(NULL AS INT), 'unknown_count': TRY_CAST(NULL AS INT), 'max_unchanged_since': TRY_CAST(NULL AS TIMESTAMPTZ), 'min_moved_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'min_moved_from': TRY_CAST(NULL AS BIGINT), 'earlier_min_moved_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'earlier_min_moved_from': TRY_CAST(NULL AS BIGINT), 'advanced_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'end_reached_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'longest_pause_ms': TRY_CAST(NULL AS BIGINT), 'longest_pause_ended_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'earlier_longest_pause_ms': TRY_CAST(NULL AS BIGINT), 'earlier_longest_pause_ended_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'rewound_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'rewound_from': TRY_CAST(NULL AS BIGINT), 'rewound_to': TRY_CAST(NULL AS BIGINT), 'regained_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'rewind_count': TRY_CAST(NULL AS INT), 'lost_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'disordered_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'within_end_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'recreated_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'recreated_after': TRY_CAST(NULL AS TIMESTAMPTZ), 'recreated_from': TRY_CAST(NULL AS BIGINT), 'point_1_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'point_1_max_offset': TRY_CAST(NULL AS BIGINT), 'point_1_committed_offset': TRY_CAST(NULL AS BIGINT), 'point_2_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'point_2_max_offset': TRY_CAST(NULL AS BIGINT), 'point_2_committed_offset': TRY_CAST(NULL AS BIGINT), 'point_3_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'point_3_max_offset': TRY_CAST(NULL AS BIGINT), 'point_3_committed_offset': TRY_CAST(NULL AS BIGINT), 'point_4_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'point_4_max_offset': TRY_CAST(NULL AS BIGINT), 'point_4_committed_offset': TRY_CAST(NULL AS BIGINT), 'point_5_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'point_5_max_offset': TRY_CAST(NULL AS BIGINT), 'point_5_committed_offset': TRY_CAST(NULL AS BIGINT)}
+      {'interval_start': TRY_CAST(NULL AS TIMESTAMPTZ), 'min_offset': TRY_CAST(NULL AS BIGINT), 'max_offset': TRY_CAST(NULL AS BIGINT), 'consumer_offset': TRY_CAST(NULL AS BIGINT), 'pull_offset': TRY_CAST(NULL AS BIGINT), 'last_timestamp': TRY_CAST(NULL AS TIMESTAMPTZ), 'oldest_unconsumed_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'consumer_offset_read_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'pull_offset_read_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'max_offset_read_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'origin': TRY_CAST(NULL AS TEXT), 'seen_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'seen_min_offset': TRY_CAST(NULL AS BIGINT), 'seen_max_offset': TRY_CAST(NULL AS BIGINT), 'committed_offset': TRY_CAST(NULL AS BIGINT), 'first_seen_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'unbroken_since': TRY_CAST(NULL AS TIMESTAMPTZ), 'sample_count': TRY_CAST(NULL AS INT), 'unknown_count': TRY_CAST(NULL AS INT), 'max_unchanged_since': TRY_CAST(NULL AS TIMESTAMPTZ), 'min_moved_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'min_moved_from': TRY_CAST(NULL AS BIGINT), 'earlier_min_moved_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'earlier_min_moved_from': TRY_CAST(NULL AS BIGINT), 'advanced_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'end_reached_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'longest_pause_ms': TRY_CAST(NULL AS BIGINT), 'longest_pause_ended_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'earlier_longest_pause_ms': TRY_CAST(NULL AS BIGINT), 'earlier_longest_pause_ended_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'rewound_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'rewound_from': TRY_CAST(NULL AS BIGINT), 'rewound_to': TRY_CAST(NULL AS BIGINT), 'regained_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'rewind_count': TRY_CAST(NULL AS INT), 'lost_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'disordered_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'within_end_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'beyond_after': TRY_CAST(NULL AS TIMESTAMPTZ), 'beyond_from': TRY_CAST(NULL AS BIGINT), 'recreated_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'recreated_after': TRY_CAST(NULL AS TIMESTAMPTZ), 'recreated_from': TRY_CAST(NULL AS BIGINT), 'point_1_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'point_1_max_offset': TRY_CAST(NULL AS BIGINT), 'point_1_committed_offset': TRY_CAST(NULL AS BIGINT), 'point_2_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'point_2_max_offset': TRY_CAST(NULL AS BIGINT), 'point_2_committed_offset': TRY_CAST(NULL AS BIGINT), 'point_3_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'point_3_max_offset': TRY_CAST(NULL AS BIGINT), 'point_3_committed_offset': TRY_CAST(NULL AS BIGINT), 'point_4_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'point_4_max_offset': TRY_CAST(NULL AS BIGINT), 'point_4_committed_offset': TRY_CAST(NULL AS BIGINT), 'point_5_at': TRY_CAST(NULL AS TIMESTAMPTZ), 'point_5_max_offset': TRY_CAST(NULL AS BIGINT), 'point_5_committed_offset': TRY_CAST(NULL AS BIGINT)}
     ) AS state
   FROM samples
 )
@@ -442,6 +453,8 @@ SELECT
   state.lost_at,
   state.disordered_at,
   state.within_end_at,
+  state.beyond_after,
+  state.beyond_from,
   state.recreated_at,
   state.recreated_after,
   state.recreated_from,

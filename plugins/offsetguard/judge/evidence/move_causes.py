@@ -108,7 +108,8 @@ class Causes:
 class Spell:
     """The last time that looks saw a queue's committed offset beyond its end, which did not fall meanwhile."""
 
-    before: Point | None  # the newest look of those before; None = the first one shows it already
+    looked_before: datetime | None  # None = the first look shows it already
+    committed_before: int | None  # at that look
     first: Point
     last: Point
     after: Point | None  # the oldest look of those after; None = it lies there still
@@ -124,8 +125,10 @@ def spell_beyond(window: QueueState) -> Spell | None:
     first = last = places[-1]
     while first - 1 in places:
         first -= 1
+    is_newest = window.beyond_after is not None and window.beyond_after < looks[first].at
     return Spell(
-        looks[first - 1] if first else None,
+        window.beyond_after if is_newest else None,
+        window.beyond_from if is_newest else None,
         looks[first],
         looks[last],
         looks[last + 1] if last + 1 < len(looks) else None,
@@ -231,7 +234,7 @@ def _sort_queues(
             (one.set_beyond if was_set else one.committed_beyond).append(queue)
         else:
             spell = spell_beyond(window)
-            was_set = spell is not None and spell.before is not None and broker_name not in switches
+            was_set = spell is not None and spell.looked_before is not None and broker_name not in switches
             if was_set and spell is not None and spell.after is not None and spell.after.at >= since:
                 one.within_again.append(queue)
 
@@ -300,7 +303,7 @@ def _is_of_setting(move: OffsetMoveFacts, queue: QueueFacts) -> bool:
         back = move.requested_offset > move.corrected_offset
         return back and move.requested_offset in {spell.first.committed_offset, spell.last.committed_offset}
     ends_at = queue.window.seen_at if spell.after is None else spell.after.at
-    begins_at = spell.first.at if spell.before is None else spell.before.at
+    begins_at = spell.looked_before or spell.first.at
     return ends_at is not None and begins_at < move.last_moved_at <= ends_at + REGAINED_WITHIN
 
 

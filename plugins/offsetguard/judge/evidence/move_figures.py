@@ -244,7 +244,7 @@ def within_again_figures(queues: Sequence[QueueFacts], moves: Sequence[OffsetMov
     spells = {queue.message_queue: spell for queue in queues if (spell := spell_beyond(queue.window)) is not None}
     worst_queue, worst = min(spells.items(), key=lambda one: (-_distance(one[1]), one[0]))
     over_at = max((spell.after.at for spell in spells.values() if spell.after is not None), default=None)
-    befores = [None if spell.before is None else spell.before.at for spell in spells.values()]
+    befores = [spell.looked_before for spell in spells.values()]
     skips = [_skipped(spell) for spell in spells.values()]
     known = [skipped for skipped in skips if skipped is not None]
     asked_at = max((move.last_moved_at for move in moves), default=None)
@@ -288,8 +288,7 @@ def _distance(spell: Spell) -> int:
 
 def _skipped(spell: Spell) -> int | None:
     """Return how many messages lie between the last commit before and the first one after."""
-    commits = [look.committed_offset for look in (spell.before, spell.after) if look is not None]
-    before, after = commits if len(commits) == 2 else (None, None)
+    before, after = spell.committed_before, None if spell.after is None else spell.after.committed_offset
     return None if before is None or after is None else max(0, after - before)
 
 

@@ -105,8 +105,8 @@ _skipped_by_reset = _set("skipped")
 def _skipped(truth: Truth, group: str, value: Any, said: Said) -> str | None:
     """Compare what a setting beyond the end skips "at most" with what lay between its commit before and the end then.
 
-    Not less than that; and not more than was written from ten rounds before (a window keeps few looks that are old)
-    until two rounds after it, and more where nobody collected or no broker answered at either end.
+    Not less than that; and not more than from two rounds before until two rounds after it, and more where nobody
+    collected or no broker answered at either end.
     """
     if "meanwhile, at most" not in said.line:
         return _skipped_by_reset(truth, group, value, said)
@@ -118,7 +118,7 @@ def _skipped(truth: Truth, group: str, value: Any, said: Said) -> str | None:
             first = min([one.began, *(other.began for other in blind if other.lasts(one.began, one.began, ROUND * 5))])
             last = max([until, *(other.ended or said.round.ended for other in blind if other.lasts(until, until))])
             least = truth.waiting_from(group, one.began, until)
-            most = truth.written_within(group, first - ROUND * 10, last + ROUND * 2)
+            most = truth.waiting_from(group, first - ROUND * 2, last + ROUND * 2)
             bounds.append((max(0, least - SLACK), most + SLACK))
     if any(low <= value <= high for low, high in bounds):
         return None

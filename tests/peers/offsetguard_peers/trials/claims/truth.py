@@ -181,12 +181,6 @@ class Truth:
         pairs = zip(before[0].queues, after[0].queues, strict=True)
         return sum(max(0, high - committed) for (_, _, committed), (_, high, _) in pairs if committed is not None)
 
-    def written_within(self, group: str, since: datetime, until: datetime) -> int:
-        """Return how many messages were written in a span, as far as somebody looked."""
-        looks = self.looks_within(group, since, until)
-        ends = [sum(high for _, high, _ in one.queues) for one in looks]
-        return max(ends) - min(ends) if ends else 0
-
     def deleted_within(self, group: str, since: datetime, until: datetime) -> int:
         """Return how many messages were deleted in a span, consumed or not."""
         looks = self.looks_within(group, since, until)
