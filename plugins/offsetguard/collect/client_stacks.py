@@ -13,7 +13,7 @@ Source: ClientRemotingProcessor#getConsumerRunningInfo, UtilAll#jstack (4.9.7, 5
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -70,8 +70,13 @@ class StacksOfRound:
             return sum(one.wait_ack_count for one in info.pop_queues.values())
         return count
 
-    def kept(self, consumer_group: str, masters: Sequence[BrokerReading]) -> str | None:
-        """Return what is known of a group's threads, as its row of this round keeps it; None: nothing."""
+    def kept(
+        self, consumer_group: str, masters: Sequence[BrokerReading], at_proxies: Collection[str] = ()
+    ) -> str | None:
+        """Return what is known of a group's threads, as its row of this round keeps it; None: nothing.
+
+        `at_proxies`: ids of its clients that proxies list.
+        """
         now = max((one.committed_at for one in masters if one.committed_at), default=None)
         if self.limit == 0 or now is None:
             return None
@@ -81,7 +86,7 @@ class StacksOfRound:
             is_over = not stands and all(one.gave_offsets for one in masters)
             said = ClientStacks(before.client_id, before.taken_at) if is_over else before
         if said is None and stands:
-            said = _untold(consumer_group, masters, now)
+            said = _untold(consumer_group, masters, at_proxies, now)
         return None if said is None else as_text(said)
 
     def _lately(self, consumer_group: str, now: datetime) -> ClientStacks | None:
@@ -152,13 +157,15 @@ async def _ask(link: ReplicaLink, group: str, client_id: str, at: datetime) -> C
     return ClientStacks(client_id, outcome.at, threads.thread_count, threads.idle_count, threads.stacks)
 
 
-def _untold(consumer_group: str, masters: Sequence[BrokerReading], now: datetime) -> ClientStacks | None:
+def _untold(
+    consumer_group: str, masters: Sequence[BrokerReading], at_proxies: Collection[str], now: datetime
+) -> ClientStacks | None:
     """Say why nobody can tell of a group that stands: its clients cannot be asked, or one did not answer at all."""
     for master in masters:
         for (group, client_id), answer in sorted(master.running_info.items()):
             if group == consumer_group and answer.info is None:
                 return ClientStacks(client_id, now, cannot_tell="stacks_silent", asked=False)
-    clients = {
+    clients = {(client_id, False) for client_id in at_proxies} | {
         (client.client_id, can_answer(master, consumer_group, client.client_id))
         for master in masters
         if (connections := master.connections.get(consumer_group)) is not None

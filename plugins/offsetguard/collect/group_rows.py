@@ -62,7 +62,9 @@ class GroupRows:
                 **_backlog_columns(found, before if comparable else {}),
                 "oldest_dead_letter_at": oldest_dead_letter_at(self.masters, group, found[1], before),
                 "uncommitted_at": self._uncommitted_at(group),
-                "client_stacks": self.one_round.stacks.kept(group, self.masters),
+                "client_stacks": self.one_round.stacks.kept(
+                    group, self.masters, self.one_round.proxy_members.get(group, ())
+                ),
                 "departures": self._departures(group, before, comparable=comparable),
                 **lite.get(group, {}),
                 "suspect_reason": suspects.get(group),

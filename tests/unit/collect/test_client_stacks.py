@@ -241,6 +241,16 @@ def test_a_pop_group_stands_that_had_finished_nothing_by_the_round_before() -> N
         assert _round(10, pop_unfinished_since=since).held_up_by("billing", pops, NOW) == count
 
 
+def test_nobody_can_ask_clients_that_only_proxies_list() -> None:
+    seen = BrokerReading(Replica("broker-a", 0, "h:1"), topics={}, committed=Answer(None, NOW))
+    hangs, grpc = _round(10, pop_unfinished_since=BEFORE - STANDS), {"10.0.0.9@1@2@3xyz"}
+    assert of_text(hangs.kept("billing", [seen], grpc)) == ClientStacks(
+        *grpc, NOW, cannot_tell="stacks_nobody_asks", asked=False
+    )
+    assert hangs.kept("billing", [seen]) is None, "nobody is there"
+    assert _round(10).kept("billing", [seen], grpc) is None, "nothing stands"
+
+
 def test_a_group_is_asked_again_after_ten_minutes() -> None:
     for asked, ago, may in (
         (True, AGAIN_AFTER, True),
