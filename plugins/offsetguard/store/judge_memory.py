@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 
-from sqlalchemy import Engine, delete, func, select
+from sqlalchemy import ColumnElement, Engine, and_, delete, func, or_, select
 from sqlalchemy.orm import Session
 
 from offsetguard.model.fact_records import Absences, BrokerMark
@@ -26,6 +26,7 @@ from offsetguard.tables.group_facts import GroupFacts
 
 KEPT_FOR = timedelta(days=9)  # absences and marks: whoever comes once a week has come twice
 _LEAST_ABSENCE = timedelta(minutes=5)  # a deployment takes less
+_SEEN_APART = timedelta(days=1)  # looks at an absence that goes on, of which one is kept
 _MARKS_APART = timedelta(hours=1)
 _MOVES_APART = timedelta(minutes=10)
 
@@ -65,6 +66,15 @@ def record_absences(session: Session, cluster: str, seen_at: datetime, groups: I
                 session.delete(open_row)
             elif open_row is not None:
                 open_row.ended_at = seen_at
+    row = AbsenceRow
+    of_a_day_ago = _last_seen() < seen_at - _SEEN_APART
+    for one in session.scalars(select(row).where(row.cluster == cluster, row.ended_at.is_(None), of_a_day_ago)):
+        if online.get(one.consumer_group) == 0:
+            one.seen_at = seen_at
+
+
+def _last_seen() -> ColumnElement[datetime]:
+    return func.coalesce(AbsenceRow.seen_at, AbsenceRow.began_at)
 
 
 def _absences(rows: list[AbsenceRow]) -> Absences:
@@ -182,7 +192,11 @@ def delete_forecasts(session: Session, forecasts_before: datetime, scores_before
 
 
 def delete_rhythms(session: Session, now: datetime) -> int:
-    """Delete the absences that ended and the marks that were made more than KEPT_FOR ago; returns how many."""
-    moment = now - KEPT_FOR
-    absences = count_changed(session, delete(AbsenceRow).where(AbsenceRow.ended_at < moment))
+    """Delete the marks that were made, and the absences that ended, more than KEPT_FOR ago; returns how many.
+
+    So are those that go on of groups that nobody has seen for so long: they, or their clusters, are gone.
+    """
+    moment, row = now - KEPT_FOR, AbsenceRow
+    is_gone = and_(row.ended_at.is_(None), _last_seen() < moment)
+    absences = count_changed(session, delete(row).where(or_(row.ended_at < moment, is_gone)))
     return absences + count_changed(session, delete(BrokerMarkRow).where(BrokerMarkRow.at < moment))

@@ -394,6 +394,7 @@ class AbsenceRow(Base):
     consumer_group: Mapped[str] = mapped_column(primary_key=True)
     began_at: Mapped[datetime] = mapped_column(primary_key=True)  # the first look without a client
     ended_at: Mapped[datetime | None]  # the first one with a client again; NULL: it goes on
+    seen_at: Mapped[datetime | None]  # of one that goes on: a look of the last day; NULL: none but the first
 
 
 class LockRow(Base):

@@ -169,6 +169,20 @@ def test_two_judges_at_once_begin_an_absence_once(engine: Engine) -> None:
     assert known(engine, 10) == Absences((START + MINUTE,), 8 * MINUTE, None, START + 9 * MINUTE)
 
 
+def test_an_absence_that_goes_on_is_forgotten_once_its_group_is_seen_no_more(engine: Engine) -> None:
+    looked(engine, timedelta(0), 1)
+    days = [timedelta(days=number, minutes=1) for number in range(judge_memory.KEPT_FOR.days + 5)]
+    for at in days:
+        looked(engine, at, 0)
+    with writing(engine) as session:
+        assert judge_memory.delete_rhythms(session, START + days[-1] + MINUTE) == 0, "however long ago it began"
+    for at in days:
+        minute = (days[-1] + at) // MINUTE
+        judge(engine, facts(minute, a_group("other", 0, online_client_count=1), now=START + minute * MINUTE))
+    with writing(engine) as session:
+        assert judge_memory.delete_rhythms(session, START + 2 * days[-1]) == 1
+
+
 def test_old_absences_are_forgotten(engine: Engine) -> None:
     judged(engine, range(6), 0)
     judged(engine, range(6, 7), 1)
