@@ -28,8 +28,9 @@ def refusing_columns(group: str, masters: Sequence[BrokerReading], members: Grou
     unicast = [name for name, one in known.items() if broadcasts and one.consume_broadcast_enable is False]
     forbidden = [f"{name} {topic}" for name, one in known.items() for topic in one.forbidden_topics]
     uncreated = [one.broker_name for one in masters if _lacks(one, group, members)]
-    like = next((known[name] for name in (*disabled, *unicast, *known)), None)
-    refuses = bool(disabled or unicast or uncreated)
+    orderly = [name for name, one in known.items() if one.consume_message_orderly]
+    like = next((known[name] for name in (*disabled, *unicast, *orderly, *known)), None)
+    to_be_changed = bool(disabled or unicast or uncreated or orderly)
     return {
         "consume_enabled": _all_of(settings.consume_enable for settings in known.values()),
         "consume_broadcast_enabled": _all_of(settings.consume_broadcast_enable for settings in known.values()),
@@ -38,8 +39,8 @@ def refusing_columns(group: str, masters: Sequence[BrokerReading], members: Grou
         "no_broadcast_broker_names": sorted(unicast) or None,
         "uncreated_broker_names": sorted(uncreated) or None,
         "forbidden_topics": sorted(forbidden) or None,
-        "enabling_options": enabling_options(like, broadcasts=broadcasts) if refuses else None,
-        "reset_settings": ", ".join(like.others_set) or None if like and refuses else None,
+        "enabling_options": enabling_options(like, broadcasts=broadcasts) if to_be_changed else None,
+        "reset_settings": ", ".join(like.others_set) or None if like and to_be_changed else None,
     }
 
 

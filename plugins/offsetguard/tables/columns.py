@@ -129,7 +129,9 @@ class RefusedGroup:
         "`broker_name topic` of what masters forbid the group to read (forbiddenTable, 5.x)",
     ] = None
     enabling_options: Annotated[
-        str | None, "what mqadmin updateSubGroup takes to let it consume, its other settings kept; NULL = none of these"
+        str | None,
+        "what mqadmin updateSubGroup takes to let it consume, its other settings kept; NULL = none of these, and it"
+        " does not consume in order (consumeMessageOrderly)",
     ] = None
     reset_settings: Annotated[
         str | None, "its settings, by name, for which that has no option and which it makes a default; NULL = none"

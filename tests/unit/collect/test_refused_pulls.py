@@ -57,6 +57,12 @@ def test_the_command_has_the_retry_policy_and_what_it_cannot_keep_is_named() -> 
     assert "-p" not in refused(master("broker-a", usual))["enabling_options"]
 
 
+def test_what_lets_a_group_consume_in_any_order_is_known_of_one_that_consumes_in_order() -> None:
+    found = refused(master("broker-a", "{}"), master("broker-b", '{"consumeMessageOrderly":true,"retryMaxTimes":3}'))
+    assert found["enabling_options"] == "-s true -m true -d true -o true -q 1 -r 3 -i 0 -w 1 -a true"
+    assert "enabling_options" not in refused(master("broker-a", '{"consumeMessageOrderly":false}'))
+
+
 def test_a_topic_may_be_forbidden_to_a_group_by_the_bit_for_reading() -> None:
     table = '{"subscriptionGroupTable":{"billing":{},"other":{}},"forbiddenTable":{"billing":{"orders":4,"audit":2}}}'
     groups = subscription_group_table(table.encode())

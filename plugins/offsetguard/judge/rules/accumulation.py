@@ -28,6 +28,7 @@ from offsetguard.judge.evidence.judged_groups import (
     longest_silence,
 )
 from offsetguard.judge.evidence.lookups import age_of_oldest, lag_evidence, of_all_queues
+from offsetguard.judge.evidence.refused_pulls import addresses, other_settings
 from offsetguard.judge.rule import Finding, Rule, Severity, State, Texts
 from offsetguard.judge.windows.rules import POP
 from offsetguard.tables.group_facts import GroupFacts
@@ -126,6 +127,20 @@ RULE = Rule(
             do_next_zh="请增加客户端或提高处理速度。如果处理中的消息数未知，请在 config/offsetguard.yml 的 "
             "metrics_urls 中配置 Broker 的 metrics 页面。",
         ),
+        "popped_in_order": Texts(
+            summary=_MESSAGES + " of {topic} wait for {consumer_group}, which takes them in order",
+            summary_zh="{topic} 有 {effective_lag:messages} 条消息等待 {consumer_group} 按顺序消费",
+            cause=_MESSAGES + " of topic {topic} wait to be handed out to consumer group {consumer_group} (POP), "
+            "besides those in process at its clients ({pop_inflight:messages}). Its messages are handed out one after "
+            "the other (consumeMessageOrderly=true): one that hangs or fails holds back those behind it" + _ALLOWED,
+            cause_zh="主题 {topic} 有 {effective_lag:messages} 条消息等待分发给消费组 {consumer_group}（POP），另有 "
+            "{pop_inflight:messages} 条在客户端处理中。它的消息按顺序逐条分发（consumeMessageOrderly=true）：一条消息卡"
+            "住或失败会挡住后面的消息" + _ALLOWED_ZH,
+            do_next="Look for a message that fails again and again, and speed up the handlers. If the order was not "
+            "meant, hand messages out in any order; the command {other_settings}:",
+            do_next_zh="请查找反复失败的消息，并提高处理速度。如果不需要顺序，请改为不按顺序分发；该命令{other_settings}：",
+            commands=(commands.LET_CONSUME,),
+        ),
         "clients_unknown": Texts(
             summary=_SUMMARY,
             summary_zh=_SUMMARY_ZH,
@@ -181,6 +196,9 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 "inflight": group.inflight,
                 "available": group.available,
                 "pop_inflight": group.pop_inflight,
+                "enabling_options": (group.enabling_options or "").replace("-o true", "-o false") or None,
+                "refusing_addresses": addresses(facts, ()),
+                "other_settings": other_settings(group.reset_settings),
                 "online_client_count": group.online_client_count,
                 "queue_count": group.queue_count,
                 "stalled_queue_count": len(judged.in_state(State.STALLED)),
@@ -197,4 +215,6 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 
 def _variant(group: GroupFacts, variant: str) -> str:
     popped = group.consumption == POP and variant != "clients_unknown"
-    return "waiting_to_be_popped" if popped else variant
+    if not popped:
+        return variant
+    return "popped_in_order" if group.consume_message_orderly else "waiting_to_be_popped"
