@@ -78,6 +78,12 @@ class Admin:
         for broker in brokers or self._cluster.masters:
             self.change(broker.address, ChangingCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body)
 
+    def let_read(self, group: str, topic: str, *, readable: bool) -> None:
+        """Allow or forbid a group to read a topic on all masters (5.x, `forbiddenTable`)."""
+        fields = {"group": group, "topic": topic, "readable": str(readable).lower()}
+        for broker in self._cluster.masters:
+            self.change(broker.address, ChangingCode.UPDATE_AND_GET_GROUP_FORBIDDEN, fields)
+
     def create_account(self, broker: Broker, account: Credentials, grants: Mapping[str, Sequence[str]]) -> None:
         """Create an account on a 5.x broker; each broker, also a slave, has its own. `grants`: resource -> actions."""
         create_account(broker.address, account, grants, tls=self._tls)
