@@ -24,6 +24,7 @@ NOT_IN_MEMBERS = "client_not_in_members"
 CLIENT_NOT_LATEST = "client_subscription_not_latest"
 NOT_ONLINE = "group_not_online"
 NOT_CREATED = "group_not_created"
+NO_MEMBERS = "member_list_failed"
 FILE_NOT_WRITTEN = "offset_file_not_written"
 
 PUSH = "CONSUME_PASSIVELY"
@@ -32,7 +33,7 @@ PUSH = "CONSUME_PASSIVELY"
 OPERATORS_THREAD = "AdminBrokerThread"
 """Of a broker: requests of mqadmin and consoles run there (BrokerController 4.9.7, 5.5.0)."""
 
-REBALANCE_NOISE = (NOT_IN_MEMBERS, CLIENT_NOT_LATEST, "subscription_not_latest", "member_list_failed")
+REBALANCE_NOISE = (NOT_IN_MEMBERS, CLIENT_NOT_LATEST, "subscription_not_latest", NO_MEMBERS)
 MEMBERSHIP = (
     "members_changed",
     "consumer_started",

@@ -17,7 +17,9 @@ from offsetguard_peers.waiting import wait_until
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
-GROWN, OFF, HIDDEN, CACHES = "grown-billing", "off-billing", "hidden-billing", "caches"  # each group has its own topic
+# each group has its own topic
+GROWN, OFF, HIDDEN, CACHES, FORBIDDEN = "grown-billing", "off-billing", "hidden-billing", "caches", "forbidden-billing"
+LOST = "lost-billing"
 MESSAGES = 100
 
 
@@ -32,7 +34,8 @@ def test_a_group_that_may_not_pull_is_named_with_the_setting_and_goes_on_after_t
     cluster: RocketMQCluster, tmp_path: Path
 ) -> None:
     admin, look = Admin(cluster), LiveRounds(cluster)
-    groups = (GROWN, OFF, HIDDEN, CACHES)
+    forbidden = [FORBIDDEN] if cluster.version.startswith("5.") else []
+    groups = (GROWN, OFF, HIDDEN, CACHES, *forbidden)
     for group in groups:
         admin.create_topic(group, queues=2)
         admin.create_group(group, brokers=cluster.masters[:1] if group == GROWN else None)
@@ -44,11 +47,12 @@ def test_a_group_that_may_not_pull_is_named_with_the_setting_and_goes_on_after_t
 
         for group in groups:
             produce(cluster, group, MESSAGES)
-        for group in (OFF, HIDDEN, CACHES):
+        for group in groups[1:]:
             consumed(group, MESSAGES)
         admin.create_group(OFF, consumeEnable=False)
         admin.create_topic(HIDDEN, queues=2, perm=2)
         admin.create_group(CACHES, consumeBroadcastEnable=False)
+        _let_read(admin, forbidden, readable=False)
         wait_until(lambda: consumers.consumed(GROWN) == MESSAGES // 2, "the half of it that may be consumed")
         for group in groups:
             produce(cluster, group, MESSAGES)
@@ -58,6 +62,7 @@ def test_a_group_that_may_not_pull_is_named_with_the_setting_and_goes_on_after_t
             OFF: ("consumption_switched_off", "default"),
             HIDDEN: ("consumption_switched_off", "topic"),
             CACHES: ("consumption_switched_off", "broadcast"),
+            **dict.fromkeys(forbidden, ("consumption_switched_off", "forbidden")),
         }
         found: dict[str | None, Finding] = {}
 
@@ -72,6 +77,27 @@ def test_a_group_that_may_not_pull_is_named_with_the_setting_and_goes_on_after_t
         for finding in found.values():
             for command in finding.commands:
                 run_as_printed(cluster, command, tmp_path)
+        _let_read(admin, forbidden, readable=True)  # no command is printed for it
         for group in groups:
             consumed(group, 2 * MESSAGES)
         wait_until(lambda: not look.judge_now().loud(), "nothing to be said any more", every_s=5.0)
+
+
+def test_a_group_that_no_broker_knows_is_named(cluster: RocketMQCluster) -> None:
+    Admin(cluster).create_topic(LOST, queues=2)
+    produce(cluster, LOST, MESSAGES)
+    with running_consumers(cluster, [ConsumerSpec(LOST, {LOST: "*"})]) as consumers:
+        look = LiveRounds(cluster, consumers.log_file)
+
+        def named() -> list[Finding] | None:
+            return [one for one in look.judge_now().loud() if one.consumer_group == LOST] or None
+
+        (found,) = wait_until(named, "it to be named", every_s=10.0, timeout_s=600.0)
+        # 4.x keeps what its clients commit; 5.x passes over their heartbeats, so that they take no queue
+        variant = "default" if cluster.version.startswith("4.") else "unlisted"
+        assert (found.rule.id, found.variant, found.severity) == ("group_not_created", variant, Severity.WARNING)
+
+
+def _let_read(admin: Admin, groups: list[str], *, readable: bool) -> None:
+    for group in groups:
+        admin.let_read(group, group, readable=readable)

@@ -5,7 +5,8 @@ are refused with code 26, so its share of the messages is consumed by nobody.
 Evidence: the broker's list of groups (201) lacks the group, its setting autoCreateSubscriptionGroup is false, and it
 has a topic that the group's clients subscribe to, or commits of the group. Both are read in every round: the first one
 that shows it tells. Where clients' logs are read, code 26 that goes on for more than a minute tells of groups that no
-broker knows.
+broker knows; clients of 5.x get no queue then, and say "get consumer id list failed" instead, while no broker lists a
+client of the group and all masters were seen.
 Not judged: brokers that make groups by themselves (the default), or that did not give their settings or groups. It is
 INFO while no message waits there, or while nobody is online and what waits is within the limits.
 Do next: create the group on that broker, with the settings that it has on the others.
@@ -22,11 +23,13 @@ from offsetguard.collect.refused_pulls import enabling_options
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge import commands
+from offsetguard.judge.evidence.lookups import online_clients
 from offsetguard.judge.evidence.rebalance_spells import lasting_lines, line_figures
 from offsetguard.judge.evidence.refused_pulls import EXPLAINED, addresses, refused_pulls
 from offsetguard.judge.evidence.unseen import names
-from offsetguard.judge.rule import Finding, Rule, Severity, Texts
-from offsetguard.model.rocketmq import NOT_CREATED
+from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Severity, Texts
+from offsetguard.model.rocketmq import NO_MEMBERS, NOT_CREATED, NOT_ONLINE
+from offsetguard.tables.log_facts import LogLineFacts
 
 RULE = Rule(
     id="group_not_created",
@@ -47,6 +50,22 @@ RULE = Rule(
             do_next="Create the group there as it is on the other brokers; its clients go on by themselves. The "
             "command {other_settings}:",
             do_next_zh="请按它在其他 Broker 上的设置在那里创建该消费组；客户端会自行恢复。该命令{other_settings}：",
+            commands=(commands.LET_CONSUME,),
+        ),
+        "unlisted": Texts(
+            summary="clients of {consumer_group} run and get no queue: no broker knows their group",
+            summary_zh="{consumer_group} 的客户端在运行却分配不到队列：没有 Broker 认识该消费组",
+            cause="Clients of consumer group {consumer_group} run, and for {lasted_ms:duration} no broker has named "
+            "its members to them ({line_count:messages} line{line_count:plural} 'get consumer id list failed' of their "
+            "logs), so that they take no queue: the group is not created, and the brokers make none by themselves "
+            "(autoCreateSubscriptionGroup=false), or its heartbeats do not arrive.",
+            cause_zh="消费组 {consumer_group} 的客户端在运行，但 {lasted_ms:duration} 内没有 Broker 返回其成员（客户"
+            "端日志 {line_count:messages} 行 'get consumer id list failed'），因此分配不到队列：该消费组没有创建，而 "
+            "Broker 不会自动创建消费组（autoCreateSubscriptionGroup=false），或心跳没有到达。",
+            do_next="Create the group, or correct its name in the clients; they go on by themselves. If it is there, "
+            "compare the clients' name servers with those of the cluster.",
+            do_next_zh="请创建该消费组，或更正客户端中的组名；客户端会自行恢复。如果消费组已存在，请核对客户端的 "
+            "NameServer 与集群是否一致。",
             commands=(commands.LET_CONSUME,),
         ),
         "logged": Texts(
@@ -71,7 +90,14 @@ RULE = Rule(
     recovered="over: the group is created there, or nothing of it is there any more",
     recovered_zh="已结束：已在那里创建该消费组，或那里已没有它的消息",
     holds_queues=True,
-    explains=EXPLAINED,
+    explains=(
+        *EXPLAINED,
+        Explains(
+            Scope.GROUP,
+            ("consumer_offline", "accumulation", "never_committed", "rebalance_noise"),
+            variants=("unlisted",),
+        ),
+    ),
 )
 
 
@@ -91,13 +117,14 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             queues=refused.evidence,
             broker_names=frozenset(refused.broker_names),
         )
-    for consumer_group, lines, lasted in lasting_lines(facts, NOT_CREATED):
+    for consumer_group, lines, lasted, variant in _logged(facts):
         if consumer_group not in found:
+            found.add(consumer_group)
             brokers = sorted({line.broker_name for line in lines if line.broker_name})
             yield RULE.finding(
                 facts,
                 about=(consumer_group, None),
-                variant="logged",
+                variant=variant,
                 state="UNKNOWN",
                 figures={
                     "lasted_ms": lasted // timedelta(milliseconds=1),
@@ -108,3 +135,14 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
                 },
                 broker_names=frozenset(brokers),
             )
+
+
+def _logged(facts: IntervalFacts) -> Iterator[tuple[str, list[LogLineFacts], timedelta, str]]:
+    """Yield the groups that no broker knows as clients' logs tell: their lines, for how long, and the variant."""
+    for group, lines, lasted in lasting_lines(facts, NOT_CREATED):
+        yield group, lines, lasted, "logged"
+    if not facts.unseen_broker_names and not facts.cluster_unseen:  # a broker that is down names no members either
+        listed, pulling = online_clients(facts), {group for group, _, _ in lasting_lines(facts, NOT_ONLINE)}
+        for group, lines, lasted in lasting_lines(facts, NO_MEMBERS):
+            if not listed.get(group) and group not in pulling:  # heartbeats_missing
+                yield group, lines, lasted, "unlisted"

@@ -63,9 +63,10 @@ CLIENTS_COME_BACK = timedelta(seconds=60)  # to a master that was started: 30 s 
 class LiveRounds:
     """Collects rounds of a live cluster with the logs of its brokers; every round is judged at once."""
 
-    def __init__(self, cluster: RocketMQCluster) -> None:
+    def __init__(self, cluster: RocketMQCluster, *client_logs: Path) -> None:
+        """`client_logs`: of its clients, read as well."""
         self._config: Config = asking_everything(default_config({CLUSTER: [cluster.namesrv]}), CLUSTER)
-        self._logs = tuple(
+        of_brokers = (
             LogSource(
                 name=f"{one.name}-{one.broker_id}",
                 files=[f"{one.log_folder}/*.log"],
@@ -74,6 +75,12 @@ class LiveRounds:
             )
             for one in cluster.brokers
         )
+        zone = "UTC" if cluster.version.startswith("4.") else "+08:00"  # 4.x clients write their host's
+        of_clients = (
+            LogSource(name=f"client-{number}", files=[str(log)], time_zone=zone)
+            for number, log in enumerate(client_logs)
+        )
+        self._logs = (*of_brokers, *of_clients)
         self._rounds: list[Snapshot] = []
 
     def judge_now(self) -> JudgedRound:
