@@ -13,9 +13,9 @@ from offsetguard.collect.landing import read_table, snapshot_folder
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config import Tls
 from offsetguard.model.intervals import Interval
-from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.tables import LANDED
 from offsetguard_peers.configs import one_team
+from offsetguard_peers.rocketmq.asking_client import AskingClient
 from offsetguard_peers.rocketmq.security import READER
 from offsetguard_peers.source_matrix import broker_probes, rights_probes, surroundings_probes
 from offsetguard_peers.source_matrix.sources import MASTER, NAME_SERVER, NO, REPLICAS, YES
@@ -51,7 +51,7 @@ def measure(version: str) -> Measurement:
 async def _measure(stage: Stage) -> Measurement:
     tls = Tls(ca_file=str(stage.cluster.ca_file))
     cells: dict[str, Cells] = {}
-    async with RocketMQClient(ANSWERED_WITHIN_MS, READER, tls=tls) as client:
+    async with AskingClient(ANSWERED_WITHIN_MS, READER, tls=tls) as client:
         probes = Probes(stage, client, tls)
         await probes.pull_everywhere()
         for section in SECTIONS:

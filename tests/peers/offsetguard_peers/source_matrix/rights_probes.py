@@ -7,11 +7,11 @@ from typing import Any
 
 from offsetguard.model.errors import BrokerRefused
 from offsetguard.sources.rocketmq import requests as ask_for
-from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.header import Credentials
 from offsetguard.sources.rocketmq.refusals import AccessDenied
 from offsetguard.sources.rocketmq.requests import Request
 from offsetguard_peers.rocketmq.admin import Admin
+from offsetguard_peers.rocketmq.asking_client import AskingClient
 from offsetguard_peers.rocketmq.extra_requests import (
     GetConsumerListByGroup,
     QueryConsumerOffset,
@@ -60,14 +60,14 @@ async def rights(probes: Probes) -> dict[str, Cells]:
     for number, request in enumerate(_requests(probes)):
         account = Credentials(f"{NEWCOMER.access_key}-{number}", NEWCOMER.secret_key)
         admin.create_account(broker, account, {"Topic:nothing": ["Get"]})
-        async with RocketMQClient(ANSWERED_WITHIN_MS, account, tls=probes.tls) as client:
+        async with AskingClient(ANSWERED_WITHIN_MS, account, tls=probes.tls) as client:
             cells[request.code.name] = {MASTER: await _needed(client, admin, account, probes, request)}
     return cells
 
 
 async def _needed_on_4(probes: Probes, request: Request[Any]) -> str:
     """Ask as an account whose rights are all DENY; the reader's are SUB, and it has asked everything already."""
-    async with RocketMQClient(ANSWERED_WITHIN_MS, NEWCOMER, tls=probes.tls) as client:
+    async with AskingClient(ANSWERED_WITHIN_MS, NEWCOMER, tls=probes.tls) as client:
         try:
             await client.call(probes.address(MASTER), request)
         except AccessDenied:
@@ -78,7 +78,7 @@ async def _needed_on_4(probes: Probes, request: Request[Any]) -> str:
 
 
 async def _needed(
-    client: RocketMQClient, admin: Admin, account: Credentials, probes: Probes, request: Request[Any]
+    client: AskingClient, admin: Admin, account: Credentials, probes: Probes, request: Request[Any]
 ) -> str:
     """Grant what the broker says is missing, one right after the other, until it answers."""
     granted: dict[str, list[str]] = {}  # kind of resource -> actions; the last one of a kind is the right one
