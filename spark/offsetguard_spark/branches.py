@@ -249,7 +249,8 @@ def begin(
     if left_over:
         for table, branch in left_over:
             _commit(table, states[table], (RemoveSnapshotRefUpdate(ref_name=branch),), ())
-        say(f"tables: dropped {len(left_over)} branches of a run that did not end")
+        why = "that did not end, or began again without what its gate stopped"
+        say(f"tables: dropped {len(left_over)} branches of a run {why}")
         states = load_tables(workspace)
     return Branches(spark, minutes, name, states, small)
 

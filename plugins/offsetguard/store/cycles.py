@@ -126,7 +126,7 @@ def _failures(engine: Engine, cluster: str, since: datetime, *, together: bool) 
         .group_by(row.interval_start)
     )
     with reading(engine) as session:
-        return dict(session.execute(query).tuples().all())
+        return dict(session.execute(query).all())
 
 
 def delete_older(session: Session, moment: datetime) -> int:

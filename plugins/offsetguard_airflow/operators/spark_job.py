@@ -165,7 +165,7 @@ def _killed_where_it_hangs(log: Logger) -> Iterator[None]:
         timer.start()
     try:
         yield
-    except Exception:
+    except Exception:  # a time-out is none (`AirflowTaskTimeout`): the timer is for what goes on after it
         timer.cancel()
         raise
     timer.cancel()
