@@ -103,15 +103,17 @@ RULE = Rule(
 
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """One finding per (consumer group, topic) with queues on such a broker; else one per group of which logs tell."""
-    found = set()
+    found, pulling = set(), {group for group, _, _ in lasting_lines(facts, NOT_CREATED)}
     for refused in refused_pulls(facts, config, ("uncreated",)):
         group = refused.judged.group
         found.add(group.consumer_group)
+        # whom no broker lists may run all the same
+        is_missed = refused.is_missed or (bool(refused.queues) and group.consumer_group in pulling)
         yield RULE.finding(
             facts,
             about=(group.consumer_group, group.topic),
-            severity=RULE.severity if refused.is_missed else Severity.INFO,
-            unsure=refused.unsure,
+            severity=RULE.severity if is_missed else Severity.INFO,
+            unsure=refused.unsure and not is_missed,
             state="STALLED",
             figures=refused.figures(facts),
             queues=refused.evidence,
