@@ -10,6 +10,7 @@ from offsetguard.collect.held_back import CHECK_GROUP, GIVEN_UP_TOPIC, HALF_TOPI
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.sources.rocketmq import requests as ask_for
 from offsetguard.sources.rocketmq.requests import Request
+from offsetguard.sources.rocketmq.stacks import threads_of
 from offsetguard_peers.rocketmq.extra_requests import GetAllTopicListFromNameServer, GetConsumerListByGroup
 from offsetguard_peers.source_matrix.sources import MASTER, NO, NOT_IN_VERSION, OWN, REPLICAS, SLAVE, YES, sources
 from offsetguard_peers.source_matrix.stage import (
@@ -106,6 +107,11 @@ def asked(stage: Stage) -> dict[str, Asked]:
         "member_list": Asked(GetConsumerListByGroup(ORDERLY), lambda members: client_id in members, SEEN_WITHIN_S),
         "running_info": Asked(
             running_info, lambda info: info.thread_count and info.subscriptions and info.queues, SEEN_WITHIN_S
+        ),
+        "thread_stacks": Asked(
+            ask_for.GetConsumerRunningInfo(ORDERLY, client_id, jstack_enable=True),
+            lambda info: threads_of(info.jstack, ORDERLY),
+            SEEN_WITHIN_S,
         ),
         "queue_locks": Asked(
             running_info,
