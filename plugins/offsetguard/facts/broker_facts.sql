@@ -26,6 +26,7 @@ lines AS (
     line.broker_id,
     at,
     position,
+    now,
     line.kind,
     CASE
       WHEN kind = 'slave_diverged' THEN 'CommitLog'
@@ -45,15 +46,63 @@ lines AS (
     )
 ),
 
+-- A spell of lines about one thing ends with a longer silence than :sync_silence_us. What fails once, as when a master
+-- is started again, is tried again within a minute: only a spell that goes on, and has lasted, tells of something.
+failures AS (
+  SELECT
+    *,
+    UNIX_MICROS(at) - UNIX_MICROS(
+      LAG(at) OVER (PARTITION BY cluster, broker_name, broker_id, what ORDER BY at, position)
+    ) AS silence_us
+  FROM lines
+  WHERE what IS NOT NULL
+),
+
+in_spells AS (
+  SELECT
+    *,
+    MAX(CASE WHEN silence_us > :sync_silence_us THEN at END) OVER (
+      PARTITION BY cluster, broker_name, broker_id, what
+    ) AS spell_began_at
+  FROM failures
+),
+
+spells AS (
+  SELECT
+    cluster,
+    broker_name,
+    broker_id,
+    what,
+    COUNT(*) AS line_count,
+    MIN(at) AS first_at,
+    MAX(at) AS last_at
+  FROM in_spells
+  WHERE spell_began_at IS NULL OR at >= spell_began_at
+  GROUP BY cluster, broker_name, broker_id, what
+  HAVING
+    COUNT(*) >= :least_sync_lines
+    AND UNIX_MICROS(MAX(at)) - UNIX_MICROS(MIN(at)) >= :sync_lasts_us
+    AND UNIX_MICROS(MAX(now)) - UNIX_MICROS(MAX(at)) <= :sync_silence_us
+),
+
+failing AS (
+  SELECT
+    cluster,
+    broker_name,
+    broker_id,
+    CAST(SUM(line_count) AS BIGINT) AS sync_failure_count,
+    MIN(first_at) AS sync_first_failed_at,
+    MAX(last_at) AS sync_last_failed_at,
+    ARRAY_JOIN(COALESCE(SORT_ARRAY(COLLECT_LIST(what)), ARRAY()), ', ') AS sync_failed_what
+  FROM spells
+  GROUP BY cluster, broker_name, broker_id
+),
+
 said AS (
   SELECT
     cluster,
     broker_name,
     broker_id,
-    NULLIF(COUNT(what), 0) AS sync_failure_count,
-    MIN(CASE WHEN what IS NOT NULL THEN at END) AS sync_first_failed_at,
-    MAX(CASE WHEN what IS NOT NULL THEN at END) AS sync_last_failed_at,
-    NULLIF(ARRAY_JOIN(COALESCE(SORT_ARRAY(COLLECT_SET(what)), ARRAY()), ', '), '') AS sync_failed_what,
     NULLIF(COUNT(CASE WHEN kind = 'requests_dropped' THEN 1 END), 0) AS dropped_request_count,
     MIN(CASE WHEN kind = 'requests_dropped' THEN at END) AS dropped_first_at,
     MAX(CASE WHEN kind = 'requests_dropped' THEN at END) AS dropped_last_at,
@@ -171,3 +220,4 @@ FROM bounded
 INNER JOIN intervals USING (cluster)
 LEFT JOIN before USING (cluster, broker_name, broker_id)
 LEFT JOIN said USING (cluster, broker_name, broker_id)
+LEFT JOIN failing USING (cluster, broker_name, broker_id)

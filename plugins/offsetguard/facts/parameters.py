@@ -17,7 +17,7 @@ from typing import Any
 
 from offsetguard.config.groups import Judgement
 from offsetguard.model.intervals import INTERVAL_LENGTH
-from offsetguard.model.rocketmq import LOCK_SILENCE, SILENCE
+from offsetguard.model.rocketmq import LEAST_SYNC_LINES, LOCK_SILENCE, SILENCE, SYNC_LASTS, SYNC_SILENCE
 from offsetguard.tables.facts import Baseline
 from offsetguard.tables.queue_state import MISSED_PARTS, WINDOW
 
@@ -85,6 +85,9 @@ def parameters_of(judgement: Judgement, interval_start: datetime, ends_at: datet
         "oldest_move_interval": ends_at - move_window - _CLOCK_SKEW,
         "lock_silence_us": LOCK_SILENCE // _MICROSECOND,
         "log_silence_us": SILENCE // _MICROSECOND,
+        "least_sync_lines": LEAST_SYNC_LINES,
+        "sync_lasts_us": SYNC_LASTS // _MICROSECOND,
+        "sync_silence_us": SYNC_SILENCE // _MICROSECOND,
         "oldest_compared": ends_at - INTERVAL_LENGTH - _COMPARED_WITHIN,
         "compared_within_us": _COMPARED_WITHIN // _MICROSECOND,
         "hour_of_week": hour_of_week(hour),

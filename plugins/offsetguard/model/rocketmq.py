@@ -20,6 +20,9 @@ LOCK_SILENCE = timedelta(seconds=90)  # four rebalances and a late one: who was 
 
 SILENCE = timedelta(seconds=45)  # ends a spell of lines: two rebalance rounds and a late one
 
+LEAST_SYNC_LINES, SYNC_LASTS = 3, timedelta(minutes=2)  # of a slave that does not take something over
+SYNC_SILENCE = timedelta(minutes=3)  # ends a spell of these: 5.x tries again after 60 s
+
 NOT_IN_MEMBERS = "client_not_in_members"
 CLIENT_NOT_LATEST = "client_subscription_not_latest"
 NOT_ONLINE = "group_not_online"

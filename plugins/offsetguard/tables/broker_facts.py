@@ -81,7 +81,9 @@ class BrokerFacts(QueueCounts, Lags, RequestWaits, HeldBackMessages, KeepingSett
     ] = None
     replicated_at: ReplicatedAt = None
     sync_failure_count: Annotated[
-        int | None, "lines of its log within the look-back window that it could not take something over; NULL = none"
+        int | None,
+        "lines of its log that it could not take something over: of what has failed for two minutes, three times or "
+        "more, and goes on; NULL = nothing has",
     ] = None
     sync_first_failed_at: Annotated[datetime | None, "time of the first of them"] = None
     sync_last_failed_at: Annotated[datetime | None, "time of the last of them"] = None

@@ -25,6 +25,7 @@ WITH before AS (
     line.broker_id,
     "at",
     position,
+    now,
     line.kind,
     CASE
       WHEN kind = 'slave_diverged'
@@ -45,25 +46,69 @@ WITH before AS (
         line.kind IN ('slave_not_synchronized', 'slave_diverged') AND broker_id <> 0
       )
     )
+), failures AS (
+  SELECT
+    *,
+    EPOCH_US("at") - EPOCH_US(
+      LAG("at") OVER (
+        PARTITION BY cluster, broker_name, broker_id, what
+        ORDER BY "at" NULLS FIRST, position NULLS FIRST
+      )
+    ) AS silence_us
+  FROM lines
+  WHERE
+    NOT what IS NULL
+), in_spells AS (
+  SELECT
+    *,
+    MAX(CASE WHEN silence_us > $sync_silence_us THEN "at" END) OVER (PARTITION BY cluster, broker_name, broker_id, what) AS spell_began_at
+  FROM failures
+), spells AS (
+  SELECT
+    cluster,
+    broker_name,
+    broker_id,
+    what,
+    COUNT(*) AS line_count,
+    MIN("at") AS first_at,
+    MAX("at") AS last_at
+  FROM in_spells
+  WHERE
+    spell_began_at IS NULL OR "at" >= spell_began_at
+  GROUP BY
+    cluster,
+    broker_name,
+    broker_id,
+    what
+  HAVING
+    COUNT(*) >= $least_sync_lines
+    AND EPOCH_US(MAX("at")) - EPOCH_US(MIN("at")) >= $sync_lasts_us
+    AND EPOCH_US(MAX(now)) - EPOCH_US(MAX("at")) <= $sync_silence_us
+), failing AS (
+  SELECT
+    cluster,
+    broker_name,
+    broker_id,
+    TRY_CAST(SUM(line_count) AS BIGINT) AS sync_failure_count,
+    MIN(first_at) AS sync_first_failed_at,
+    MAX(last_at) AS sync_last_failed_at,
+    ARRAY_TO_STRING(
+      COALESCE(
+        LIST_SORT(ARRAY_AGG(what) FILTER(WHERE what IS NOT NULL), 'ASC', 'NULLS FIRST'),
+        []
+      ),
+      ', '
+    ) AS sync_failed_what
+  FROM spells
+  GROUP BY
+    cluster,
+    broker_name,
+    broker_id
 ), said AS (
   SELECT
     cluster,
     broker_name,
     broker_id,
-    NULLIF(COUNT(what), 0) AS sync_failure_count,
-    MIN(CASE WHEN NOT what IS NULL THEN "at" END) AS sync_first_failed_at,
-    MAX(CASE WHEN NOT what IS NULL THEN "at" END) AS sync_last_failed_at,
-    NULLIF(
-      ARRAY_TO_STRING(
-        COALESCE(
-          LIST_SORT(LIST(DISTINCT what) FILTER(WHERE
-            NOT what IS NULL), 'ASC', 'NULLS FIRST'),
-          []
-        ),
-        ', '
-      ),
-      ''
-    ) AS sync_failed_what,
     NULLIF(COUNT(CASE WHEN kind = 'requests_dropped' THEN 1 END), 0) AS dropped_request_count,
     MIN(CASE WHEN kind = 'requests_dropped' THEN "at" END) AS dropped_first_at,
     MAX(CASE WHEN kind = 'requests_dropped' THEN "at" END) AS dropped_last_at,
@@ -184,4 +229,6 @@ INNER JOIN intervals
 LEFT JOIN before
   USING (cluster, broker_name, broker_id)
 LEFT JOIN said
+  USING (cluster, broker_name, broker_id)
+LEFT JOIN failing
   USING (cluster, broker_name, broker_id)

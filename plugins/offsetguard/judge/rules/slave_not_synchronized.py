@@ -5,17 +5,18 @@ commit log may still be copied through another port. After a failover groups rea
 topics and groups that were created since are missing. Or its commit log does not end where its master's goes on, so
 that the two cannot be brought together: what the master takes is on no other replica.
 Evidence: "SyncConsumerOffset Exception" and the like in the slave's log, or "master pushed offset not equal the max phy
-offset in slave": three lines over two minutes or more, the
-newest of them within three minutes; so it is told in the third minute.
+offset in slave": three lines about one thing over two
+minutes or more, without three minutes of silence; so it is told in the third minute. Slaves of 5.5.0 cannot read what
+their masters answer, by a bug.
 Not judged: a master that is being restarted; and nothing, where no log of the slave is read.
-Do next: see whether the slave reaches its master, and with which rights; rebuild a slave whose commit log differs.
-Source: HAClient, SlaveSynchronize (4.9.7, 5.5.0): every 10 s in 4.x, 60 s in 5.x.
+Do next: see whether the slave reaches its master, and with which rights; upgrade 5.5.0; rebuild a slave whose commit
+log differs.
+Source: HAClient, SlaveSynchronize (4.9.7, 5.5.0): every 10 s in 4.x, 60 s in 5.x; apache/rocketmq#10284.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
@@ -25,7 +26,21 @@ from offsetguard.judge.rule import Finding, Rule, Severity, Texts
 from offsetguard.judge.rules.slave_ahead import REBUILD, REBUILD_ZH
 from offsetguard.tables.broker_facts import BrokerFacts
 
-_GOES_ON, _LASTS, _LEAST_LINES = timedelta(minutes=3), timedelta(minutes=2), 3
+_CANNOT_READ = "5.5.0"
+_CAUSE = (
+    "Slave {worst_slave} of cluster {cluster} has not been able to take over {what} from its master since "
+    "{first_failed_at:moment} ({line_count:messages} line{line_count:plural}, last at {last_failed_at:moment}; slaves "
+    "concerned: {slaves})"
+)
+_CAUSE_ZH = (
+    "集群 {cluster} 的从节点 {worst_slave} 自 {first_failed_at:moment} 起未能从主节点同步 {what}"
+    "（{line_count:messages} 行日志，最近一次在 {last_failed_at:moment}；涉及的从节点：{slaves}）"
+)
+_FAILOVER = (
+    " A failover to it would have groups read again what they have consumed since, and miss topics and groups that "
+    "were created since."
+)
+_FAILOVER_ZH = "切换到该从节点后，消费组会重复消费此后已消费的消息，此后新建的主题和消费组会缺失。"
 
 RULE = Rule(
     id="slave_not_synchronized",
@@ -37,16 +52,27 @@ RULE = Rule(
         "default": Texts(
             summary="slave {worst_slave} does not take over {what} from its master",
             summary_zh="从节点 {worst_slave} 未能从主节点同步 {what}",
-            cause="Slave {worst_slave} of cluster {cluster} has not been able to take over {what} from its master "
-            "since {first_failed_at:moment} ({line_count:messages} line{line_count:plural}, last at "
-            "{last_failed_at:moment}; slaves concerned: {slaves}). A failover to it would have groups read again what "
-            "they have consumed since, and miss topics and groups that were created since.",
-            cause_zh="集群 {cluster} 的从节点 {worst_slave} 自 {first_failed_at:moment} 起未能从主节点同步 {what}"
-            "（{line_count:messages} 行日志，最近一次在 {last_failed_at:moment}；涉及的从节点：{slaves}）。切换到该从节"
-            "点后，消费组会重复消费此后已消费的消息，此后新建的主题和消费组会缺失。",
+            cause=_CAUSE + "." + _FAILOVER,
+            cause_zh=_CAUSE_ZH + "。" + _FAILOVER_ZH,
             do_next="See whether the slave reaches its master's port for requests, and whether access control lets it "
             "in; its log names the exception.",
             do_next_zh="请检查从节点能否连通主节点的服务端口、访问控制是否放行；其日志中有异常详情。",
+        ),
+        "cannot_read": Texts(
+            summary="slave {worst_slave} does not take over {what} from its master",
+            summary_zh="从节点 {worst_slave} 未能从主节点同步 {what}",
+            cause=_CAUSE
+            + ": RocketMQ "
+            + _CANNOT_READ
+            + " has a bug by which slaves cannot read the committed offsets "
+            "that their masters answer (apache/rocketmq#10284)." + _FAILOVER,
+            cause_zh=_CAUSE_ZH + "：RocketMQ " + _CANNOT_READ + " 存在缺陷，从节点无法解析主节点返回的消费位点"
+            "（apache/rocketmq#10284）。" + _FAILOVER_ZH,
+            do_next="Upgrade the slaves to a later version, which has the fix; until then, a failover repeats messages."
+            ' If their logs name another exception than "not support unquoted name", see whether they reach their '
+            "masters' port for requests.",
+            do_next_zh="请将从节点升级到包含修复的更高版本；在此之前，主从切换会导致重复消费。如果日志中的异常不是"
+            "“not support unquoted name”，请检查从节点能否连通主节点的服务端口。",
         ),
         "diverged": Texts(
             summary="slave {worst_slave} cannot follow the commit log of its master",
@@ -76,14 +102,14 @@ RULE = Rule(
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """At most one finding, about all slaves whose logs say so."""
     failing = sorted(
-        (one for one in facts.brokers if _fails(one, facts)),
+        (one for one in facts.brokers if one.sync_failed_what is not None),
         key=lambda one: (-_is_diverged(one), -(one.sync_failure_count or 0), one.broker_name, one.broker_id),
     )
     if failing:
         worst = failing[0]
         yield RULE.finding(
             facts,
-            variant="diverged" if _is_diverged(worst) else "default",
+            variant=_variant(worst),
             state="AT_RISK",
             figures={
                 "slaves": names([replica_name(one) for one in failing]),
@@ -101,8 +127,7 @@ def _is_diverged(one: BrokerFacts) -> bool:
     return "CommitLog" in (one.sync_failed_what or "")
 
 
-def _fails(one: BrokerFacts, facts: IntervalFacts) -> bool:
-    first, last = one.sync_first_failed_at, one.sync_last_failed_at
-    if first is None or last is None or (one.sync_failure_count or 0) < _LEAST_LINES:
-        return False
-    return last - first >= _LASTS and facts.now - last <= _GOES_ON
+def _variant(one: BrokerFacts) -> str:
+    if _is_diverged(one):
+        return "diverged"
+    return "cannot_read" if one.version == _CANNOT_READ and one.sync_failed_what == "ConsumerOffset" else "default"

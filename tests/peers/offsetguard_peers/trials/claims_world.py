@@ -67,7 +67,7 @@ from offsetguard_peers.rocketmq.cluster import RocketMQCluster
 from offsetguard_peers.trials.blind_causes import HANG, THREADS, Cause, Subject
 from offsetguard_peers.trials.claims.checker import Checker
 from offsetguard_peers.trials.claims.reading import lines_of_html, strings_in
-from offsetguard_peers.trials.claims.truth import RULES_OF, Kind, Look, Round, Trouble, Truth, trouble_of
+from offsetguard_peers.trials.claims.truth import BUGS, RULES_OF, Kind, Look, Round, Trouble, Truth, trouble_of
 
 CLUSTER, OWNER, CHANNEL = "main", "owner@example.com", "#alerts"
 NAMES = ("billing", "ledger", "stock", "mailer", "exports", "images")
@@ -99,7 +99,8 @@ class ClaimsWorld:
         self._chance = random.Random(seed)  # noqa: S311 what happens is no secret
         self._subjects = [Subject(self._cluster, name, (LIFE,)) for name in NAMES]
         groups = frozenset({*(one.group for one in self._subjects), *(one.group for one in WELL)})
-        self._truth = Truth(groups, clients={one.group: [(_now(), 1)] for one in WELL})
+        online = {one.group: [(_now(), 1)] for one in WELL}
+        self._truth = Truth(groups, clients=online, of_version=BUGS.get(version, frozenset()))
         self._checker = Checker(self._truth)
         self._calm = threading.Lock()  # held by who needs all brokers, and by who takes one away
         self._over = threading.Event()

@@ -171,7 +171,8 @@ class Checker:
             return
         claim = claims[0]
         for_it = self.truth.of(claim.group, claim.rule_id)
-        if not any(one.lasts(said.since, said.round.ended, TAILS[one.kind]) for one in for_it):
+        is_staged = any(one.lasts(said.since, said.round.ended, TAILS[one.kind]) for one in for_it)
+        if not is_staged and claim.rule_id not in self.truth.of_version:
             self._keep(said, f"nothing that was staged makes {claim.rule_id} true")
         if claim.group is not None and mail:
             self._check_acknowledged(said, severity, claim, claim.group)

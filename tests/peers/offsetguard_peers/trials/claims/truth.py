@@ -64,6 +64,7 @@ ENDS_WITH = {  # told as over only once the trouble is
 }
 TAILS = dict.fromkeys(Kind, timedelta(minutes=5)) | dict.fromkeys((Kind.RESET, Kind.BEYOND), timedelta(minutes=40))
 ONE_TROUBLE = {Kind.LOST: Kind.OFFLINE, Kind.BEYOND: Kind.RESET, Kind.SLOW: Kind.HANG, Kind.GONE: Kind.OFFLINE}
+BUGS = {"5.5.0": frozenset({"slave_not_synchronized"})}  # by version; apache/rocketmq#10284
 AT_ONCE = {Kind.OFFLINE, Kind.LOST, Kind.GONE, Kind.RESET, Kind.BEYOND}  # since when they are is no matter of rates
 OF_ALL = {Kind.BROKER, Kind.COLLECTOR, Kind.RETENTION}  # whatever stands or falls meanwhile may do so because of them
 
@@ -135,6 +136,7 @@ class Truth:
     troubles: list[Trouble] = field(default_factory=list)
     looks: dict[str, list[Look]] = field(default_factory=dict)  # in order of time
     clients: dict[str, list[tuple[datetime, int]]] = field(default_factory=dict)  # from then on so many are online
+    of_version: frozenset[str] = frozenset()  # rules that tell of what brokers of this version do wrong by themselves
 
     def of(self, group: str | None, rule_id: str | None = None) -> list[Trouble]:
         """Return the troubles of a group, and those of all; `rule_id`: which it tells of."""
