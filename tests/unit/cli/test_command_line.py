@@ -10,10 +10,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from sqlalchemy import Engine
 
 from offsetguard import cli
+from offsetguard.cli.parameters import NAMES_SHOWN, check_is_known
 from offsetguard.model.views import NotificationReason
 from offsetguard.sources.bundle.reader import open_bundle
 from offsetguard.store.database import open_database
@@ -303,3 +305,13 @@ def test_a_shell_completes_commands_and_options(words: str, completed: str) -> N
     for shell in ("bash", "zsh", "fish"):
         script = started(_OFFSETGUARD_COMPLETE=f"{shell}_source")
         assert (script.returncode, "offsetguard" in script.stdout) == (0, True), script.stderr
+
+
+@pytest.mark.parametrize(("more", "end"), [(0, ""), (1, " and 1 more"), (12, " and 12 more")])
+def test_of_many_names_the_first_are_shown_and_the_others_counted(more: int, end: str) -> None:
+    known = [f"name-{number:03}" for number in range(NAMES_SHOWN + more)]
+    with pytest.raises(click.UsageError) as refused:
+        check_is_known("--cluster", "zzz", known)
+    assert str(refused.value) == (
+        f"--cluster: there is no cluster 'zzz'; there are: {', '.join(known[:NAMES_SHOWN])}{end}"
+    )
