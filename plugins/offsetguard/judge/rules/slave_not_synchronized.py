@@ -26,7 +26,7 @@ from offsetguard.judge.rule import Finding, Rule, Severity, Texts
 from offsetguard.judge.rules.slave_ahead import REBUILD, REBUILD_ZH
 from offsetguard.tables.broker_facts import BrokerFacts
 
-_CANNOT_READ = "5.5.0"
+_CANNOT_READ = "V5_5_0"
 _CAUSE = (
     "Slave {worst_slave} of cluster {cluster} has not been able to take over {what} from its master since "
     "{first_failed_at:moment} ({line_count:messages} line{line_count:plural}, last at {last_failed_at:moment}; slaves "
@@ -61,12 +61,9 @@ RULE = Rule(
         "cannot_read": Texts(
             summary="slave {worst_slave} does not take over {what} from its master",
             summary_zh="从节点 {worst_slave} 未能从主节点同步 {what}",
-            cause=_CAUSE
-            + ": RocketMQ "
-            + _CANNOT_READ
-            + " has a bug by which slaves cannot read the committed offsets "
+            cause=_CAUSE + ": RocketMQ 5.5.0 has a bug by which slaves cannot read the committed offsets "
             "that their masters answer (apache/rocketmq#10284)." + _FAILOVER,
-            cause_zh=_CAUSE_ZH + "：RocketMQ " + _CANNOT_READ + " 存在缺陷，从节点无法解析主节点返回的消费位点"
+            cause_zh=_CAUSE_ZH + "：RocketMQ 5.5.0 存在缺陷，从节点无法解析主节点返回的消费位点"
             "（apache/rocketmq#10284）。" + _FAILOVER_ZH,
             do_next="Upgrade the slaves to a later version, which has the fix; until then, a failover repeats messages."
             ' If their logs name another exception than "not support unquoted name", see whether they reach their '

@@ -216,6 +216,7 @@ BODY_DECODERS: dict[int, Callable[[bytes], object]] = {
     305: broker_settings.topic_list,
     307: consumers.consumer_running_info,
     315: broker_figures.broker_stats,
+    907: broker_figures.last_replicated_at,
 }
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 INTERVAL = Interval(NOW)
