@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from offsetguard.collect.broker_reading import BrokerReading, PairReading
@@ -28,7 +28,7 @@ from offsetguard.model.stacks import ClientStacks, as_text, of_text
 from offsetguard.sources.rocketmq.consumers import ConsumerRunningInfo, ProcessQueueInfo
 from offsetguard.sources.rocketmq.refusals import ClientTimedOut
 from offsetguard.sources.rocketmq.requests import GetConsumerRunningInfo
-from offsetguard.sources.rocketmq.stacks import threads_of
+from offsetguard.sources.rocketmq.stacks import stacks_of
 
 STANDS = timedelta(seconds=30)
 AGAIN_AFTER = timedelta(minutes=10)
@@ -148,13 +148,12 @@ async def _ask(link: ReplicaLink, group: str, client_id: str, at: datetime) -> C
         return None
     if isinstance(outcome, ClientTimedOut | RequestTimedOut):
         return ClientStacks(client_id, at, cannot_tell="stacks_silent")
-    info = None if isinstance(outcome, RocketMQError) else outcome.body
-    threads = threads_of(info.jstack, group) if info is not None else None
-    if isinstance(outcome, RocketMQError) or threads is None:
+    if isinstance(outcome, RocketMQError) or outcome.body is None:
         return ClientStacks(client_id, at, cannot_tell="stacks_not_said")
-    if threads.thread_count == 0 and not threads.stacks:
-        return ClientStacks(client_id, outcome.at, cannot_tell="stacks_no_threads")
-    return ClientStacks(client_id, outcome.at, threads.thread_count, threads.idle_count, threads.stacks)
+    said = stacks_of(outcome.body.jstack, group, client_id, outcome.at)
+    if said is None:
+        return ClientStacks(client_id, at, cannot_tell="stacks_not_said")
+    return said if said.is_known else replace(said, cannot_tell="stacks_no_threads")
 
 
 def _untold(

@@ -21,7 +21,6 @@ from datetime import datetime
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge import commands
-from offsetguard.judge.evidence.deleted import in_process_of, not_handed_out
 from offsetguard.judge.evidence.judged_groups import (
     COMMITTED_WITHIN,
     RECENTLY,
@@ -36,6 +35,7 @@ from offsetguard.judge.evidence.judged_groups import (
 )
 from offsetguard.judge.evidence.lookups import lag_evidence, master_boots
 from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Sentence, Severity, State, Texts
+from offsetguard.judge.rules.messages_lost import in_process_of, not_handed_out
 from offsetguard.judge.windows.rules import POP
 
 _SUMMARY = (

@@ -16,9 +16,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 
-from offsetguard.model.stacks import ThreadStack
+from offsetguard.model.stacks import ClientStacks, ThreadStack
 
 MOST_STACKS = 5
 FRAMES_INNERMOST, FRAMES_OUTERMOST = 6, 2  # kept of a stack; the outermost one is the listener
@@ -83,16 +84,7 @@ class _Thread:
         return not self.is_in_application and any(one.method == _IDLE for one in self.frames)
 
 
-@dataclass(frozen=True, slots=True)
-class Threads:
-    """What is kept of a JVM's threads, as `ClientStacks` has it."""
-
-    thread_count: int
-    idle_count: int
-    stacks: tuple[ThreadStack, ...]
-
-
-def threads_of(jstack: str, consumer_group: str) -> Threads | None:
+def stacks_of(jstack: str, consumer_group: str, client_id: str, taken_at: datetime) -> ClientStacks | None:
     """Return the consume threads of a group, equal stacks together, at most MOST_STACKS; None: no thread is there.
 
     Where threads are not named after their groups, those of all groups of the JVM.
@@ -107,10 +99,12 @@ def threads_of(jstack: str, consumer_group: str) -> Threads | None:
     counted = Counter(_stack(one) for one in consuming if not one.is_idle)
     counted.update(_stack(one, service=True) for one in services)
     ordered = sorted(counted.items(), key=lambda one: (one[0].thread is None, -one[1], one[0].state, one[0].frames))
-    return Threads(
+    return ClientStacks(
+        client_id,
+        taken_at,
         len(consuming),
         sum(one.is_idle for one in consuming),
-        tuple(_counted(stack, count) for stack, count in ordered[:MOST_STACKS]),
+        tuple(replace(stack, count=count) for stack, count in ordered[:MOST_STACKS]),
     )
 
 
@@ -158,7 +152,3 @@ def _shortened(frames: Sequence[str]) -> tuple[str, ...]:
     if len(frames) <= FRAMES_INNERMOST + FRAMES_OUTERMOST:
         return tuple(frames)
     return (*frames[:FRAMES_INNERMOST], LEFT_OUT, *frames[-FRAMES_OUTERMOST:])
-
-
-def _counted(stack: ThreadStack, count: int) -> ThreadStack:
-    return ThreadStack(count, stack.state, stack.frames, stack.called, stack.waits_for_network, stack.thread)

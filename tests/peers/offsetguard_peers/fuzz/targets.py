@@ -42,7 +42,7 @@ from offsetguard.sources.rocketmq.connection import Connection, Frame, FrameRead
 from offsetguard.sources.rocketmq.header import RemotingCommand, decode_header, encode_header
 from offsetguard.sources.rocketmq.json_fields import int_key
 from offsetguard.sources.rocketmq.message import MAGIC_V2, decode_messages, decode_pull_result
-from offsetguard.sources.rocketmq.stacks import threads_of
+from offsetguard.sources.rocketmq.stacks import stacks_of
 from offsetguard.sources.state_files.config_file import read_state_file
 from offsetguard.sources.state_files.consume_queue import read_topic
 from offsetguard.tables import BROKER_SNAPSHOTS, BROKER_STATS, CLIENT_QUEUE_SNAPSHOTS, CLIENT_SNAPSHOTS
@@ -298,7 +298,7 @@ def _running_info_rows(body: bytes) -> None:
     reading.running_info["G", "C"] = answer
     client = {"cluster": "c", "consumer_group": "G", "client_id": "C", "broker_name": "b", "broker_id": 0}
     columns = running_info_columns(answer)
-    threads_of(answer.info.jstack if answer.info else "", "G")
+    stacks_of(answer.info.jstack if answer.info else "", "G", "c", NOW)
     table_of(CLIENT_SNAPSHOTS, [{**client, "interval_start": INTERVAL.start, **columns}])
     table_of(CLIENT_QUEUE_SNAPSHOTS, list(client_queue_rows("c", INTERVAL, [reading])))
 

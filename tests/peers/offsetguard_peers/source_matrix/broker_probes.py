@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from offsetguard.collect.held_back import CHECK_GROUP, GIVEN_UP_TOPIC, HALF_TOPIC, SCHEDULE_TOPIC
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.sources.rocketmq import requests as ask_for
 from offsetguard.sources.rocketmq.requests import Request
-from offsetguard.sources.rocketmq.stacks import threads_of
+from offsetguard.sources.rocketmq.stacks import stacks_of
 from offsetguard_peers.rocketmq.extra_requests import GetAllTopicListFromNameServer, GetConsumerListByGroup
 from offsetguard_peers.source_matrix.sources import MASTER, NO, NOT_IN_VERSION, OWN, REPLICAS, SLAVE, YES, sources
 from offsetguard_peers.source_matrix.stage import (
@@ -110,7 +111,7 @@ def asked(stage: Stage) -> dict[str, Asked]:
         ),
         "thread_stacks": Asked(
             ask_for.GetConsumerRunningInfo(ORDERLY, client_id, jstack_enable=True),
-            lambda info: threads_of(info.jstack, ORDERLY),
+            lambda info: stacks_of(info.jstack, ORDERLY, client_id, datetime.now(UTC)),
             SEEN_WITHIN_S,
         ),
         "queue_locks": Asked(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,13 @@ from offsetguard.sources.rocketmq.stacks import (
     FRAMES_INNERMOST,
     FRAMES_OUTERMOST,
     MOST_STACKS,
-    threads_of,
+    stacks_of,
 )
 from offsetguard_peers.cases.running import examples, for_each
 
 HERE = Path(__file__).parent
 CASES = yaml.safe_load((HERE / "stacks.yml").read_text("utf-8"))
+WHO = ("a client", datetime(2026, 11, 21, tzinfo=UTC))
 JDK = ["java.lang.Thread.sleep(Native Method)", "java.util.concurrent.FutureTask.run(FutureTask.java:264)"]
 
 
@@ -33,7 +35,7 @@ def _expected(one: dict[str, Any]) -> ThreadStack:
 @for_each("case", CASES, lambda case: case["why"])
 def test_stacks_are_kept_as_the_case_says(case: dict[str, Any]) -> None:
     text = case["text"] if "text" in case else (HERE / "jstack" / case["file"]).read_text("utf-8")
-    found = threads_of(text, case["group"])
+    found = stacks_of(text, case["group"], *WHO)
     if "threads" not in case:
         assert found is None
         return
@@ -63,7 +65,7 @@ def test_every_thread_is_counted_once_whatever_its_group_is_called(
     for number, (state, frames) in enumerate(threads):
         name = f"ConsumeMessageThread_{group[:100]}_{number}"
         lines += [f"{name:40}TID: {number} STATE: {state}", *(f"{name:40}{frame}" for frame in frames), ""]
-    found = threads_of("\n".join(lines), group)
+    found = stacks_of("\n".join(lines), group, *WHO)
     if not threads:
         assert found is None
         return
@@ -80,7 +82,7 @@ def test_every_thread_is_counted_once_whatever_its_group_is_called(
 def test_any_text_can_be_read_and_little_of_it_is_kept(text: str) -> None:
     head = "ConsumeMessageThread_billing_1 TID: 1 STATE: BLOCKED\n"
     for one in (text, head + "".join(f"ConsumeMessageThread_billing_1 {line}\n" for line in text.splitlines())):
-        found = threads_of(one, "billing")
+        found = stacks_of(one, "billing", *WHO)
         for stack in found.stacks if found is not None else ():
             assert len(stack.frames) <= FRAMES_INNERMOST + FRAMES_OUTERMOST + 1
             assert all(len(frame) <= 200 for frame in stack.frames)
