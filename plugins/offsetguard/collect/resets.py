@@ -14,6 +14,8 @@ From where  what the group had consumed by then, or the oldest message: what ret
             to go, they finish. 4.x tells them at once; 5.x when they pull next, and prints a line then (without the
             queue: it is that of all queues with one target); until it does, half of a long poll is taken for it.
             A commit that this round saw before the target counts: clients of 4.x stop, wait for 10 s, and go there.
+            It may be one of later where the broker was asked for the target: a broker that was behind with its consume
+            queues had set it further back (4.9.7, seen live: a reset to its own moment, 16 messages before).
             Log lines tell whole seconds: half of one has passed.
 """
 
@@ -48,6 +50,7 @@ A_SECOND = timedelta(seconds=1)
 HALF_A_SECOND = A_SECOND / 2
 LONG_POLL = timedelta(seconds=15)  # PullMessageProcessor: as long as a broker keeps a pull that finds nothing
 NEXT_ROUND = 1.5 * INTERVAL_LENGTH  # from one to the next at most: of more time nobody saw whether the group kept up
+GONE_THERE = timedelta(seconds=15)  # DefaultMQPushConsumerImpl.resetOffsetByTimeStamp waits for 10 s, a commit for 5
 COMMIT_AGE = timedelta(seconds=2.5)  # on average: persistConsumerOffsetInterval is 5 s
 
 _QUEUE = ("consumer_group", "topic", "broker_name", "queue_id")
@@ -59,13 +62,14 @@ _PACES = ("consumer_group", "client_id", "consume_ok_tps", "consume_rt_ms")
 class QueueReset:
     """One queue of a group that was ordered to be set; `target`: to that offset, None = to its end.
 
-    `told_after`: how long after the order its client is told.
+    `told_after`: how long after the order its client is told; `is_written`: the target stands in the log.
     """
 
     order: LogEvent
     queue: GroupQueue
     target: int | None
     told_after: timedelta = timedelta()
+    is_written: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,8 @@ def ordered_resets(
             target_ms = order.fields["target_timestamp_ms"]
             if offsets is not None:
                 if queue_id in offsets:  # 5.x sets one queue where the order names it
-                    newest[one.queue] = replace(one, target=offsets[queue_id], told_after=LONG_POLL / 2), None
+                    target = offsets[queue_id]
+                    newest[one.queue] = replace(one, target=target, told_after=LONG_POLL / 2, is_written=True), None
             elif target_ms == TO_THE_END_MS:
                 newest[one.queue] = one, None
             elif isinstance(target_ms, int):
@@ -191,7 +196,7 @@ def reset_moves(
             group = members.get(one.queue[0])
             is_online = group is None or group.online_client_count > 0
             pace = paces.get(one.queue[0]) if is_online else _NOTHING
-            requested = _consumed(*sides, at, one.told_after, corrected, pace=pace)
+            requested = _consumed(*sides, one, corrected, pace=pace)
             if requested is None:
                 continue
             requested = max(requested, min(corrected, before[one.queue]["min_offset"] or 0))
@@ -241,18 +246,19 @@ def _paces(parts: Iterable[pa.Table], queue_counts: Mapping[str, int]) -> Mappin
     return found
 
 
-def _consumed(
-    before: Row, after: Row, at: datetime, told_after: timedelta, target: int, *, pace: Pace | None
-) -> int | None:
+def _consumed(before: Row, after: Row, reset: QueueReset, target: int, *, pace: Pace | None) -> int | None:
     """Return up to where the queue was consumed when it was set.
 
-    None: it went on, and nobody knows how fast, or rounds were missed; `pace`: None = no client said it.
+    None: it went on, and nobody knows how fast, or whether before or after; or rounds were missed.
+    `pace`: None = no client said it.
     """
+    at = reset.order.at + HALF_A_SECOND
     committed: int = before["consumer_offset"]
     committed_since: int | None = after["consumer_offset"]
     since, until = before["max_offset_read_at"], after["max_offset_read_at"]
     if committed_since is not None and committed <= committed_since < target:
-        return committed_since
+        is_of_before = reset.is_written or committed_since == committed or until - at < GONE_THERE
+        return committed_since if is_of_before else None
     if until - since > NEXT_ROUND:  # clients came, went and hung meanwhile, brokers were away
         return committed if committed_since == committed else None
     if pace is _NOTHING and committed_since in {None, committed, target}:
@@ -265,7 +271,7 @@ def _consumed(
         return end
     if pace is None:
         return committed if committed == end else None
-    went_on_s: float = max(0.0, (at + told_after - since + COMMIT_AGE).total_seconds())
+    went_on_s: float = max(0.0, (at + reset.told_after - since + COMMIT_AGE).total_seconds())
     return max(committed, min(end, round(committed + pace.finished_per_s * went_on_s + pace.in_hand)))
 
 
