@@ -101,17 +101,16 @@ class Copy:
     def killed_by(self, mutant: Mutant, tests: Tests, first: Sequence[str] = ()) -> str | None:
         """Return the test that noticed; None: none did, though all of them were run.
 
-        Of a room's own, the files `first` come first, and those that name what was changed. Raises ValueError where
-        the change is none, and FailsWithoutChange.
+        The files `first` come first, and those that name what was changed. Raises ValueError where the change is
+        none, and FailsWithoutChange.
         """
-        own = self.test_files(*tests_of(mutant.room))
+        files = own = self.test_files(*tests_of(mutant.room))
         if tests is Tests.OTHERS:
-            parts = [[file for file in self.test_files(*EVERYTHING) if file not in own]]
-        else:
-            name = re.compile(rf"\b{re.escape(Path(mutant.file).stem)}\b")
-            near = [file for file in first if (self._folder / file).exists()]
-            near += [file for file in own if name.search((self._folder / file).read_text(encoding="utf-8"))]
-            parts = [list(dict.fromkeys(near)), [file for file in own if file not in near]]
+            files = [file for file in self.test_files(*EVERYTHING) if file not in own]
+        name = re.compile(rf"\b{re.escape(Path(mutant.file).stem)}\b")
+        near = [file for file in first if file in files]
+        near += [file for file in files if name.search((self._folder / file).read_text(encoding="utf-8"))]
+        parts = [list(dict.fromkeys(near)), [file for file in files if file not in near]]
         with self._changed(mutant):
             test = next(filter(None, map(self.failing_test, parts)), None)
         if test and "::" in test and test not in self._passed:
