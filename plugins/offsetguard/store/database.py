@@ -29,7 +29,7 @@ from offsetguard.store.database_errors import (
 )
 
 BUSY_TIMEOUT_MS = 10_000
-NEWEST_REVISION = "0014"  # a test compares it with the files
+NEWEST_REVISION = "0001"  # a test compares it with the files
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _WRITES = "offsetguard_writes"
 _VARIABLE = "OFFSETGUARD_DATABASE_URL"

@@ -10,7 +10,7 @@ from alembic import op
 
 from offsetguard.store.models import Base
 
-revision = "0011"
+revision = "0001"
 down_revision = None
 
 
