@@ -22,8 +22,6 @@ Clearing a task or a run is always safe: an interval that has landed is not aske
 `cluster`, `group_pattern`, `dry_run` and `notify_late` are explained beside their fields. Start with `dry_run`: it says in the log of `judge_interval` what would be told, and to whom.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from airflow.sdk import DAG, CronTriggerTimetable, Param, TriggerRule, cross_downstream

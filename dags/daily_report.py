@@ -15,8 +15,6 @@ A report says what was bad and for how long, how many incidents were muted or ac
 Always safe: a report that was written is not written again. One whose hour is over for more than twelve hours is left out.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from airflow.sdk import DAG, CronTriggerTimetable

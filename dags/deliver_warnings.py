@@ -21,8 +21,6 @@ The task fails when a receiver refused or could not be reached; its log has one 
 | cannot be reached, timed out | the network or the server; nothing to do here |
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from airflow.sdk import DAG, AssetOrTimeSchedule, CronTriggerTimetable

@@ -26,8 +26,6 @@ It needs no Spark, and publications go on beside it: it takes their lock only fo
 Always safe, also after it was killed: each step is one commit of one table, and what was not done is done by the next run.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from airflow.sdk import DAG, CronTriggerTimetable

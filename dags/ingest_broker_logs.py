@@ -17,8 +17,6 @@ Reads whole log files of one broker replica (or of clients) with Spark and bring
 Always safe: the rows of the same files are replaced, whatever the files are called by now (a log is known by its first line). Rows that rounds of `collect_and_judge` read are left alone, and no message is sent: what lies in the past is history. Facts of a past minute take it in when that minute is published again.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from airflow.sdk import DAG, Param

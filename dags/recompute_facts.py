@@ -19,8 +19,6 @@ New minutes are published meanwhile: each takes its turn.
 Always safe. Clearing the task goes on with what is left: intervals that were published after this run was triggered are done.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from airflow.sdk import DAG, Param

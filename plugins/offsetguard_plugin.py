@@ -1,7 +1,5 @@
 """The one file of this folder that Airflow loads as a plugin: our pages, their entries in the menu, and a listener."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

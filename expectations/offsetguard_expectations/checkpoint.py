@@ -13,8 +13,6 @@ since GX would swallow its failure.
 With `suites.py` the only file that imports great_expectations (5 s).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future
 from graphlib import TopologicalSorter

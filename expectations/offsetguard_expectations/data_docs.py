@@ -10,8 +10,6 @@ from the head of its page. The history of each invariant, its violations over th
 `invariant_results` without Spark, and made every ten minutes (and when there is none yet): a day has 1,440 runs.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Sequence

@@ -7,8 +7,6 @@ AND, OR, NOT, IS [NOT] NULL, BETWEEN, COALESCE, CASE, `||`, and `unix_seconds(ti
 elsewhere a one-line function). Text is joined with `||` from columns that are not NULL, or through `shown`.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from enum import StrEnum

@@ -3,8 +3,6 @@
 With the id of an invariant behind it, only what the page says of that one.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import groupby

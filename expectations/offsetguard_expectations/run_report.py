@@ -1,7 +1,5 @@
 """What one run of the invariants found, as records: made from Great Expectations' results, shown by the Data Docs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """What all our DAGs share, so that it is said once; and what they announce to each other."""
 
-from __future__ import annotations
-
 import os
 from datetime import timedelta
 from typing import Any

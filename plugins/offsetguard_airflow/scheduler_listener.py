@@ -5,8 +5,6 @@ has to, and its memory is shared. Nothing is opened before the fork (a channel o
 imported. Where tasks are executed anew (Celery, Kubernetes, macOS) each imports what it needs by itself.
 """
 
-from __future__ import annotations
-
 import importlib
 import multiprocessing
 import sys

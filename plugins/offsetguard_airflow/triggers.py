@@ -4,8 +4,6 @@ Airflow's `[operators] default_deferrable` decides whether it does so. Without a
 it is not set, the judge waits in its own process.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Any

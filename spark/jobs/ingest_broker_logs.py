@@ -7,8 +7,6 @@ Reads OFFSETGUARD_HOME and OFFSETGUARD_CONFIG. Says each step when it begins; th
 replaces the rows of its files. An error is one line on stderr and exit code 1: the tables are then as they were before.
 """
 
-from __future__ import annotations
-
 import sys
 
 from offsetguard_spark.jobs import ingest

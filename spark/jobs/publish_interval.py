@@ -8,8 +8,6 @@ is the verdict of the named interval as JSON. An error is one line on stderr and
 is; the others are published, and readers keep what they have of this one.
 """
 
-from __future__ import annotations
-
 import sys
 
 from offsetguard_spark.jobs import publish

@@ -8,8 +8,6 @@ many, how fast, how long it will take; the last line is a report as JSON. Killed
 the same `--since`. Exit code 1 when an interval could not be recomputed; readers then keep what they have of it.
 """
 
-from __future__ import annotations
-
 import sys
 
 from offsetguard_spark.jobs import recompute

@@ -7,8 +7,6 @@ Spark writes and reads the rows. Creating, forwarding and dropping branches only
 in milliseconds, as commits to the same catalog, with the state of main that they rely on stated in the commit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress

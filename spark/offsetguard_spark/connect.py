@@ -7,8 +7,6 @@ Where somebody wrote `use_ssl=false`, the network between is his own (containers
 host as the header that Spark's server looks for (`PreSharedKeyAuthenticationInterceptor`), without TLS.
 """
 
-from __future__ import annotations
-
 import re
 import socket
 import ssl

@@ -9,8 +9,6 @@ server.log  what Spark said since the last start; the one before is `server.log.
 tmp         Spark's temporary files; those of a server that was killed go when the next one starts
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

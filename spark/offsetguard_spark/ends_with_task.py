@@ -4,8 +4,6 @@ A task that is ended ends its job itself. One that is killed leaves it running, 
 signal reaches: it would publish on beside the next task's job.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -4,8 +4,6 @@ warm server     the default: a Connect server of this workspace (`warm_server.py
 spark-submit    where a connection names a master: local[4], spark://..., yarn, k8s://...
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import sys

@@ -4,8 +4,6 @@ Facts are made of written rows, never of landed ones, so that the two cannot dis
 FACT_TABLES.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field

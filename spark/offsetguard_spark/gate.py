@@ -9,8 +9,6 @@ problems     why the interval may not be published: rows lost or doubled between
 not checked  what could not be evaluated; nothing is published then either
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager

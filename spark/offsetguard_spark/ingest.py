@@ -12,8 +12,6 @@ source begins with `ingested/`, so that publishing an interval, which replaces w
 A line belongs to the interval in which it was written.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime

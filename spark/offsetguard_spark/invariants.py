@@ -5,8 +5,6 @@ Everything here is lazy. A row that breaks a corrupt invariant goes to quarantin
 `find_examples` shows rows that violate something: a few lines of each kind, all tables in one query.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -8,8 +8,6 @@ OFFSETGUARD_CACHE              where jars are kept (default: `.cache` in the che
 OFFSETGUARD_MAVEN_REPOSITORY   a mirror to fetch from instead of Maven Central
 """
 
-from __future__ import annotations
-
 import argparse
 import fcntl
 import hashlib

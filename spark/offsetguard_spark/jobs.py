@@ -7,8 +7,6 @@ every row of them with the invariants of this release. Exit code 1 when an inter
 deleted by retention.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

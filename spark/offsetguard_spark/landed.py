@@ -1,7 +1,5 @@
 """A landed snapshot as DataFrames: checked file by file, read with explicit schemas, one row per key."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -6,8 +6,6 @@ cluster's, and taken away again before anything is written. Of a single interval
 and rows stay as they are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime

@@ -22,8 +22,6 @@ history    the pages of each invariant's last day are renewed, if that is due
 Killed anywhere before the end of `show`, readers stay on the last good state, and a rerun starts from main again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime

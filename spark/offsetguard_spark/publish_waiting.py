@@ -6,8 +6,6 @@ publication at most. An interval that cannot be published is said, and the other
 session, as the next one would have it, too.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace

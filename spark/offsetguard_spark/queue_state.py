@@ -8,8 +8,6 @@ need the state as it was then: folded from the one published before it, or, when
 rebuilt from the snapshots of one window. Neither is written.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from enum import Enum

@@ -10,8 +10,6 @@ Killed anywhere, it goes on where it was: what was published since the recomputa
 `rebuild_state` makes the state of a cluster's queues again from the published snapshots, when that one is doubted.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace

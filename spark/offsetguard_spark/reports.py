@@ -1,7 +1,5 @@
 """What a publication says: its steps while it works, a report at the end, and the row of its cycle for operators."""
 
-from __future__ import annotations
-
 import os
 import time
 import uuid

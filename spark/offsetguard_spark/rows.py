@@ -1,7 +1,5 @@
 """Which rows go to which table of an interval, and which intervals may have rows already; `publish.py` says when."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -10,8 +10,6 @@ in-use   whoever works on a server that ends by itself holds a shared lock on it
 idle. That process stays beside the server for its life, so nothing of Spark is imported here.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import json

@@ -6,8 +6,6 @@
 - otherwise: Spark Connect as well, on the warm server of this workspace, which starts if none runs (`warm_server.py`).
 """
 
-from __future__ import annotations
-
 import os
 import re
 import threading

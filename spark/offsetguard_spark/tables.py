@@ -5,8 +5,6 @@ not go back (`offsetguard.lake.upkeep.commit_times`). So a difference of more th
 writes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any

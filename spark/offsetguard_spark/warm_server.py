@@ -5,8 +5,6 @@ stop`, or when nobody has used it for a quarter of an hour (`server_process.py`)
 the same folder, with more memory say, is used as well, and left to him.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress

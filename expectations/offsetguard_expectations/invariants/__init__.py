@@ -3,8 +3,6 @@
 To find one by its id (`OG-Q03`), look in docs/invariants.md, which is made from them.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from pkgutil import iter_modules
 

@@ -1,7 +1,5 @@
 """Agreements: sums across levels. Queues, groups, topics and brokers are made of one another and count the same."""
 
-from __future__ import annotations
-
 from offsetguard.tables import (
     BROKER_FACTS,
     CLUSTER_FACTS,

@@ -1,7 +1,5 @@
 """Invariants of `broker_snapshots` and `broker_stats`: who answered, and what replicas count."""
 
-from __future__ import annotations
-
 from offsetguard.model.verdicts import Severity
 from offsetguard.tables import BROKER_SNAPSHOTS, BROKER_STATS
 from offsetguard_expectations.invariant import CORRECT_THE_CLOCKS, SKEW_TOLERANCE_S, Invariant, ViolationMeans, shown

@@ -1,7 +1,5 @@
 """Invariants of `group_snapshots`, `client_snapshots` and `client_queue_snapshots`."""
 
-from __future__ import annotations
-
 from offsetguard.model.rocketmq import LOCK_INTERVALS_PER_LIFE
 from offsetguard.model.verdicts import Severity
 from offsetguard.tables import CLIENT_QUEUE_SNAPSHOTS, CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS

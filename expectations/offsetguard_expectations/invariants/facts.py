@@ -4,8 +4,6 @@ Nothing is published with one: readers keep the last good interval, and the Data
 fact shows of the cluster by being incomplete.
 """
 
-from __future__ import annotations
-
 from offsetguard.model.verdicts import Severity
 from offsetguard.tables import (
     BROKER_FACTS,

@@ -1,7 +1,5 @@
 """Invariants of `offset_moves` and `log_events`."""
 
-from __future__ import annotations
-
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES
 from offsetguard_expectations.invariant import CORRECT_THE_CLOCKS, Invariant, ViolationMeans, shown
 

@@ -5,8 +5,6 @@ position is unknown for good reasons (never committed; a broker before 5.1 keeps
 sample cannot show, the row of them does: that is `queue_state`.
 """
 
-from __future__ import annotations
-
 from offsetguard.model.offsets import OffsetOrderViolation
 from offsetguard.model.verdicts import Severity
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE

@@ -1,7 +1,5 @@
 """Invariants of `manifest`: whether a collection round was on time, whole, and next to the one before it."""
 
-from __future__ import annotations
-
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.verdicts import Severity
 from offsetguard.tables import MANIFEST

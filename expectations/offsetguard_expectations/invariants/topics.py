@@ -1,7 +1,5 @@
 """Invariants of `topic_settings` and `topic_queue_snapshots`."""
 
-from __future__ import annotations
-
 from offsetguard.model.verdicts import Severity
 from offsetguard.tables import TOPIC_QUEUE_SNAPSHOTS, TOPIC_SETTINGS
 from offsetguard_expectations.invariant import (

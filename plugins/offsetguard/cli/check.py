@@ -5,8 +5,6 @@ time; here nothing was read before, and what a broker wrote last month says noth
 is copied to a folder of its own, which the normal reading takes.
 """
 
-from __future__ import annotations
-
 import asyncio
 import glob
 import re

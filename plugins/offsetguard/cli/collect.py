@@ -1,7 +1,5 @@
 """`offsetguard collect`: collect one snapshot of clusters, and keep it."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

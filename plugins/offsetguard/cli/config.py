@@ -3,8 +3,6 @@
 Asks a live cluster which consumer groups it has: `config check --live` compares the patterns with them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence

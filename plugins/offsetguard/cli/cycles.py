@@ -1,7 +1,5 @@
 """`offsetguard cycles`: show what each cycle did, and why some failed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 import click

@@ -3,8 +3,6 @@
 It hands over to the demo of the test peers, which live in a checkout and not in the wheel.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`offsetguard diagnose`: judge a support bundle, offline: what went wrong while it was recorded?"""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import sys

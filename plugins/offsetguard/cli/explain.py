@@ -1,7 +1,5 @@
 """`offsetguard explain`: say what is made of samples that you give, and why."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator

@@ -3,8 +3,6 @@
 The JSON is an interface that others script against: fields are only ever added.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`offsetguard forecasts`: show how often what was forecast came as stated."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta

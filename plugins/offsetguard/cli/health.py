@@ -1,7 +1,5 @@
 """`offsetguard health`: say whether OffsetGuard itself does its work."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """`offsetguard history`: show the published past of a consumer group."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """`offsetguard incidents`: show what is wrong and since when, and say that you look after it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The command line: `offsetguard COMMAND`. A command is a file of this folder: `queue_of.py` holds `queue_of`."""
 
-from __future__ import annotations
-
 import importlib
 import io
 import os

@@ -4,8 +4,6 @@ A question is what stands in the address of a page, an answer the view that the 
 tool only reads: the database is opened so that it refuses to be changed, and no configuration is kept.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

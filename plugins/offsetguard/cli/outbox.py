@@ -1,7 +1,5 @@
 """`offsetguard outbox`: show what waits to be sent, and send it again."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from itertools import chain

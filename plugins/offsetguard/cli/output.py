@@ -3,8 +3,6 @@
 The JSON is an interface that others script against: fields are only ever added.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime

@@ -3,8 +3,6 @@
 A cluster is named by `--namesrv`, or by `--config` with `--cluster`; spans of time: `500ms`, `10s`, `5m`, `1h`, `7d`.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

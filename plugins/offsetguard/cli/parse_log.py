@@ -1,7 +1,5 @@
 """`offsetguard parse-log`: say what logs of brokers and clients hold."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """`offsetguard quarantine`: show rows that cannot be right, and judge them again."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 Normal collection rounds go through a recorder, and the logs are copied between them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import sys

@@ -4,8 +4,6 @@ The intervals go through the pipeline's own judgement, in order, as if each had 
 messages live in a scratch database that is thrown away.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from collections import Counter

@@ -4,8 +4,6 @@ The judge's own code decides. An answer holds for some rules and severities: wha
 is one answer.
 """
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

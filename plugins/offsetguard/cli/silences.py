@@ -1,7 +1,5 @@
 """`offsetguard silences`: hear nothing of certain incidents for a while."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import chain

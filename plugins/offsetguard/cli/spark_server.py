@@ -3,8 +3,6 @@
 It hands over to the Spark side, which this package may not import.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -5,8 +5,6 @@ round before listed go first, then those that have the least. Of one that does n
 groups would look like all of them. It is unknown then, and that is told.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Collection
 from itertools import accumulate

@@ -21,8 +21,6 @@ What failed by itself TRIES times is left out until somebody asks for it: otherw
 Spark dies of, would be tried for ever, and nothing behind it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass

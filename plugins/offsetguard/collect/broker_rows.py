@@ -3,8 +3,6 @@
 Slaves are noted since when they answer nothing; they hide no group.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any

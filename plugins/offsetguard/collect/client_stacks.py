@@ -10,8 +10,6 @@ group as long as something of it stands, so that it stands beside the warning th
 Source: ClientRemotingProcessor#getConsumerRunningInfo, UtilAll#jstack (4.9.7, 5.3.3, 5.5.0).
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace

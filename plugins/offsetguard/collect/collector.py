@@ -8,8 +8,6 @@ A support bundle is played back through the same rounds. `collect --bundle` land
 happens between two intervals.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import logging

@@ -5,8 +5,6 @@ the same masters answered, or one of them was started since: it learns of each c
 which nobody is left has no queue to deal out; that it comes and goes is told by others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 

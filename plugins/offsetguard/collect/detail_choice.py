@@ -6,8 +6,6 @@ healthy group is looked at once in `share_rounds` rounds, the same one in the sa
 suspect for whom there is no place waits for its turn: a broker of which all groups are in trouble is not asked more.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

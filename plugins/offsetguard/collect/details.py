@@ -19,8 +19,6 @@ Source: BrokerStatsManager (keys), AdminBrokerProcessor#viewBrokerStatsData, Sen
 SNDBCK_PUT_NUMS has the original topic, not %RETRY%), apache/rocketmq 4.9.8 and 5.5.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import defaultdict

@@ -7,8 +7,6 @@ Proxies tell each other of their clients, but not at once: each is asked, and on
 Source: ConsumerManagerActivity (proxy 5.5.0); a live proxy 5.5.0.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

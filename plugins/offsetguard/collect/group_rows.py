@@ -6,8 +6,6 @@ gives code 43 one key per group. Other light queues (`%LMQ%...` without the firs
 no parent. Source: LiteUtil, 5.5.0; bodies of a live 5.5.1 broker.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime

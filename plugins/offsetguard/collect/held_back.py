@@ -20,8 +20,6 @@ Nothing is asked where nothing waits: a broker whose check never committed is no
 unknown then; one whose runtime info tells that every level was delivered to its end is not asked about delayed ones.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ A snapshot appears whole or not at all: it is written to a temporary folder besi
 renamed. One round of a cluster runs at a time (`collecting_lock`), because each one goes on where the last one ended.
 """
 
-from __future__ import annotations
-
 import asyncio
 import fcntl
 import os

@@ -3,8 +3,6 @@
 A thread cannot be stopped there, and neither `asyncio.to_thread` nor the end of the process may wait for it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Callable

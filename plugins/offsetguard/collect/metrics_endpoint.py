@@ -9,8 +9,6 @@ Not done here: redirects, compression, proxies, logins.
 Source: BrokerMetricsManager and ConsumerLagCalculator, 5.5.0; pages of live brokers 5.5.0 and 5.5.1.
 """
 
-from __future__ import annotations
-
 import asyncio
 import fnmatch
 import math

@@ -8,8 +8,6 @@ Pulls are made as TOOLS_CONSUMER, which exists on every broker: they create noth
 Source of the format: OffsetMovedEvent and PullMessageProcessor, 4.9.8; the topic has one queue, number 0.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from enum import Enum
 

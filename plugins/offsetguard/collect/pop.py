@@ -16,8 +16,6 @@ The three figures are read one after the other. What is handed out between the r
 may be too low by as much, never too high: it is taken to have grown only beyond its highest value so far.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime

@@ -9,8 +9,6 @@ Both figures are all or nothing: a sum that lacks a broker, a topic or a client 
 Each was compared with the truth on live brokers 5.5.0 and 5.5.1.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ No dictionary per row, and no look at each queue of a pair that was not asked in
 are. Names are dictionary-encoded (`columns.NameColumn`): a million rows repeat a few thousand of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 
 import pyarrow as pa

@@ -9,8 +9,6 @@ overtaken by retention.
 Everything is written into the BrokerReading as it comes: a round that is cut off keeps what it has.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping

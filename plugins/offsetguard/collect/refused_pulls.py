@@ -9,8 +9,6 @@ Source: PullMessageProcessor, PopMessageProcessor, SubscriptionGroupManager#find
 5.5.0). A heartbeat of a group that the broker does not know is taken by 4.x and passed over by 5.x.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Sequence
 

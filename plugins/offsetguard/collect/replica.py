@@ -10,8 +10,6 @@ is as long as the replica answers in BATCH_S: long with a quick broker, which ta
 of its CPU; short with a slow one, which never has more than FIRST_BATCH of a kind before it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence

@@ -8,8 +8,6 @@ When the oldest dead letter of a group was stored: asked of the broker's store, 
 Dead letters go by retention, oldest first: as long as the min offsets of %DLQ%group stand still, so does the oldest.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ the whole cluster are known, and the same groups are asked in detail on every re
 over all of them. Nobody waits there for a broker that hangs longer than its own time-out.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields

@@ -1,7 +1,5 @@
 """The snapshot of one round: tables of what was seen, and the manifest that says what was not."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime

@@ -21,8 +21,6 @@ What healthy groups do as well, and what is therefore no move:
 - POP groups commit what was handed out; a message that comes back does not move the offset as others do.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta

@@ -4,8 +4,6 @@ Pure functions, no requests, no clock. The big tables are made column by column 
 `group_rows`, replicas and their rates in `broker_rows`.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from collections import Counter

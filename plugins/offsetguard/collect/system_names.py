@@ -3,8 +3,6 @@
 Source: TopicValidator and MixAll, 4.9.8, 5.3.3 and 5.5.1. System topics and groups are recorded and never judged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from enum import StrEnum
 from functools import lru_cache

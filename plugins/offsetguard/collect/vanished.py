@@ -6,8 +6,6 @@ MAX_REMEMBERED names of a kind: a failover mostly costs a round. What has vanish
 comes back; then it is taken for removed on purpose.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ Checked are entries that never take effect, patterns that match nothing, receive
 never notified, and time windows that mute nothing or everything; what entries say together: `contradictions.py`.
 """
 
-from __future__ import annotations
-
 import fnmatch
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

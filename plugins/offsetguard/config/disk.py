@@ -1,7 +1,5 @@
 """Files that are replaced whole or not at all, and what is said of a disk that takes nothing more."""
 
-from __future__ import annotations
-
 import errno
 import os
 import tempfile

@@ -7,8 +7,6 @@ found right is kept beside our data. Breaking it must not end collection, judgem
 kept one, each task logs what is wrong, and the rule `config_broken` tells the default team.
 """
 
-from __future__ import annotations
-
 import pathlib
 import re
 from collections.abc import Iterable, Iterator, Sequence

@@ -3,8 +3,6 @@
 A field's meaning is the comment behind it in `config/`; the rest is its JSON schema, as pydantic makes it.
 """
 
-from __future__ import annotations
-
 import inspect
 import sys
 from collections.abc import Iterator

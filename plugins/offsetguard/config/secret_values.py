@@ -7,8 +7,6 @@ Some values give themselves away without a name: passwords in addresses, tokens 
 Linear whatever stands there: what has no end goes to the end of the line, or of the document.
 """
 
-from __future__ import annotations
-
 import json
 import re
 

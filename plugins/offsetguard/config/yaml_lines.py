@@ -4,8 +4,6 @@ The values are what PyYAML's safe loader makes of them; keys are kept as text. N
 (YAML would silently keep the last), a value that contains itself, and documents that unfold to more than MAX_NODES.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

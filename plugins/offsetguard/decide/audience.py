@@ -5,8 +5,6 @@ escalation reached. Mutes are looked for in the order of `MuteReason`; the first
 that is itself silenced, in maintenance or in quiet hours, unknown to everybody, mutes nothing below it.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

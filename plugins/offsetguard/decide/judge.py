@@ -8,8 +8,6 @@ nothing. A replay (a backfill) is history whatever its interval, and never takes
 to come. With `notify_late` both tell what they find, marked as late, as long as no newer interval was judged.
 """
 
-from __future__ import annotations
-
 import fnmatch
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta

@@ -4,8 +4,6 @@ Figures are formatted, evidence is capped, the worst stands first. A digest, one
 of the messages that it is made of; each cause is a section with its worst incidents, and what is not listed is counted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime

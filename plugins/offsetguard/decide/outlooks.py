@@ -8,8 +8,6 @@ it was there.
 Forecasts are written down with the interval that they were made of, and scored by the intervals that come after.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -7,8 +7,6 @@ either; nor does one that was refused for good. All are seen in our database alo
 tell.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -6,8 +6,6 @@ counts as resolved. A message shows what fires and nothing mutes, and marks what
 somebody acknowledged, say) takes no part: where its receiver knows of it, it is counted, and its end is told.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -5,8 +5,6 @@ made of team, day and receiver: whoever runs this again, or at the same time, ad
 missed by more than `LATEST` is left out: the next one comes before it would be read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta

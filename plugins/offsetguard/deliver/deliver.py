@@ -6,8 +6,6 @@ is busy the outbox is looked at again and again, so that what is written meanwhi
 Not here: no row is deleted, no failure is without its reason in the outbox and in the log.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 import traceback

@@ -7,8 +7,6 @@ reason as text. The address is a secret (whoever has it can keep the alarm quiet
 Source: https://healthchecks.io/docs/http_api/
 """
 
-from __future__ import annotations
-
 import http
 import json
 from collections.abc import Sequence

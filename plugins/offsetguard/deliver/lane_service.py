@@ -4,8 +4,6 @@ After a failure that may pass, everything else for the receiver waits, untried, 
 accepted is logged for as long as the claim lasts, however often the database has to be asked.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import time

@@ -5,8 +5,6 @@ uses, follows a redirect with all headers, the token among them, and reads an an
 Errors name neither address nor header: both may be secrets.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import ssl

@@ -9,8 +9,6 @@ rows and clients say whether there is anything to go through.
 Not here: why. That a change came before a trouble does not make it the cause. What is not known changes nothing.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """Facts without a JVM: the texts of `facts/*.sql` on an in-memory DuckDB, and the windows that one of them makes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from datetime import datetime, timedelta

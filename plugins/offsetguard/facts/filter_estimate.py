@@ -21,8 +21,6 @@ readings are seconds apart, commits come every 5 s), and for get rates what is b
 NULL is unknown: without a measured share there is no estimate.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 A column that a row does not have, or that is NULL because an earlier release wrote the row, is the field's default.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from datetime import datetime

@@ -9,8 +9,6 @@ A week that was not seen is skipped; after OLDEST_WEEKS without the hour, the ba
 `facts/traffic_baselines.sql` folds.
 """
 
-from __future__ import annotations
-
 import math
 from datetime import UTC, datetime, timedelta
 from typing import Any

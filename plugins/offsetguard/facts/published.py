@@ -4,8 +4,6 @@ Readers see the tables at the snapshot ids of the `published_intervals` row, so 
 shows; a deleted row is not missed and a rerun is not seen before it is whole.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from pyiceberg.catalog.sql import SqlCatalog

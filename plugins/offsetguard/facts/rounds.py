@@ -12,8 +12,6 @@ what was committed.
 Not here: baselines of earlier weeks. A few minutes do not know them.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -15,8 +15,6 @@ sample, and the parts above it; `aggregate` applies them to each queue's samples
 row per queue. Its rows are those that folding these intervals one by one would give.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache, partial

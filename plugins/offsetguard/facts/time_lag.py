@@ -4,8 +4,6 @@ Facts have the ages of their own moment. Verdicts ask for those of other moments
 that somebody gives. A query costs as much for thousands of offsets as for one: who asks for many asks for all at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import NamedTuple

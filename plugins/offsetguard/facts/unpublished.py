@@ -9,8 +9,6 @@ Not here, and so "not audited": no invariant was checked, and a row that cannot 
 there the usual traffic of earlier weeks. Nothing of it is written: the next publication makes the facts that stay.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

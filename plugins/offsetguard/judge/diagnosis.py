@@ -9,8 +9,6 @@ Not here: trouble of the bundle. What another recorder did not ask for is no gap
 cannot tell.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime

@@ -1,7 +1,5 @@
 """What `offsetguard explain` says of samples that somebody gives: the pipeline's judgement, on one queue."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

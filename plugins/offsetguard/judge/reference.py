@@ -1,7 +1,5 @@
 """docs/rules.md, made of the rules themselves: `python -m offsetguard.judge.reference > docs/rules.md`."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 from collections.abc import Iterator

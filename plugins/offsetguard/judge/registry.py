@@ -1,7 +1,5 @@
 """All rules, found by their files, in the order in which they are told; what they say together."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module

@@ -11,8 +11,6 @@ rules about load say of the whole group is taken back, and they are asked twice 
 which the cause explains (scope QUEUES), and about all others, where what is found stands beside it.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace

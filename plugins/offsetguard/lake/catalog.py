@@ -4,8 +4,6 @@ Both keep the same two tables in one database, an SQLite file or PostgreSQL; `jd
 that pyiceberg knows. What is wrong with it is said with the database and the table.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

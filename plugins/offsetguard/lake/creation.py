@@ -1,7 +1,5 @@
 """How Iceberg tables are created: columns, partitions and properties of `offsetguard.tables`; metadata alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any

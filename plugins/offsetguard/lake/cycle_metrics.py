@@ -1,7 +1,5 @@
 """The metrics of a cycle and of a housekeeping: one list, from which they are sent and docs/operations.md is made."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum

@@ -4,8 +4,6 @@ A manifest never changes, so what it says is kept, of as many as a few months ha
 for hundreds of files, and pyiceberg reads and judges each anew, a millisecond every time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta

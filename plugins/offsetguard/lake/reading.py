@@ -9,8 +9,6 @@ What may be seen is said by `published_intervals`, never by a table's newest sta
 whatever release wrote the files: they are found by Iceberg's numbers, and one that was added since is NULL there.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What changed, of which kind, and whose it is."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum

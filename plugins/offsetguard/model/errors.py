@@ -19,8 +19,6 @@ OffsetGuardError
  +-- DeliveryError               a receiver did not accept; `permanent` and `retry_after_s` say what a retry would do
 """
 
-from __future__ import annotations
-
 
 class OffsetGuardError(Exception):
     """Base of all our errors; the text names the thing and says what to do."""

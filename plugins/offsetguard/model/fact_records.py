@@ -1,7 +1,5 @@
 """Records that a judgement reads beside the tables: what was not seen, and what is remembered of earlier days."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 

@@ -1,7 +1,5 @@
 """When a backlog will be drained, or messages will be lost: what is said of it, and what became of it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """What the fields of a record mean: the comments behind them, of which pages of the documentation are made."""
 
-from __future__ import annotations
-
 import inspect
 import re
 

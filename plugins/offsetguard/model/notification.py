@@ -1,7 +1,5 @@
 """Receivers, and what they were notified of: which incidents, and what was muted for them and why."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime

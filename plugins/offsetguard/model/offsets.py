@@ -5,8 +5,6 @@ consumer offset (committed: next to be consumed) <= pull offset (next to be pull
 A position that is not known is None, never 0, and every figure made from it is None.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta

@@ -8,8 +8,6 @@ The kinds are the names that rules look for in `log_line_facts`; which are count
 `facts/log_line_facts.sql`.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 LOCK_INTERVALS_PER_LIFE = 3  # with fewer, two late renewals hand a queue to another client while the first consumes

@@ -1,7 +1,5 @@
 """What the threads of one client did at one moment, equal stacks together."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 

@@ -1,7 +1,5 @@
 """What is said of a queue or a group: severity, state, verdict, and the parts of a finding that incidents keep."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime

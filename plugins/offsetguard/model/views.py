@@ -6,8 +6,6 @@ and on the way back: fields that this one does not know are left out, and a fiel
 needs a default.
 """
 
-from __future__ import annotations
-
 from datetime import date, datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal

@@ -5,8 +5,6 @@ that wait or were refused, the threads of both, and the newest receipt of each r
 its own, so that no judgement waits for long.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime

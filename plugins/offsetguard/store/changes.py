@@ -1,7 +1,5 @@
 """What changed in clusters, as it was found in published intervals; see `facts/changes.py`."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable

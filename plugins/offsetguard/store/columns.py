@@ -4,8 +4,6 @@ A moment is `{"@moment": "..."}`, a sentence `{"@sentence": key, "figures": {...
 every language `{"@texts": {language: text}}`.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Set

@@ -10,8 +10,6 @@ A row that has no end names the lock under which it runs (`locks.PUBLICATION`). 
 is a failed one to all that read it, and the next publication, which holds the lock itself, writes that down.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime
 

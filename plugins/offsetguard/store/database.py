@@ -1,7 +1,5 @@
 """Opening our database: SQLite by default, PostgreSQL in production, the same migrations on both."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import time

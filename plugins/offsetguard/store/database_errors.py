@@ -1,7 +1,5 @@
 """What is said of a database that cannot be used: its address without secrets, what its driver says, and what to do."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager

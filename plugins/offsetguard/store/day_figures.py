@@ -1,7 +1,5 @@
 """What a day left in the database: read for the daily report, over the tables that other files write."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

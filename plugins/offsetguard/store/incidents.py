@@ -5,8 +5,6 @@ opened it, by which it is found again, stands in the record. The history is adde
 and never changed.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ nobody would be notified of is none. Marks: how far the commit logs of masters r
 oldest byte had moved. Forecasts: until and after their outcome is known, and the counts of outcomes by day.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ be notified of anything until its minute comes: the first judge of a present int
 nothing.
 """
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, delete, false, func, or_, select, update

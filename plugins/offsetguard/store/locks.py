@@ -8,8 +8,6 @@ SQLite has no advisory locks and PostgreSQL's end with a connection that a proxy
 database's clock decides what has run out: hosts need not agree on the time.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import threading

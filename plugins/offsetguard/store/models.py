@@ -4,8 +4,6 @@ Facts live in Iceberg; here lives what must change in one transaction. Each tabl
 Changing a table = changing it here and adding a file to `migrations/versions/`; a test compares the two.
 """
 
-from __future__ import annotations
-
 import enum
 from datetime import datetime
 from enum import StrEnum

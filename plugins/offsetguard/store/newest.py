@@ -1,7 +1,5 @@
 """The newest of what the database has for pages: as long as it is the same, so are they."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from sqlalchemy import func, select

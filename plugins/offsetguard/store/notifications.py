@@ -7,8 +7,6 @@ spell is so young that the next spell has to wait.
 The notification log is written by `outbox.mark_accepted` only, and only once the receiver has accepted.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -14,8 +14,6 @@ never hold one row at once. `now` is by the database's clock: hosts need not agr
 between the receiver's acceptance and `mark_accepted` leaves a row that is sent once more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta

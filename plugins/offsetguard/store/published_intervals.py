@@ -10,8 +10,6 @@ tables' fast-forwards and its row): it keeps the snapshots that it was published
 Nor is the newest interval of a cluster: tables that hold only the newest rows (`queue_state`) have them of that one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime

@@ -4,8 +4,6 @@ A silence that is over stays, so that people can see why they heard nothing. Of 
 newest one counts, and earlier ones are kept.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime

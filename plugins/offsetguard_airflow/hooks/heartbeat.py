@@ -6,8 +6,6 @@ occasion to look: what has stopped is told to the heartbeat, and nothing when al
 The callback runs in the triggerer: without one nothing is told here, and the heartbeat's silence has to do.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Sequence

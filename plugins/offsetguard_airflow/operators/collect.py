@@ -1,7 +1,5 @@
 """Task: one collection round of each cluster."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Task: delete what is too old, pack what is small, let go of what nobody needs."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from airflow.sdk import BaseOperator

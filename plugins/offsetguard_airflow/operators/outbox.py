@@ -1,7 +1,5 @@
 """Tasks about the outbox: write the daily reports whose hour has come; send what is due, and say that all is well."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from airflow.sdk import BaseOperator

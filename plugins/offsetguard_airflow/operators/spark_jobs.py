@@ -1,7 +1,5 @@
 """Tasks: our Spark jobs with their arguments, each an operator of the name of its file in `spark/jobs`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any

@@ -22,8 +22,6 @@ What looks like the rest of a trouble that this interval is the first not to sho
 Pure: incidents and facts in, incidents out. The caller sees to it that only newer intervals come here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta

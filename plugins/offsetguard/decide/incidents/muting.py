@@ -17,8 +17,6 @@ much later as the clocks were moved.
 Source: Alertmanager's timeinterval/timeinterval.go has neither spans over midnight nor a word on clock changes.
 """
 
-from __future__ import annotations
-
 import fnmatch
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, time, timedelta, tzinfo

@@ -17,8 +17,6 @@ first notification of the incident, as the route says; whichever comes first. St
 each counts from when the team that it leads from was first notified. Each step is taken once and never taken back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ What concerns the whole cluster (a log that nobody reads, say) is not repeated b
 behind brokers that were not seen: the finding about those brokers says so for all.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 

@@ -6,8 +6,6 @@ readers in the dark: a picture cannot follow.
 Importing this module takes most of a second: `mail.py` does it for the first mail with a picture, and never before.
 """
 
-from __future__ import annotations
-
 import io
 import threading
 from collections.abc import Sequence

@@ -9,8 +9,6 @@
 What a view says stands here (one rule) and in `mail_pages.py` (several, and a day).
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Callable, Iterator

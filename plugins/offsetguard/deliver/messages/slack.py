@@ -7,8 +7,6 @@ A thread's parent shows the newest message; below it stands each message as it w
 the lines that are new (`channels.slack`).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

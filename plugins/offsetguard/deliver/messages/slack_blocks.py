@@ -9,8 +9,6 @@ Limits: https://docs.slack.dev/reference/block-kit/blocks (header 150, section t
 10 elements, button text 75, url 3,000, ids unique in a message).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any

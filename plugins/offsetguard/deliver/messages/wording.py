@@ -8,8 +8,6 @@ autoescape, what is markup to Slack to `slack_blocks.py`.
 `words` is the catalogue of who reads; `reader(view)` gives it.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Queues whose committed offset one message holds: an orderly one blocks its queue, a slow one those behind it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple

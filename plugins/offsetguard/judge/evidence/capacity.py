@@ -5,8 +5,6 @@ of earlier weeks: a topic that is written to once an hour, or once a night, has 
 its hours is as full as that hour of other weeks. So the figures are there when an hour has passed.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A 5.x broker's line of a correction names neither queue nor client id; where no 
 is not read), the client's line is all there is.
 """
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Does the lag fall, does anything move (`lag_trend`, `moves`); and how does the b
 what `accumulation` says, or that it says nothing (`backlog_trend`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -4,8 +4,6 @@ Waits for locks are what brokers' logs tell. Without them, queues that none of a
 are what is seen (`unheld_queues`).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

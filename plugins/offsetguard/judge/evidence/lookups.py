@@ -1,7 +1,5 @@
 """Looking up facts of one group, topic or broker, and the figures that several rules show."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime

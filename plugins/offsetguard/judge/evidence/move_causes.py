@@ -13,8 +13,6 @@ sent_to_oldest  asked for -1, or beyond an end, and was sent to the oldest messa
                 commits then go back is no reset (sent_to_oldest)
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Figures and evidence of what happened to offsets: moves, ordered resets, ends that fell, commits beyond an end."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -7,8 +7,6 @@ persisting) prints a line or two each time: so code 25 lasts only where pulls ar
 Source: incident I1; RebalanceImpl, PullMessageProcessor (4.9.8, 5.3.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -3,8 +3,6 @@
 A group whose pulls are refused looks like one that hangs, or that is offline: its clients run and get nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What was not seen, why, and what nobody can tell because of it: what all rules say alike."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Topics and groups that masters had and have no longer: who removed each, and what it was used for."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 

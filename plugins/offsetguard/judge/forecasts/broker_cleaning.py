@@ -20,8 +20,6 @@ A broker does not tell its zone. The configuration may declare it; else a deleti
 the hour; else they may go at any hour (early), or only a whole round of hours later (late).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy

@@ -1,7 +1,5 @@
 """What each broker of an interval will delete: of its facts, the marks of the last days, and when min offsets moved."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, tzinfo

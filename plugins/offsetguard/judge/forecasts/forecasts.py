@@ -17,8 +17,6 @@ after or had not come at the range's end. It is *void* when it cannot come any m
 drained before the loss, all clients of a draining group left, or the group is gone. Void ones count for nothing.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

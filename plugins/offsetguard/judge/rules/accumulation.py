@@ -14,8 +14,6 @@ Do next: find what hangs or slows the consumers; on 5.x, inflight tells slow con
 Source: ConsumeStats.computeTotalDiff (4.9.8, 5.3.3), which counts deleted messages; we do not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from offsetguard.config import Config

@@ -10,8 +10,6 @@ Do next: start it, or find what lies between; then see what the groups missed.
 Source: the manifest of the landed snapshot (`collect/manifest.py`), `collect/broker_rows.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from offsetguard.config import Config

@@ -11,8 +11,6 @@ Source: ConsumerGroupInfo#getAllClientId, AllocateMessageQueueAveragely, ClientC
 apache/rocketmq issues 2760, 1547, 3480 and 667.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from offsetguard.config import Config

@@ -12,8 +12,6 @@ Do next: take a stack of that client; restart it. What it has in process and the
 Source: ConsumeMessageConcurrentlyService, ClientManageProcessor (4.9.8, 5.3.3): a heartbeat says nothing of listeners.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime

@@ -9,8 +9,6 @@ Do next: bring all instances to one version.
 Source: ConnectionInfo.version of GET_CONSUMER_CONNECTION_LIST; MQVersion (4.9.8, 5.5.0).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import timedelta

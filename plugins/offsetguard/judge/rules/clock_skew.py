@@ -10,8 +10,6 @@ Do next: start a time service (chrony, ntpd) on that host.
 Source: StoreStatsService.getFormatRuntime = now - bootTimestamp (4.9.8, 5.3.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from offsetguard.config import Config

@@ -8,8 +8,6 @@ Do next: by reason; mostly a login, or a broker that is too busy.
 Source: the manifest of the landed snapshot (`collect/manifest.py`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from offsetguard.config import Config

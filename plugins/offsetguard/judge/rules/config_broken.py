@@ -7,8 +7,6 @@ Do next: run offsetguard config check, and correct the lines that it names.
 Source: `config/file.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from offsetguard.config import Config

@@ -14,8 +14,6 @@ Do next: see where it stands and start the consumers; only a group that is retir
 Source: mqcloud skips exactly these groups (code 206), and so never tells of a consumer that is stopped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import timedelta
 

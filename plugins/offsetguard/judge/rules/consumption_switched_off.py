@@ -14,8 +14,6 @@ Source: PullMessageProcessor answers code 16; clients leave out the queues of a 
 (MQClientInstance#topicRouteData2TopicSubscribeInfo). UpdateSubGroupSubCommand (4.9.7, 5.3.3, 5.5.0).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from offsetguard.config import Config

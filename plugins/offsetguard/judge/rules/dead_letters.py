@@ -8,8 +8,6 @@ Do next: find why the listener fails, then send again what matters.
 Source: SendMessageProcessor.consumerSendMsgBack (4.9.8, 5.3.3): %DLQ% once retryMaxTimes is reached.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from offsetguard.config import Config

@@ -8,8 +8,6 @@ Do next: find out why the broker does not deliver: mostly it cannot write.
 Source: ScheduleMessageService (4.9.7, 5.3.3), TimerMessageStore.getDequeueBehind (5.3.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from offsetguard.config import Config

@@ -10,8 +10,6 @@ Do next: make room, or keep messages for a shorter time.
 Source: DefaultMessageStore.CleanCommitLogService, diskSpaceWarningLevelRatio = 0.90 (4.9.8, 5.3.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 
 from offsetguard.config import Config

@@ -9,8 +9,6 @@ Do next: look at what the task publish_interval says.
 Source: `facts/unpublished.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta

@@ -9,8 +9,6 @@ Do next: judge the group by the real backlog; nothing to do while that is within
 Source: incident I3; ConsumerLagCalculator (5.1 and later) estimates likewise, for its metrics only.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -10,8 +10,6 @@ Do next: nothing about the pausing; the listener is what is slow.
 Source: incident I5; DefaultMQPushConsumerImpl.pullMessage (4.9.8, 5.3.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from offsetguard.config import Config

@@ -14,8 +14,6 @@ Source: PullMessageProcessor, SubscriptionGroupManager#findSubscriptionGroupConf
 not list the group's clients then, 4.x do. apache/rocketmq issues 307 and 6213.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import timedelta
 

@@ -9,8 +9,6 @@ Do next: take a stack of the clients.
 Source: PopMessageProcessor, ConsumerLagCalculator (5.3.3, 5.5.0).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import timedelta
 

@@ -14,8 +14,6 @@ Source: PullMessageProcessor, ClientManageProcessor, MQClientInstance#sendHeartb
 apache/rocketmq issues 1871 and 5479.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import timedelta
 

@@ -10,8 +10,6 @@ Do next: keep files longer than messages wait: the longest level is 2 h, all 16 
 Source: ScheduleMessageService ("schedule CQ offset invalid"), TransactionalMessageServiceImpl.check (4.9.7, 5.3.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from offsetguard.config import Config

@@ -9,8 +9,6 @@ Do next: add queues (read and write), or stop the clients.
 Source: AllocateMessageQueueAveragely (4.9.8, 5.3.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import timedelta
 

@@ -10,8 +10,6 @@ Do next: compare what each client and each broker take for the group's members.
 Source: RebalanceLockManager, AllocateMessageQueueAveragely, ConsumerGroupInfo#getAllClientId (4.9.8, 5.3.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 

@@ -11,8 +11,6 @@ Do next: change both settings together, expiry at least 3 x interval.
 Source: RebalanceLockManager.REBALANCE_LOCK_MAX_LIVE_TIME, ConsumeMessageOrderlyService (4.9.8, 5.3.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 

@@ -12,8 +12,6 @@ Do next: stop clients so that they can unlock: SIGTERM, a shutdown hook, enough 
 Source: incident "orderly lock"; RebalanceLockManager, ConsumeMessageOrderlyService#shutdown (4.9.8, 5.3.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 

@@ -13,8 +13,6 @@ Do next: start or speed up the consumers before the earlier of the two times, or
 Source: DefaultMessageStore.CleanCommitLogService, MappedFileQueue.deleteExpiredFileByTime (4.9.8, 5.3.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from offsetguard.config import Config

@@ -14,8 +14,6 @@ Do next: find out why the former master went; reset groups that skipped messages
 Source: ReplicasManager, AutoSwitchHAService, RebalanceImpl (5.3.3), staged live: tests/live/incidents.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta

@@ -9,8 +9,6 @@ Do next: find out why the heartbeat does not arrive at that broker.
 Source: incident I1; RebalanceImpl asks one broker for the members (findConsumerIdList, 4.9.8, 5.3.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from offsetguard.config import Config

@@ -12,8 +12,6 @@ Do next: send them again from their source if they matter; then see why the grou
 Source: the min offset moves in steps of commit-log files (4.9.8, 5.3.3); klag-exporter's messages_lost.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from offsetguard.config import Config

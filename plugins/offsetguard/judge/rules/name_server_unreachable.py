@@ -8,8 +8,6 @@ Do next: see whether the name server runs and whether this host reaches it.
 Source: `collect/name_servers.py`; clients ask name servers every 30 s (pollNameServerInterval, 4.9.8 and 5.3.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from offsetguard.config import Config

@@ -10,8 +10,6 @@ Source: GET_CONSUME_STATS shows such queues as offset 0 (-1 becomes 0), so that 
 mqcloud, which measures the delay by the last consumed message, shows nothing: the worst case is the silent one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 

@@ -13,8 +13,6 @@ Do next: send the messages again if they matter; speed up the group, or keep mes
 Source: incident "broadcasting", tell apart; PullMessageProcessor (4.9.8, 5.3.3): PULL_OFFSET_MOVED.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from offsetguard.config import Config

@@ -12,8 +12,6 @@ Do next: ask who did it; see that the consumers can take messages twice.
 Source: incident "broadcasting", tell apart; AdminBrokerProcessor, Broker2Client, ConsumerOffsetManager (4.9.7, 5.5.0).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 

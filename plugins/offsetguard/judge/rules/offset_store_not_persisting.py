@@ -10,8 +10,6 @@ Do next: check the disk on the client's host; give containers a persistent path;
 Source: incident "broadcasting"; LocalFileOffsetStore, RebalanceImpl (4.9.8, 5.3.3); apache/rocketmq#7740.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 

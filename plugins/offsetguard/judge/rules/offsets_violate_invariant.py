@@ -12,8 +12,6 @@ Source: `offsets.QueueOffsets.order_violations`; a pull beyond the end is OFFSET
 (DefaultMessageStore.getMessage, 4.9.8 and 5.3.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from offsetguard.config import Config

@@ -9,8 +9,6 @@ Do next: look at the message; limit the retries.
 Source: incident "orderly consumption"; ConsumeMessageOrderlyService#processConsumeResult (4.9.8, 5.3.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from offsetguard.config import Config

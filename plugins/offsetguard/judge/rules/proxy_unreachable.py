@@ -7,8 +7,6 @@ Do next: see whether the proxy runs, and whether its remoting port is what the c
 Source: `collect/group_members.py`; ConsumerManagerActivity (proxy 5.5.0).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from offsetguard.config import Config

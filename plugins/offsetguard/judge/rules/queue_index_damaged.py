@@ -11,8 +11,6 @@ Do next: restart the broker, which reads the first offset from its files; or bui
 Source: apache/rocketmq#10417, #2225; ConsumeQueue.getMinOffsetInQueue, getMaxOffsetInQueue (4.9.7, 5.5.0).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from offsetguard.config import Config

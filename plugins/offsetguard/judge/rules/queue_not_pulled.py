@@ -15,8 +15,6 @@ lets a client take such a queue anew, where rebalances go on (4.9.7, 5.3.3); ali
 apache/rocketmq issues 1918 and 5441.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta

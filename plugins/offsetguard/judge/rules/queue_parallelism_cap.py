@@ -10,8 +10,6 @@ Do next: add queues (read and write), not threads.
 Source: incident "orderly consumption"; ConsumeMessageOrderlyService (4.9.8, 5.3.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from offsetguard.config import Config

@@ -12,8 +12,6 @@ last look before it, where there was one.
 Source: incident "broadcasting", tell apart; DefaultMessageStore.getMessage: OFFSET_OVERFLOW_BADLY (4.9.8, 5.3.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 
 from offsetguard.config import Config

@@ -9,8 +9,6 @@ Do next: set both to the same number.
 Source: TopicConfig, MQClientInstance#topicRouteData2TopicPublishInfo and ...SubscribeInfo (4.9.8, 5.3.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from offsetguard.config import Config

@@ -11,8 +11,6 @@ Do next: nothing while the lag falls.
 Source: incident I1; PullMessageProcessor, suggestWhichBrokerId (4.9.8, 5.3.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 

@@ -8,8 +8,6 @@ Do next: nothing. What else is wrong with the group is not told by these lines.
 Source: incident I1; AbstractAllocateMessageQueueStrategy, PullMessageProcessor (4.9.8, 5.3.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import timedelta
 

@@ -14,8 +14,6 @@ Do next: see why that client is restarted, or stands still.
 Source: ConsumerManager#scanNotActiveChannel, RebalanceImpl (4.9.7, 5.3.3, 5.5.0).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta

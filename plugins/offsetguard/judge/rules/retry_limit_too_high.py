@@ -9,8 +9,6 @@ Do next: set maxReconsumeTimes of the consumer to 16.
 Source: DefaultMQPushConsumer.maxReconsumeTimes, ConsumeMessageOrderlyService#getMaxReconsumeTimes (4.9.8, 5.3.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from offsetguard.config import Config

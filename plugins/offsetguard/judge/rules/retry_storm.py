@@ -12,8 +12,6 @@ Do next: find what the listener throws; pause the group while the service behind
 Source: DefaultMQPushConsumerImpl.sendMessageBack, retry delays of 10 s to 2 h (4.9.8, 5.3.3).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 

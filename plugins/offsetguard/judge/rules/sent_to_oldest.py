@@ -12,8 +12,6 @@ Do next: upgrade; see that the consumers can take messages twice.
 Source: apache/rocketmq#2708 and #2181; RebalancePushImpl (4.5, 4.9.1), DefaultMessageStore (4.9.2, 4.9.4).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from offsetguard.config import Config

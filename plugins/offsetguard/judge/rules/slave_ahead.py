@@ -11,8 +11,6 @@ Source: apache/rocketmq#1675, #323; HAClient.dispatchReadRequest, "master pushed
 slave" (4.9.7, 5.5.0).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from offsetguard.config import Config

@@ -12,8 +12,6 @@ Do next: look at the slave's disk and network; see that it is connected to the m
 Source: HAService, HAClient (4.9.8, 5.3.3): asynchronous replication of the commit log.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 

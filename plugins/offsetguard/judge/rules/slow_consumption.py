@@ -13,8 +13,6 @@ Do next: find the slow message or the slow call in the listener.
 Source: incident I3; ProcessQueue.removeMessage returns the smallest unfinished offset (4.9.8, 5.3.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import timedelta
 

@@ -13,8 +13,6 @@ Source: BrokerFastFailure, MessageStoreConfig.osPageCacheBusyTimeOutMills = 1,00
 = 200 and waitTimeMillsInPullQueue = 5,000 (4.9.8, 5.3.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 

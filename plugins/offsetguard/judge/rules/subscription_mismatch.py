@@ -11,8 +11,6 @@ Do next: give all clients of the group the same subscription, or different group
 Source: incident "broadcasting", tell apart; ConsumerGroupInfo.updateSubscription (4.9.8, 5.3.3).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime

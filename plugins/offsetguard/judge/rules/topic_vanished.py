@@ -10,8 +10,6 @@ Do next: find out which replica took over; create the topic again; its messages 
 Source: apache/rocketmq#9984, #9879; TopicConfigManager (4.9.7, 5.5.0).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from offsetguard.config import Config

@@ -9,8 +9,6 @@ Do next: see whether the producers run.
 Source: `facts/traffic_baselines.sql`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import timedelta
 

@@ -7,8 +7,6 @@ Do next: nothing, if the reason is known; otherwise see who writes.
 Source: `facts/traffic_baselines.sql`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from offsetguard.config import Config

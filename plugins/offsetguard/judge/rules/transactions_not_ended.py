@@ -11,8 +11,6 @@ Do next: find the producer group, and why it does not answer the broker's checks
 Source: TransactionalMessageServiceImpl.check, BrokerConfig.transactionCheckMax = 15 (4.9.7, 5.3.3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 

@@ -8,8 +8,6 @@ Do next: subscribe again, if it was not meant; no command of RocketMQ deletes a 
 Source: linkedin/Burrow issues 854 and 14: such topics stay "stopped" until somebody deletes the offsets.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 

@@ -3,8 +3,6 @@
 Nothing here is a verdict. Every figure that cannot be known is None; moments before `since` are outside the window.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """How a group goes through a queue: how fast, and where it stands in the time of messages."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -5,8 +5,6 @@ Source: Burrow (linkedin/Burrow core/internal/evaluator/caching.go) and what its
 time, quiet topics, every rewind instead of the first, zeros that age.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

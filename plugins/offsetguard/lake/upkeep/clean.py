@@ -4,8 +4,6 @@ Each step is a transaction of one table, and a step that was killed is done by t
 is held for commits only, so that publications wait for milliseconds.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager

@@ -9,8 +9,6 @@ So nothing is committed while the clock lies before the newest commit, and logs 
 in order: what came earlier cannot have been later, so its time is lowered. Rows and snapshots stay as they are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, pairwise

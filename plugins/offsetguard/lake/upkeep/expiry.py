@@ -9,8 +9,6 @@ Files are deleted here and not by pyiceberg, whose `expire_snapshots` changes me
 need a JVM for each housekeeping, and the publish lock for as long as they run.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress

@@ -16,8 +16,6 @@ a body that has not changed is kept once. A `redacted` list names settings of a 
 they are secrets. Every other file in the folder is ignored.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -3,8 +3,6 @@
 A rotated file is read to its end under its new name, since it stays open; its successor is read from its start.
 """
 
-from __future__ import annotations
-
 import glob
 import os
 from collections.abc import Collection, Iterator, Sequence

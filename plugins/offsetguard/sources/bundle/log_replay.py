@@ -6,8 +6,6 @@ Brokers write GMT+8 wherever they run, and so do 5.x clients; 4.x clients write 
 log names. A zone that meta.json does not declare follows from the recorded exchanges: the log must overlap them.
 """
 
-from __future__ import annotations
-
 import glob
 import os
 import re

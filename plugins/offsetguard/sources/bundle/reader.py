@@ -1,7 +1,5 @@
 """A bundle read back: its exchanges by what was asked, who the addresses are, and the moments that can be replayed."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

@@ -7,8 +7,6 @@ TLS keys). Names of settings stay, values do not. Request fields of a login (Acc
 reach a bundle: the recorder sees requests before they are signed, and leaves them out if they are there all the same.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 from collections.abc import Collection, Mapping, Sequence

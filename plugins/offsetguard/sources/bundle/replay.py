@@ -8,8 +8,6 @@ the round itself, else from the minute before; settings hold for the whole bundl
 Not here: making anything up. What is not in the bundle, or not in a comparable order, is NotRecorded.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """What of a bundle is collected: one round per interval, each with its moment, its transport and the logs up to it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta

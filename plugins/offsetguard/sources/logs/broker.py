@@ -6,8 +6,6 @@ Broker2Client, SlaveSynchronize, BrokerController, ConsumerGroupInfo, ConsumerMa
 A corrected pull prints two lines of one thread: INFO says what was wrong, WARN (PULL_OFFSET_MOVED) what became of it.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from offsetguard.sources.logs.pattern import LogKind, Part, forms, pattern

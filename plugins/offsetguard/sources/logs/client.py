@@ -5,8 +5,6 @@ RemoteBrokerOffsetStore, LocalFileOffsetStore, AbstractAllocateMessageQueueStrat
 With rocketmq-tools on the application's class path (5.x) the lines stand in tools_default.log, in the brokers' layout.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from offsetguard.sources.logs.pattern import LogKind, Part, forms, pattern

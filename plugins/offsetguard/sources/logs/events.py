@@ -7,8 +7,6 @@ pull prints two lines of one thread: INFO with what was wrong (it has the client
 Source of the pairs: PullMessageProcessor, DefaultPullMessageResultHandler 4.9.7, 4.9.8, 5.3.3, 5.5.0.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

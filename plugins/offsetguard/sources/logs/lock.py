@@ -5,8 +5,6 @@ Source: RebalanceLockManager of 4.9.7, 4.9.8, 5.3.3 and 5.5.0; all texts differ 
 A renewal prints nothing. An orderly group locks its `%RETRY%` queues, too.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from offsetguard.sources.logs.pattern import LogKind, forms, pattern

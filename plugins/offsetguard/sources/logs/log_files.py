@@ -14,8 +14,6 @@ the one that begins like it, wherever it is now; its inode decides only between 
 Read here is what files begin with, and nothing else.
 """
 
-from __future__ import annotations
-
 import glob
 import hashlib
 import os

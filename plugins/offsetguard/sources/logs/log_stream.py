@@ -1,7 +1,5 @@
 """The text of a log file as a stream of bytes, compressed or not: told apart by its first bytes, not by its name."""
 
-from __future__ import annotations
-
 import os
 import zlib
 from io import BufferedIOBase, FileIO

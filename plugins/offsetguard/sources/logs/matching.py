@@ -4,8 +4,6 @@ Most lines of a log are none that we know, so they must cost little: patterns ar
 that a message may begin with, and by a text that it must contain.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

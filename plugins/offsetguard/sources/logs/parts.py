@@ -5,8 +5,6 @@ of the part before, and which cause stood before a move; and goes on behind it u
 but for reading the file; Spark runs `record_batches` in its workers.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -8,8 +8,6 @@
 The first pattern (in the order of `patterns.PATTERNS`) that matches names the record's kind.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from enum import StrEnum

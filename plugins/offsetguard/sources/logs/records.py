@@ -15,8 +15,6 @@ Source: logback_broker.xml of 4.9.8, rmq.broker.logback.xml and rmq.client.logba
 client's built-in layout of 4.9.8; live output of 4.9.7, 4.9.8, 5.3.3 and 5.5.0.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """docs/logs.md, made of the patterns themselves: `python -m offsetguard.sources.logs.reference > docs/logs.md`."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 

@@ -5,8 +5,6 @@ Latencies are printed as TIMES and AVGRT since 4.7, as SUM, TPS and AVGPT before
 A moment item's value is set back to 0 after each print. Two brokers that share a folder print each key twice.
 """
 
-from __future__ import annotations
-
 from offsetguard.sources.logs.pattern import LogKind, pattern
 
 _NAME = r"[^@\]\n]{1,512}"

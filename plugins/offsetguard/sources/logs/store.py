@@ -4,8 +4,6 @@ watermark.log has every queue of requests each second, protection.log the groups
 Source: StoreStatsService, CommitLog, DefaultMessageStore, MappedFile, BrokerController of 4.9.7, 4.9.8, 5.3.3, 5.5.0.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from offsetguard.sources.logs.pattern import LogKind, forms, pattern

@@ -10,8 +10,6 @@ has read nothing. So nothing is stored here, and nothing depends on the clock:
 How logs rotate, and how files are found again: `log_files.py`.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 from collections import defaultdict

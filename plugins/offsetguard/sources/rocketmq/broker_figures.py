@@ -1,7 +1,5 @@
 """What a broker counts of itself: its runtime figures (28), rates of topics and groups (315), its replication (907)."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ Source of the forms: bodies of 4.9.8, 5.3.3 and 5.5.1, and `TopicConfig`, `Subsc
 Fields that a version does not have are None or their Java default; unknown fields are ignored.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

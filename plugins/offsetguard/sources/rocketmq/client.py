@@ -5,8 +5,6 @@ Every failure is one error of `offsetguard.model.errors` that names the address.
 peer that says that it is busy: whether to ask again is the caller's decision.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections.abc import Iterator, Sequence

@@ -8,8 +8,6 @@ Names and numbers are those of apache/rocketmq 4.9.8 and 5.3.3 (`common.protocol
 RequestCode holds only what OffsetGuard sends, all of it read-only, and what a broker may send to us.
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 _V4_0_0 = 213

@@ -11,8 +11,6 @@ Source: `NettyDecoder` (frame limit 16,777,216 bytes with the length itself) and
 A declared length is checked before anything is waited for: garbage and TLS or HTTP peers show at the first 4 bytes.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass

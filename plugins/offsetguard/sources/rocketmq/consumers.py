@@ -6,8 +6,6 @@ times for never; C++ writes 64-bit numbers as texts and leaves empty sets out (`
 rocketmq-client-go and rocketmq-client-cpp). Source of the forms: bodies of 4.9.8, 5.3.3 and 5.5.1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime

@@ -10,8 +10,6 @@ string swallows the rest), since the bytes may come from anybody.
 Source: `JSON.toJSONString` of fastjson 1.2.69 .. 1.2.83 and fastjson2, as seen in bodies of 4.9.8, 5.3.3 and 5.5.1.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from json.encoder import encode_basestring

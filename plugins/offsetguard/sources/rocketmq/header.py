@@ -10,8 +10,6 @@ Brokers that ask for a login (ACL of 4.x, remoting authentication of 5.x) want t
 `AclUtils.combineRequestContent` / `AclSigner` (apache/rocketmq 4.9.8, 5.3.3).
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

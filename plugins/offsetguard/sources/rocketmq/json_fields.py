@@ -3,8 +3,6 @@
 The codecs know no address; `client.py` turns this into `errors.UndecodableResponse`, which names the peer.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import math

@@ -14,8 +14,6 @@ their repeats, the peer is hopeless for who waits now. Good answers give the pla
 `Pacing` has neither socket nor clock; every method is given the time (seconds, monotonic).
 """
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import ssl

@@ -14,8 +14,6 @@ BrokerRefused (offsetguard.model.errors)
 Codes and remarks: `ResponseCode`, `RemotingSysResponseCode` (apache/rocketmq 4.9.8, 5.3.3).
 """
 
-from __future__ import annotations
-
 import re
 
 from offsetguard.model.errors import BrokerRefused

@@ -5,8 +5,6 @@ sent as `consumerGroup`; where RocketMQ's name differs, the field says so. None 
 Source: `RequestCode` and the `*RequestHeader` classes of apache/rocketmq 4.9.8 and 5.3.3.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime

@@ -10,8 +10,6 @@ queues.size()`, without its sign. Java's remainder has the sign of the dividend,
 is negative itself, is no trouble (the byte code is the same in 4.9.7 and 5.x).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any

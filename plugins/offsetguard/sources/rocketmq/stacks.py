@@ -11,8 +11,6 @@ writes frames without module and loader.
 It has no locks and no owners of locks: who waits for whom, and so a deadlock, cannot be told from it.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ RocketMQ speaks TLS on the same port as plain (`tls.server.mode`: permissive, en
 decides). Clients are asked for a certificate only where `tls.server.need.client.auth` says so.
 """
 
-from __future__ import annotations
-
 import ssl
 
 from offsetguard.config import Tls

@@ -5,8 +5,6 @@ with its header and untouched body) differ only in where the response comes from
 said here once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol

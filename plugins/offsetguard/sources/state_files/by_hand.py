@@ -6,8 +6,6 @@ Source: JSONLexerBase of fastjson 1 (Feature.AllowSingleQuotes, AllowUnQuotedFie
 4.x. Which of these fastjson2 accepts (5.x), was not tried.
 """
 
-from __future__ import annotations
-
 import re
 
 _STRING = r'"(?>(?:[^"\\]+|\\.)*)(?:"|\Z)'

@@ -8,8 +8,6 @@ reads it, before its .bak.
 Source: ConfigManager and MixAll.string2File, 4.9.8 and 5.3.3; apache/rocketmq#9706 (5.4.0).
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import zlib

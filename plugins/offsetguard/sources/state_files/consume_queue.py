@@ -7,8 +7,6 @@ Source: ConsumeQueue (CQ_STORE_UNIT_SIZE 20, recover, correctMinOffset), 4.9.8 a
 (5.x `queue.type=BatchCQ`) and consume queues in RocksDB; they stay unknown.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from bisect import bisect_left

@@ -4,8 +4,6 @@ Taken are a broker's `config` folder, its store (with `config`, and `consumequeu
 offsets), or a folder of several of either, each named `<broker name>-<broker id>`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path

@@ -5,8 +5,6 @@ pretty-printed; the queues of the store give GET_TOPIC_STATS_INFO. Everything el
 what is in flight and when messages were stored is not in any file. A broker's address is its folder.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime

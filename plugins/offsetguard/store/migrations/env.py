@@ -1,7 +1,5 @@
 """What Alembic runs: the migrations, inside the transaction of the connection that `database._migrate` passes."""
 
-from __future__ import annotations
-
 from alembic import context
 
 from offsetguard.store.models import Base

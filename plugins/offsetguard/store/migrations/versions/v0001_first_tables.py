@@ -4,8 +4,6 @@ The first migration that changes a model writes down here what the tables were l
 that this one does not change with it, and its own steps in a file of its own.
 """
 
-from __future__ import annotations
-
 from alembic import op
 
 from offsetguard.store.models import Base
