@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -90,16 +90,27 @@ class Texts(_Bilingual):
     """What people read of a finding, as templates over its figures (format: `catalogue.text.render_text`).
 
     Besides its figures they may name the finding's cluster, consumer_group and topic, and commands name_servers (-n)
-    and rocketmq_cluster (-c). `{addresses:each}` gives one command for each word of a figure.
+    and rocketmq_cluster (-c). `{addresses:each}` gives one command for each word of a figure. What a variant leaves
+    out, in both languages, is said as in the default one.
     """
 
-    summary: str  # a few words, no full stop
-    summary_zh: str
-    cause: str  # one sentence, with names and figures
-    cause_zh: str
-    do_next: str  # what the reader should do now
-    do_next_zh: str
-    commands: tuple[str, ...] = ()  # for a shell; what is foreign in them is quoted: `{topic:shell}`
+    summary: str = ""  # a few words, no full stop
+    summary_zh: str = ""
+    cause: str = ""  # one sentence, with names and figures
+    cause_zh: str = ""
+    do_next: str = ""  # what the reader should do now
+    do_next_zh: str = ""
+    commands: tuple[str, ...] = ()  # for a shell, with `do_next`; what is foreign in them is quoted: `{topic:shell}`
+
+    def beside(self, default: Texts) -> Texts:
+        """Return it with what it leaves out as the default variant says it."""
+        names = [
+            name
+            for name in ("summary", "cause", "do_next")
+            if not (self.said(name, Language.EN) or self.said(name, Language.ZH))
+        ]
+        names += [f"{name}_zh" for name in names] + ["commands"] * ("do_next" in names)
+        return replace(self, **{name: getattr(default, name) for name in names})
 
     def runnable(self, figures: Mapping[str, Figure], locale: Locale = ENGLISH_UTC) -> tuple[str, ...]:
         """Return the commands of which all figures are known."""
@@ -145,6 +156,11 @@ class Rule(_Bilingual):
     counted: bool = False  # where it only informs, people read of all its groups in one entry, named and counted
     shows_stacks: bool = False  # what the threads of a client do stands beside it, where one of the group was asked
     about_load: bool = False  # of the whole group; asked twice where a cause holds some of its queues
+
+    def __post_init__(self) -> None:
+        """Complete the texts of its variants."""
+        texts = {variant: texts.beside(self.texts["default"]) for variant, texts in self.texts.items()}
+        object.__setattr__(self, "texts", texts)
 
     @property
     def trouble(self) -> str:

@@ -140,8 +140,6 @@ RULE = Rule(
             commands=(commands.LET_CONSUME,),
         ),
         "clients_unknown": Texts(
-            summary=_SUMMARY,
-            summary_zh=_SUMMARY_ZH,
             cause=_BEHIND + "; whether clients of it are online could not be seen" + _ALLOWED,
             cause_zh="消费组 {consumer_group} 在主题 {topic} 上堆积 {effective_lag:messages} 条消息；没有读到是否有客户"
             "端在线" + _ALLOWED_ZH,

@@ -19,11 +19,6 @@ from offsetguard.judge.evidence.unseen import GRACE, Unanswered, names, reasons,
 from offsetguard.judge.rule import Explains, Finding, Mutes, Rule, Scope, Severity, Texts
 from offsetguard.model.fact_records import UnseenBrokerFacts
 
-_DO_NEXT = (
-    "See whether the broker process runs and whether this host reaches its address. What the name servers know of it:"
-)
-_DO_NEXT_ZH = "请检查 Broker 进程是否在运行、本机能否连通其地址。NameServer 上的注册情况："
-
 RULE = Rule(
     id="broker_unreachable",
     severity=Severity.CRITICAL,
@@ -39,20 +34,16 @@ RULE = Rule(
             "come.",
             cause_zh="集群 {cluster} 的 {brokers} 没有应答（{reasons}）：在其上有位点的 {group_count} 个消费组无法判断"
             "（{groups}），也无法发出相关告警。",
-            do_next=_DO_NEXT,
-            do_next_zh=_DO_NEXT_ZH,
+            do_next="See whether the broker process runs and whether this host reaches its address. What the name "
+            "servers know of it:",
+            do_next_zh="请检查 Broker 进程是否在运行、本机能否连通其地址。NameServer 上的注册情况：",
             commands=(commands.CLUSTER_LIST,),
         ),
         "groups_unknown": Texts(
-            summary="{broker_count} broker{broker_count:plural} of {cluster} unreachable: {brokers}",
-            summary_zh="{cluster} 有 {broker_count} 个 Broker 无法连通：{brokers}",
             cause="{brokers} of cluster {cluster} did not answer ({reasons}): consumer groups with queues there are "
             "unknown, and no warning about them can come.",
             cause_zh="集群 {cluster} 的 {brokers} 没有应答（{reasons}）：在其上有队列的消费组状态未知，也无法发出相关告"
             "警。",
-            do_next=_DO_NEXT,
-            do_next_zh=_DO_NEXT_ZH,
-            commands=(commands.CLUSTER_LIST,),
         ),
         "slaves": Texts(
             summary="{broker_count} slave{broker_count:plural} of {cluster} unreachable: {brokers}",
@@ -61,9 +52,6 @@ RULE = Rule(
             "is hidden, but nothing can be read there when the master is busy, and nobody takes over when it fails.",
             cause_zh="集群 {cluster} 的 {broker_count} 个从节点 {brokers} 没有应答（{reasons}）：不影响对消费组的观测，"
             "但主节点繁忙时无法从从节点读取，主节点故障时也无法接管。",
-            do_next=_DO_NEXT,
-            do_next_zh=_DO_NEXT_ZH,
-            commands=(commands.CLUSTER_LIST,),
         ),
     },
     title="a broker does not answer",

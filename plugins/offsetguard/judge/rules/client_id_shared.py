@@ -25,14 +25,6 @@ from offsetguard.model.rocketmq import REBALANCE_INTERVAL_MS
 _LONG_MS = 3 * REBALANCE_INTERVAL_MS  # a queue changes hands within one round, at worst within two
 _SUMMARY = "instances of {consumer_group} share a client id"
 _SUMMARY_ZH = "{consumer_group} 有多个实例使用同一个客户端 ID"
-_DO_NEXT = (
-    "Give every instance a client id of its own: set instanceName, do not run containers with equal addresses and "
-    "process ids, or take a client of 4.9 or later. From where each connection comes:"
-)
-_DO_NEXT_ZH = (
-    "请让每个实例使用不同的客户端 ID：设置 instanceName，避免容器的地址和进程号都相同，或使用 4.9 及以上版本的客户"
-    "端。各连接的来源："
-)
 
 RULE = Rule(
     id="client_id_shared",
@@ -51,8 +43,10 @@ RULE = Rule(
             cause_zh="消费组 {consumer_group} 的多个实例使用同一个客户端 ID {doubled_client_ids}，因此它们分到相同的队"
             "列，而另一部分队列无人消费：主题 {topic} 位于 {on_brokers} 的 {queue_count} 个队列已停滞 "
             "{stood_still_ms:duration}，有 {effective_lag:messages} 条消息等待消费。",
-            do_next=_DO_NEXT,
-            do_next_zh=_DO_NEXT_ZH,
+            do_next="Give every instance a client id of its own: set instanceName, do not run containers with equal "
+            "addresses and process ids, or take a client of 4.9 or later. From where each connection comes:",
+            do_next_zh="请让每个实例使用不同的客户端 ID：设置 instanceName，避免容器的地址和进程号都相同，或使用 4.9 "
+            "及以上版本的客户端。各连接的来源：",
             commands=(commands.MEMBERS,),
         ),
         "read_twice": Texts(
@@ -62,9 +56,6 @@ RULE = Rule(
             "each takes the same share of queues, whose messages are consumed twice.",
             cause_zh="消费组 {consumer_group} 的多个实例使用同一个客户端 ID {doubled_client_ids}，因此它们分到相同的队"
             "列，其中的消息会被重复消费。",
-            do_next=_DO_NEXT,
-            do_next_zh=_DO_NEXT_ZH,
-            commands=(commands.MEMBERS,),
         ),
     },
     title="instances share a client id",

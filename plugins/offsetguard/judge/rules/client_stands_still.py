@@ -36,11 +36,6 @@ from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Sentence, Sev
 from offsetguard.judge.rules.messages_lost import in_process_of, not_handed_out
 from offsetguard.judge.windows.rules import POP
 
-_SUMMARY = (
-    "{client_id} of {consumer_group} stands still on {topic}: {effective_lag:messages} "
-    "message{effective_lag:plural} wait"
-)
-_SUMMARY_ZH = "{consumer_group} 的客户端 {client_id} 在 {topic} 上停止消费：{effective_lag:messages} 条消息等待"
 _STILL = (
     "{still_queue_count} queue{still_queue_count:plural} of topic {topic} that it holds, nothing was committed for "
     "{silence}, and {effective_lag:messages} message{effective_lag:plural} wait there; other queues of the group move."
@@ -58,8 +53,10 @@ RULE = Rule(
     means="One client of a consumer group stands still while the others go on.",
     texts={
         "default": Texts(
-            summary=_SUMMARY,
-            summary_zh=_SUMMARY_ZH,
+            summary="{client_id} of {consumer_group} stands still on {topic}: {effective_lag:messages} "
+            "message{effective_lag:plural} wait",
+            summary_zh="{consumer_group} 的客户端 {client_id} 在 {topic} 上停止消费：{effective_lag:messages} 条消息等"
+            "待",
             cause="Client {client_id} of consumer group {consumer_group} stands still: on " + _STILL,
             cause_zh="消费组 {consumer_group} 的客户端 {client_id} " + _STILL_ZH,
             do_next="Restart that client if it hangs: its queues go to the other clients within a "
@@ -68,8 +65,6 @@ RULE = Rule(
             commands=(commands.STACK_OF_CLIENT,),
         ),
         "silent": Texts(
-            summary=_SUMMARY,
-            summary_zh=_SUMMARY_ZH,
             cause="Client {client_id} of consumer group {consumer_group} does not answer, and stands still: on "
             + _STILL,
             cause_zh="消费组 {consumer_group} 的客户端 {client_id} 没有应答，并且" + _STILL_ZH,

@@ -29,14 +29,6 @@ _SO_ZH = (
     "（共 {broker_count} 个 Broker 时钟有误，集群 {cluster}：{brokers}）：其上的消息时间、延时消息和过期清理都有同样的"
     "偏差。"
 )
-_MEND = (
-    "Start or mend the time service (chrony, ntpd) on the host of {worst_broker}, and let it correct the clock slowly: "
-    "a jump looks like an outage to brokers and clients."
-)
-_MEND_ZH = (
-    "请在 {worst_broker} 的主机上启动或修复时间同步服务（chrony、ntpd），并让它缓慢校正：时钟跳变对 Broker 和客户端来"
-    "说如同一次故障。"
-)
 
 RULE = Rule(
     id="clock_skew",
@@ -50,16 +42,16 @@ RULE = Rule(
             summary_zh="{worst_broker} 的时钟快了 {skew_ms:duration}",
             cause="The clock of {worst_broker} is {skew_ms:duration} ahead" + _SO,
             cause_zh="{worst_broker} 的时钟快了 {skew_ms:duration}" + _SO_ZH,
-            do_next=_MEND,
-            do_next_zh=_MEND_ZH,
+            do_next="Start or mend the time service (chrony, ntpd) on the host of {worst_broker}, and let it correct "
+            "the clock slowly: a jump looks like an outage to brokers and clients.",
+            do_next_zh="请在 {worst_broker} 的主机上启动或修复时间同步服务（chrony、ntpd），并让它缓慢校正：时钟跳变对"
+            " Broker 和客户端来说如同一次故障。",
         ),
         "behind": Texts(
             summary="the clock of {worst_broker} is {skew_ms:duration} behind",
             summary_zh="{worst_broker} 的时钟慢了 {skew_ms:duration}",
             cause="The clock of {worst_broker} is {skew_ms:duration} behind" + _SO,
             cause_zh="{worst_broker} 的时钟慢了 {skew_ms:duration}" + _SO_ZH,
-            do_next=_MEND,
-            do_next_zh=_MEND_ZH,
         ),
         "own_clock": Texts(
             summary="the clock of OffsetGuard's host differs by {skew_ms:duration} from all brokers of {cluster}",

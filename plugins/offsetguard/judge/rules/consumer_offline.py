@@ -45,8 +45,6 @@ from offsetguard.judge.rule import (
 from offsetguard.judge.windows.figures import EVENLY
 from offsetguard.model.fact_records import Absences
 
-_SUMMARY = "{consumer_group} is offline and {effective_lag:messages} message{effective_lag:plural} behind on {topic}"
-_SUMMARY_ZH = "{consumer_group} 不在线，{topic} 堆积 {effective_lag:messages} 条消息"
 _WAITING = (
     "{effective_lag:messages} message{effective_lag:plural} of topic {topic} wait (age of the oldest: "
     "{lag_ms:duration}; allowed: {max_lag_messages:messages} message{max_lag_messages:plural}, {max_lag_ms:duration})"
@@ -81,8 +79,9 @@ RULE = Rule(
     means="No client of a consumer group is online while its messages wait.",
     texts={
         "default": Texts(
-            summary=_SUMMARY,
-            summary_zh=_SUMMARY_ZH,
+            summary="{consumer_group} is offline and {effective_lag:messages} message{effective_lag:plural} behind on "
+            "{topic}",
+            summary_zh="{consumer_group} 不在线，{topic} 堆积 {effective_lag:messages} 条消息",
             cause="No client of consumer group {consumer_group} is online and nothing was committed for {silence}: "
             + _WAITING
             + ".",
@@ -92,14 +91,9 @@ RULE = Rule(
             commands=(commands.PROGRESS, commands.DELETE_GROUP),
         ),
         "one_look": Texts(
-            summary=_SUMMARY,
-            summary_zh=_SUMMARY_ZH,
             cause="No client of consumer group {consumer_group} is online: " + _WAITING + ". One look does not show "
             "since when.",
             cause_zh="消费组 {consumer_group} 没有客户端在线：" + _WAITING_ZH + "仅凭一次观测无法得知从何时开始。",
-            do_next=_DO_NEXT,
-            do_next_zh=_DO_NEXT_ZH,
-            commands=(commands.PROGRESS, commands.DELETE_GROUP),
         ),
         "comes_and_goes": Texts(
             summary="{consumer_group} is away, as it is now and then; {effective_lag:messages} "
@@ -115,8 +109,6 @@ RULE = Rule(
             do_next_zh="如果是会自行重新启动的批处理任务，则无需处理；离开时间超过以往时会发出警告。",
         ),
         "came_and_went": Texts(
-            summary=_SUMMARY,
-            summary_zh=_SUMMARY_ZH,
             cause=_AWAY
             + "It has been seen to come and go: away {absence_count} time{absence_count:plural} in the last days, "
             "for up to about {longest_absence_ms:duration}; whether that is its rhythm is not known yet.",

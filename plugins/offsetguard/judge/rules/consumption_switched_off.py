@@ -95,9 +95,6 @@ RULE = Rule(
             "({forbidding})" + _CLIENTS,
             cause_zh="消费组 {consumer_group} 使用广播模式，而 {on_brokers} 以 code 16 拒绝其拉取（{forbidding}）"
             + _CLIENTS_ZH,
-            do_next=_DO_NEXT,
-            do_next_zh=_DO_NEXT_ZH,
-            commands=(commands.LET_CONSUME,),
         ),
     },
     title="consumption is switched off",

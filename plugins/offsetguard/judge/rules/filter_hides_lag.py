@@ -32,8 +32,6 @@ _MATCH_ZH = (
     "主题 {topic} 约有 {hit_percent:.3g}% 的消息匹配消费组 {consumer_group} 的过滤条件，因此 {effective_lag:messages} "
     "条堆积中实际约有 {matching:messages} 条（{matching_low:messages} 至 {matching_high:messages}）"
 )
-_SUMMARY = "about {matching:messages} of {consumer_group}'s lag on {topic} match its filter"
-_SUMMARY_ZH = "{consumer_group} 在 {topic} 上的堆积中约有 {matching:messages} 条匹配其过滤条件"
 _JUDGE = "Judge how much there is to do by the real backlog; what else is said of the group stands."
 _JUDGE_ZH = "请以实际堆积判断剩余工作量；关于该消费组的其他告警仍然有效。"
 
@@ -45,8 +43,8 @@ RULE = Rule(
     means="Most of a filtered group's lag are messages that do not match its filter.",
     texts={
         "default": Texts(
-            summary=_SUMMARY,
-            summary_zh=_SUMMARY_ZH,
+            summary="about {matching:messages} of {consumer_group}'s lag on {topic} match its filter",
+            summary_zh="{consumer_group} 在 {topic} 上的堆积中约有 {matching:messages} 条匹配其过滤条件",
             cause=_MATCH + ": within its limits.",
             cause_zh=_MATCH_ZH + "：在允许范围内。",
             do_next="Nothing to do. The lag that brokers count contains what the group will never get; judge it by "
@@ -54,16 +52,12 @@ RULE = Rule(
             do_next_zh="无需处理。Broker 统计的堆积包含消费组永远不会收到的消息，请以实际堆积为准。",
         ),
         "age_unknown": Texts(
-            summary=_SUMMARY,
-            summary_zh=_SUMMARY_ZH,
             cause=_MATCH + "; how long the oldest has waited is not known.",
             cause_zh=_MATCH_ZH + "；最早的消息已等待多久未知。",
             do_next=_JUDGE,
             do_next_zh=_JUDGE_ZH,
         ),
         "behind": Texts(
-            summary=_SUMMARY,
-            summary_zh=_SUMMARY_ZH,
             cause=_MATCH + "; it is behind all the same.",
             cause_zh=_MATCH_ZH + "；即便如此仍有堆积。",
             do_next=_JUDGE + " Reading past what does not match takes the broker's time: a topic of its own costs less "

@@ -23,14 +23,6 @@ from offsetguard.model.rocketmq import FLOW_CONTROL, SILENCE
 from offsetguard.tables.log_facts import LogLineFacts
 
 _SLOW = "it is slow, not stalled, and its memory stays bounded."
-_LISTENER = (
-    "Nothing to do about the pauses. To drain faster speed up the listener; more threads help a concurrent group, more "
-    "queues an orderly one. Raising pullThresholdForQueue only fills the clients' memory."
-)
-_LISTENER_ZH = (
-    "流控本身无需处理。要更快消费完，请提高监听器的处理速度；并发消费组可增加线程，顺序消费组可增加队列。调大 "
-    "pullThresholdForQueue 只会占用更多客户端内存。"
-)
 
 RULE = Rule(
     id="flow_control",
@@ -49,19 +41,18 @@ RULE = Rule(
             cause_zh="流控：消费组 {consumer_group} 的客户端在主题 {topic} 的 {full_queue_count} 个队列上达到缓存上限"
             "（客户端 {client_id} 缓存了队列 {worst_queue} 的 {cached_message_count:messages} 条消息），同时位点在推"
             "进：消费缓慢但没有停滞，内存有上限。",
-            do_next=_LISTENER,
-            do_next_zh=_LISTENER_ZH,
+            do_next="Nothing to do about the pauses. To drain faster speed up the listener; more threads help a "
+            "concurrent group, more queues an orderly one. Raising pullThresholdForQueue only fills the clients' "
+            "memory.",
+            do_next_zh="流控本身无需处理。要更快消费完，请提高监听器的处理速度；并发消费组可增加线程，顺序消费组可增加"
+            "队列。调大 pullThresholdForQueue 只会占用更多客户端内存。",
         ),
         "logged": Texts(
-            summary="clients of {consumer_group} pause pulling {topic}: their caches are full",
-            summary_zh="{consumer_group} 的客户端暂停拉取 {topic}：本地缓存已满",
             cause="Flow control: the logs of clients of consumer group {consumer_group} say {line_count:messages} "
             "time{line_count:plural} since {first_at:moment} that their caches of topic {topic} are full, on "
             "{full_queue_count} queue{full_queue_count:plural}, while their offsets move: " + _SLOW,
             cause_zh="流控：消费组 {consumer_group} 的客户端日志自 {first_at:moment} 起 {line_count:messages} 次提示主"
             "题 {topic} 的缓存已满，涉及 {full_queue_count} 个队列，同时位点在推进：消费缓慢但没有停滞，内存有上限。",
-            do_next=_LISTENER,
-            do_next_zh=_LISTENER_ZH,
         ),
         "unnamed": Texts(
             summary="clients of {consumer_group} hold as many messages as they may, and pause",

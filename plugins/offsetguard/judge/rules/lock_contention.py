@@ -45,7 +45,6 @@ _STANDS_ZH = (
     "{stood_still_ms:duration}："
 )
 _SUMMARY = "{consumer_group}: clients contend for " + _QUEUES
-_SUMMARY_ZH = "{consumer_group}：客户端争抢 {on_brokers} 的 {queue_count} 个队列"
 _MEMBERS = "The members that each broker lists should be the same:"
 _MEMBERS_ZH = "各 Broker 列出的成员应当一致："
 
@@ -58,7 +57,7 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary=_SUMMARY,
-            summary_zh=_SUMMARY_ZH,
+            summary_zh="{consumer_group}：客户端争抢 {on_brokers} 的 {queue_count} 个队列",
             cause=_STANDS + ": {waiter_client_id} asks for the lock and {holder_client_id}, which is connected, holds "
             "it: the two see different members of the group, or instances share a client id.",
             cause_zh=_STANDS_ZH + "{waiter_client_id} 申请锁，而在线的 {holder_client_id} 持有锁：两者看到的消费组成员"
@@ -70,8 +69,6 @@ RULE = Rule(
             commands=(commands.MEMBERS_OF_EACH_BROKER,),
         ),
         "members_differ": Texts(
-            summary=_SUMMARY,
-            summary_zh=_SUMMARY_ZH,
             cause=_STANDS + ": {waiter_client_id} asks for the lock and {holder_client_id}, which is connected, holds "
             "it: the brokers list different members of the group, so each client counts on another share of queues.",
             cause_zh=_STANDS_ZH + "{waiter_client_id} 申请锁，而在线的 {holder_client_id} 持有锁：各 Broker 列出的消费"

@@ -30,11 +30,6 @@ from offsetguard.judge.windows.rules import POP
 from offsetguard.model.rocketmq import LOCK_INTERVALS_PER_LIFE
 from offsetguard.tables.group_facts import GroupFacts
 
-_BOTH = (
-    "Start the brokers with -Drocketmq.broker.rebalance.lockMaxLiveTime={least_lock_max_live_time_ms} or more, or the "
-    "clients with -Drocketmq.client.rebalance.lockInterval={most_lock_interval_ms} or less; then write the new values "
-    "to lock_max_live_time_ms (cluster) or lock_interval_ms (group) in config/offsetguard.yml."
-)
 _TWICE = "two clients may have consumed {queue_count:messages} queue{queue_count:plural} of {on_brokers} at once"
 
 RULE = Rule(
@@ -57,7 +52,10 @@ RULE = Rule(
             "{consumer_group} 的客户端每 {lock_interval_ms:duration} 才续期一次；过期时间至少应为 "
             "{least_lock_max_live_time_ms:duration}（3 个间隔），否则连续两次续期延迟就会使两个客户端同时消费一个队"
             "列。",
-            do_next=_BOTH,
+            do_next="Start the brokers with -Drocketmq.broker.rebalance.lockMaxLiveTime={least_lock_max_live_time_ms} "
+            "or more, or the clients with -Drocketmq.client.rebalance.lockInterval={most_lock_interval_ms} or less; "
+            "then write the new values to lock_max_live_time_ms (cluster) or lock_interval_ms (group) in "
+            "config/offsetguard.yml.",
             do_next_zh="请以 -Drocketmq.broker.rebalance.lockMaxLiveTime={least_lock_max_live_time_ms} 或更大的值启动 "
             "Broker，或以 -Drocketmq.client.rebalance.lockInterval={most_lock_interval_ms} 或更小的值启动客户端；再把"
             "新值写入 config/offsetguard.yml 的 lock_max_live_time_ms（集群）或 lock_interval_ms（消费组）。",

@@ -90,8 +90,6 @@ RULE = Rule(
             do_next_zh=_DO_ZH + "在 {brokers} 上清理磁盘以延长消息保留时间；写入最多的主题会挤掉其他主题的消息。",
         ),
         "observed": Texts(
-            summary=_SUMMARY,
-            summary_zh=_SUMMARY_ZH,
             cause=_WHAT + "if the broker goes on deleting as it last did, earlier than its settings say (worst: "
             "{worst_queue}, oldest unconsumed {lag_ms:duration}).",
             cause_zh=_WHAT_ZH + "前提是 Broker 继续像最近一次那样删除，即早于其配置（最严重：{worst_queue}，最早未消费"

@@ -29,14 +29,6 @@ from offsetguard.tables.group_facts import GroupFacts
 
 _STABLE = "although no client came or went since {changed_at:moment}"
 _STABLE_ZH = "而自 {changed_at:moment} 起没有客户端加入或退出"
-_CHECK = (
-    "See whether the host of the client reaches that broker's port and knows its route; look for two clients with one "
-    "id (same ip@instanceName). Which clients each broker lists:"
-)
-_CHECK_ZH = (
-    "请检查该客户端的主机能否连通该 Broker 的端口、是否有其路由，以及是否有两个客户端使用同一个客户端 ID（相同的 "
-    "ip@instanceName）。每个 Broker 各自列出的客户端："
-)
 
 RULE = Rule(
     id="membership_disagrees",
@@ -55,8 +47,10 @@ RULE = Rule(
             cause_zh="各 Broker 上消费组 {consumer_group} 的成员不一致已持续 {lasted_ms:duration}，" + _STABLE_ZH + "；"
             "缺失的成员（客户端，Broker）：{missing_members}：其心跳没有到达该 Broker，因此有的队列有两个消费者，有的没"
             "有。",
-            do_next=_CHECK,
-            do_next_zh=_CHECK_ZH,
+            do_next="See whether the host of the client reaches that broker's port and knows its route; look for two "
+            "clients with one id (same ip@instanceName). Which clients each broker lists:",
+            do_next_zh="请检查该客户端的主机能否连通该 Broker 的端口、是否有其路由，以及是否有两个客户端使用同一个客户"
+            "端 ID（相同的 ip@instanceName）。每个 Broker 各自列出的客户端：",
             commands=(commands.MEMBERS_OF_EACH_BROKER,),
         ),
         "not_in_members": Texts(
@@ -68,9 +62,6 @@ RULE = Rule(
             cause_zh="消费组 {consumer_group} 的客户端 {clients} 在成员列表中找不到自己，已持续 {lasted_ms:duration}（"
             "{line_count:messages} 行 'not in cidAll'），" + _STABLE_ZH + "：其心跳没有到达它所询问的 Broker，因此分"
             "配不到队列。",
-            do_next=_CHECK,
-            do_next_zh=_CHECK_ZH,
-            commands=(commands.MEMBERS_OF_EACH_BROKER,),
         ),
         "pulls_refused": Texts(
             summary="pulls of {consumer_group} have been refused with code 25 for {lasted_ms:duration}",
@@ -81,9 +72,6 @@ RULE = Rule(
             cause_zh="消费组 {consumer_group} 的拉取被拒绝（code 25，subscription not latest）已持续 "
             "{lasted_ms:duration}（{line_count:messages} 行；Broker：{brokers}），" + _STABLE_ZH + "：Broker 上的订阅关"
             "系较旧，因为客户端的心跳没有到达它。",
-            do_next=_CHECK,
-            do_next_zh=_CHECK_ZH,
-            commands=(commands.MEMBERS_OF_EACH_BROKER,),
         ),
     },
     title="brokers disagree about a group's members",

@@ -68,8 +68,6 @@ RULE = Rule(
             do_next_zh=_RESEND_ZH + "再次发生：提高消费速度，或延长消息保留时间（fileReservedTime、磁盘空间）。",
         ),
         "partly": Texts(
-            summary="{consumer_group} lost {lost:messages} message{lost:plural} of {topic}",
-            summary_zh="{consumer_group} 丢失了 {topic} 的 {lost:messages} 条消息",
             cause="Consumer group {consumer_group} did not consume " + _GONE + " before retention deleted them; "
             "{in_process:messages} more of the deleted ones are in process at its clients, and lost if these stop now.",
             cause_zh="消费组 {consumer_group} 在主题 {topic} 的 {queue_count} 个队列中的 {lost_queue_count} 个上，有 "

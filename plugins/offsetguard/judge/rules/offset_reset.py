@@ -79,10 +79,6 @@ RULE = Rule(
             commands=(commands.RESET_TO_MOVE,),
         ),
         "forward": Texts(
-            summary="{consumer_group} was reset on {topic}",
-            summary_zh="{consumer_group} 在 {topic} 上被重置位点",
-            cause=_TO_A_MOMENT,
-            cause_zh=_TO_A_MOMENT_ZH,
             do_next=_SKIPPED,
             do_next_zh=_SKIPPED_ZH,
             commands=(commands.RESET_TO_MOVE,),

@@ -98,8 +98,6 @@ RULE = Rule(
             "skip or repeat messages.",
             cause_zh="{consumer_group} 的客户端 {clients} 的日志自 {first_moved_at:moment} 起提示位点文件无法写入"
             "（{line_count:messages} 行）：下次重启后会跳过或重复消费消息。",
-            do_next=_CHECK,
-            do_next_zh=_CHECK_ZH,
         ),
     },
     title="local offsets are not saved",

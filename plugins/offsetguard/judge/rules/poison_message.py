@@ -66,8 +66,6 @@ RULE = Rule(
             commands=(commands.SHOW_BLOCKING,),
         ),
         "hanging": Texts(
-            summary="{consumer_group} is blocked on {worst_queue} by one message",
-            summary_zh="{consumer_group} 在 {worst_queue} 上被一条消息阻塞",
             cause=_BLOCKED + ": the listener does not come back from it, and no failure is counted; " + _OTHERS + " of "
             "the group advance, and {effective_lag:messages} message{effective_lag:plural} wait behind it.",
             cause_zh=_BLOCKED_ZH + "监听器没有返回，也没有失败计数；该消费组的其他 {other_queue_count} 个队列在正常推"

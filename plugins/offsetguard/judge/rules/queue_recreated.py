@@ -32,15 +32,6 @@ from offsetguard.judge.evidence.move_figures import (
 from offsetguard.judge.evidence.unseen import is_first_look
 from offsetguard.judge.rule import CannotTell, Explains, Figure, Finding, Rule, Scope, Sentence, Severity, Stage, Texts
 
-_SET = (
-    "Find out whether the topic was recreated, the broker restored, or a slave took over {moved_when}; then set the "
-    "group to a moment before that: to before the first message that it must not miss:"
-)
-_SET_ZH = (
-    "请确认在 {moved_when}主题是否被重建、Broker 是否从备份恢复过、是否发生过主从切换；再把消费组重置到此前的时间点，"
-    "即第一条不能漏掉的消息之前："
-)
-
 RULE = Rule(
     id="queue_recreated",
     severity=Severity.WARNING,
@@ -60,8 +51,11 @@ RULE = Rule(
             "{last_moved_at:moment} 之前从 {recreated_from:messages} 变为 {max_offset:messages}）：队列被重建过，或 "
             "Broker 丢失了尾部数据；消费组 {consumer_group} 在此的消费位点是 {consumer_offset:messages}，至多跳过 "
             "{beyond:messages} 条新消息。",
-            do_next=_SET,
-            do_next_zh=_SET_ZH,
+            do_next="Find out whether the topic was recreated, the broker restored, or a slave took over "
+            "{moved_when}; then set the group to a moment before that: to before the first message that it must not "
+            "miss:",
+            do_next_zh="请确认在 {moved_when}主题是否被重建、Broker 是否从备份恢复过、是否发生过主从切换；再把消费组重"
+            "置到此前的时间点，即第一条不能漏掉的消息之前：",
             commands=(commands.RESET_TO_BEFORE,),
         ),
         "beyond_end": Texts(
@@ -74,9 +68,6 @@ RULE = Rule(
             cause_zh="消费组 {consumer_group} 请求的位点超出主题 {topic} 的最大位点（最严重：队列 {worst_queue}，位点 "
             "{consumer_offset:messages}，最大位点 {max_offset:messages}）：队列被重建过、Broker 丢失了尾部数据、客户端"
             "连错了集群，或有人修改了位点；至多 {beyond:messages} 条新消息可能被跳过。",
-            do_next=_SET,
-            do_next_zh=_SET_ZH,
-            commands=(commands.RESET_TO_BEFORE,),
         ),
         "sent_to_end": Texts(
             summary="{consumer_group} asked for offsets beyond the end of {topic}",
@@ -89,9 +80,6 @@ RULE = Rule(
             "{worst_queue}，位点 {consumer_offset:messages}，最大位点 {max_offset:messages}；最近一次在 "
             "{last_moved_at:moment}）：队列被重建过、Broker 丢失了尾部数据、客户端连错了集群，或有人修改了位点；"
             "此前写入的消息可能已被跳过。",
-            do_next=_SET,
-            do_next_zh=_SET_ZH,
-            commands=(commands.RESET_TO_BEFORE,),
         ),
         "made_again": Texts(
             summary="{topic} was made again up to its old end; {consumer_group} is affected",
@@ -103,9 +91,6 @@ RULE = Rule(
             cause_zh="主题 {topic} 的最大位点与上一次相同（所有队列合计 {max_offset:messages}），但最新一条消息是此后"
             "（{last_moved_at:moment}）写入的：主题被删除重建并写到了原处，或由保存着其他消息的副本接管。消费组 "
             "{consumer_group} 从原来的位点继续消费，会跳过此前的消息。",
-            do_next=_SET,
-            do_next_zh=_SET_ZH,
-            commands=(commands.RESET_TO_BEFORE,),
         ),
     },
     title="queues end below what was consumed",

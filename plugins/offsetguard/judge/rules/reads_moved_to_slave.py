@@ -51,10 +51,6 @@ _ADD_UP = (
     + _SUM
     + "; dashboards that ask masters only show less, or 0."
 )
-_ADD_UP_ZH = (
-    "无需处理：接近队列末尾时消费组会自行回到主节点。它的 TPS 是主从之和，即 {get_tps:messages}/s；只查询主节点的控制"
-    "台会显示偏低甚至 0。"
-)
 
 RULE = Rule(
     id="reads_moved_to_slave",
@@ -71,23 +67,18 @@ RULE = Rule(
             cause_zh=_READS_ZH + "；堆积在减少，还剩 {effective_lag:messages} 条消息，预计 {drain_low_ms:duration} 至 "
             "{drain_high_ms:duration} 后消费完。",
             do_next=_ADD_UP,
-            do_next_zh=_ADD_UP_ZH,
+            do_next_zh="无需处理：接近队列末尾时消费组会自行回到主节点。它的 TPS 是主从之和，即 {get_tps:messages}/s；"
+            "只查询主节点的控制台会显示偏低甚至 0。",
         ),
         "falls": Texts(
-            summary=_SUMMARY + ", and its lag falls",
-            summary_zh=_SUMMARY_ZH + "，堆积在减少",
             cause=_READS + "; the lag falls, {effective_lag:messages} message{effective_lag:plural} are left.",
             cause_zh=_READS_ZH + "；堆积在减少，还剩 {effective_lag:messages} 条消息。",
-            do_next=_ADD_UP,
-            do_next_zh=_ADD_UP_ZH,
         ),
         "keeps_up": Texts(
             summary=_SUMMARY,
             summary_zh=_SUMMARY_ZH,
             cause=_READS + "; {effective_lag:messages} message{effective_lag:plural} wait.",
             cause_zh=_READS_ZH + "；{effective_lag:messages} 条消息等待消费。",
-            do_next=_ADD_UP,
-            do_next_zh=_ADD_UP_ZH,
         ),
         "too_early": Texts(
             summary=_SUMMARY,

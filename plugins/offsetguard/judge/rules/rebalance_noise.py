@@ -18,15 +18,6 @@ from offsetguard.judge.evidence.unseen import is_log_read
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
 from offsetguard.model.rocketmq import CLIENT_NOT_LATEST, NOT_IN_MEMBERS
 
-_SUMMARY = "log lines about {consumer_group} are the noise of a rebalance"
-_SUMMARY_ZH = "关于 {consumer_group} 的日志是重平衡的正常现象"
-_WAIT = (
-    "Nothing to do: it ends by itself within 40 s (two rebalance rounds). If it goes on while no client comes or goes, "
-    "membership_disagrees says so."
-)
-_WAIT_ZH = (
-    "无需处理：40 秒内（两轮重平衡）会自行结束。如果在没有客户端加入或退出时仍持续，membership_disagrees 会告警。"
-)
 _NORMAL = (
     "{line_count:messages} log line{line_count:plural} about consumer group {consumer_group} between "
     "{first_at:moment} and {last_at:moment} ('not in cidAll': {not_in_members_count:messages}, code 25 or 'not latest' "
@@ -50,20 +41,18 @@ RULE = Rule(
     means="Log lines that look like errors and are the normal noise of a rebalance or of a broker's restart.",
     texts={
         "default": Texts(
-            summary=_SUMMARY,
-            summary_zh=_SUMMARY_ZH,
+            summary="log lines about {consumer_group} are the noise of a rebalance",
+            summary_zh="关于 {consumer_group} 的日志是重平衡的正常现象",
             cause=_NORMAL + ": clients came or went, or a broker was restarted, last at {changed_at:moment}.",
             cause_zh=_NORMAL_ZH + "有客户端加入或退出，或 Broker 重启过，最近一次在 {changed_at:moment}。",
-            do_next=_WAIT,
-            do_next_zh=_WAIT_ZH,
+            do_next="Nothing to do: it ends by itself within 40 s (two rebalance rounds). If it goes on while no "
+            "client comes or goes, membership_disagrees says so.",
+            do_next_zh="无需处理：40 秒内（两轮重平衡）会自行结束。如果在没有客户端加入或退出时仍持续，"
+            "membership_disagrees 会告警。",
         ),
         "change_not_seen": Texts(
-            summary=_SUMMARY,
-            summary_zh=_SUMMARY_ZH,
             cause=_NORMAL + "; which change of the membership they followed was not seen, and they did not last.",
             cause_zh=_NORMAL_ZH + "没有观测到是哪次成员变化引起的，而它们没有持续。",
-            do_next=_WAIT,
-            do_next_zh=_WAIT_ZH,
         ),
     },
     title="log lines are the noise of a rebalance",

@@ -46,11 +46,6 @@ _COSTS_ZH = (
     "每次都会重新分配所有队列，处理中的消息会重复消费；离开的客户端（按主机）：{left}。没有持有者的队列最多停滞 20 秒，"
     "客户端卡住时要到 120 秒后被移除为止；{stood}。"
 )
-_SUMMARY = (
-    "{consumer_group} rebalances again and again: {host} left it {host_count} time{host_count:plural} in "
-    "{lasted_ms:duration}"
-)
-_SUMMARY_ZH = "{consumer_group} 反复重平衡：{host} 在 {lasted_ms:duration} 内离开了 {host_count} 次"
 
 RULE = Rule(
     id="rebalances_again",
@@ -60,8 +55,9 @@ RULE = Rule(
     means="A consumer group rebalances every few minutes: one client goes and comes back again and again.",
     texts={
         "default": Texts(
-            summary=_SUMMARY,
-            summary_zh=_SUMMARY_ZH,
+            summary="{consumer_group} rebalances again and again: {host} left it {host_count} time{host_count:plural} "
+            "in {lasted_ms:duration}",
+            summary_zh="{consumer_group} 反复重平衡：{host} 在 {lasted_ms:duration} 内离开了 {host_count} 次",
             cause=_AGAIN + ", each time as another process: it is started anew again and again." + _COSTS,
             cause_zh=_AGAIN_ZH + "，每次都是新的进程：它一再重启。" + _COSTS_ZH,
             do_next="See why the client on {host} ends: its exit code, its memory limit, its liveness probe, and the "
@@ -70,8 +66,6 @@ RULE = Rule(
             commands=(commands.MEMBERS,),
         ),
         "same_process": Texts(
-            summary=_SUMMARY,
-            summary_zh=_SUMMARY_ZH,
             cause=_AGAIN + ", and the same client came back: its heartbeats come too late (long GC pauses, a host "
             "without CPU, a lossy network)." + _COSTS,
             cause_zh=_AGAIN_ZH

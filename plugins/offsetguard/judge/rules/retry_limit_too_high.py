@@ -18,15 +18,6 @@ from offsetguard.judge.evidence.lookups import queues_by_group
 from offsetguard.judge.rule import Finding, Rule, Severity, Texts
 from offsetguard.judge.windows.rules import POP
 
-_DO_NEXT = (
-    "Set maxReconsumeTimes of the consumers of {consumer_group} to {sane_retries}: a message that fails as often goes "
-    "to %DLQ%{consumer_group}, and its queue goes on."
-)
-_DO_NEXT_ZH = (
-    "请把 {consumer_group} 的消费者的 maxReconsumeTimes 设为 {sane_retries}：失败达到该次数的消息会进入 %DLQ%"
-    "{consumer_group}，其队列继续推进。"
-)
-
 RULE = Rule(
     id="retry_limit_too_high",
     severity=Severity.INFO,
@@ -44,8 +35,10 @@ RULE = Rule(
             "{blocking_ms:duration} at least.",
             cause_zh="顺序消费组 {consumer_group} 对失败的消息在原地重试 {max_reconsume_times:messages} 次（合理值为 "
             "{sane_retries}），因此一条坏消息至少会阻塞其队列 {blocking_ms:duration}。",
-            do_next=_DO_NEXT,
-            do_next_zh=_DO_NEXT_ZH,
+            do_next="Set maxReconsumeTimes of the consumers of {consumer_group} to {sane_retries}: a message that "
+            "fails as often goes to %DLQ%{consumer_group}, and its queue goes on.",
+            do_next_zh="请把 {consumer_group} 的消费者的 maxReconsumeTimes 设为 {sane_retries}：失败达到该次数的消息会"
+            "进入 %DLQ%{consumer_group}，其队列继续推进。",
         ),
         "unlimited": Texts(
             summary="{consumer_group} retries a failing message for ever",
@@ -54,8 +47,6 @@ RULE = Rule(
             "not set), and messages fail now: one that keeps failing blocks its queue until somebody acts.",
             cause_zh="顺序消费组 {consumer_group} 对失败的消息在原地无限重试（未设置 maxReconsumeTimes），而目前有消息"
             "失败：一直失败的消息会阻塞其队列，直到人工处理。",
-            do_next=_DO_NEXT,
-            do_next_zh=_DO_NEXT_ZH,
         ),
         "blocking": Texts(
             summary="{consumer_group} retries a failing message without a sane limit",
@@ -64,8 +55,6 @@ RULE = Rule(
             "{queue_count} queue{queue_count:plural} of topic {topic} blocked by it now.",
             cause_zh="顺序消费组 {consumer_group} 对失败的消息在原地重试且没有合理上限，主题 {topic} 目前有 "
             "{queue_count} 个队列因此被阻塞。",
-            do_next=_DO_NEXT,
-            do_next_zh=_DO_NEXT_ZH,
         ),
     },
     title="too many retries in place",

@@ -28,14 +28,6 @@ LEAST_RETRY_TPS = 5.0
 LEAST_SHARE = 0.1  # of what is consumed
 # Where consumption is not known, so many are a storm in any group: a broker serves a few thousand per second.
 LEAST_TPS_ALONE = 50.0
-_LOOK = (
-    "Look in the clients' log for what the listener throws, and at the service that it calls. While that is down, stop "
-    "the group rather than let it fail: after retryMaxTimes ({retry_max_times}) the messages become dead letters."
-)
-_LOOK_ZH = (
-    "请在客户端日志中查看监听器抛出的异常，并检查它调用的服务。服务故障期间，请停止消费组，不要任其失败：超过 "
-    "retryMaxTimes（{retry_max_times}）后消息会成为死信。"
-)
 
 RULE = Rule(
     id="retry_storm",
@@ -72,8 +64,11 @@ RULE = Rule(
             cause_zh="自上一轮以来，消费组 {consumer_group} 有 {retry_growth:messages} 条消息被打回重试（"
             "{retry_tps:.1f}/s）：监听器消费失败；同期消费了多少未知，重试主题中现有 {retry_message_count:messages} "
             "条。",
-            do_next=_LOOK,
-            do_next_zh=_LOOK_ZH,
+            do_next="Look in the clients' log for what the listener throws, and at the service that it calls. While "
+            "that is down, stop the group rather than let it fail: after retryMaxTimes ({retry_max_times}) the "
+            "messages become dead letters.",
+            do_next_zh="请在客户端日志中查看监听器抛出的异常，并检查它调用的服务。服务故障期间，请停止消费组，不要任其"
+            "失败：超过 retryMaxTimes（{retry_max_times}）后消息会成为死信。",
         ),
     },
     title="many messages are tried again",

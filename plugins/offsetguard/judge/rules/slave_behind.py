@@ -36,11 +36,6 @@ _LACKS = (
 _LACKS_ZH = (
     "集群 {cluster} 的从节点 {worst_slave} 的 CommitLog 比主节点少 {slave_behind_bytes:bytes}（落后的从节点：{slaves}）"
 )
-_LOOK = (
-    "Look at the slave's disk and at the network between the two; the slave's store.log says whether it is connected, "
-    "and so do masters of 5.x."
-)
-_LOOK_ZH = "请检查从节点的磁盘和主从之间的网络；从节点的 store.log 会说明是否已连接，5.x 的主节点也可以查询。"
 
 RULE = Rule(
     id="slave_behind",
@@ -57,19 +52,16 @@ RULE = Rule(
             cause_zh=_LACKS_ZH
             + "，相当于主节点最近 {behind_ms:duration} 的写入量：此时切换会丢失{cost}，从从节点读取的"
             "消费者也会晚这么久。{replication}。",
-            do_next=_LOOK,
-            do_next_zh=_LOOK_ZH,
+            do_next="Look at the slave's disk and at the network between the two; the slave's store.log says whether "
+            "it is connected, and so do masters of 5.x.",
+            do_next_zh="请检查从节点的磁盘和主从之间的网络；从节点的 store.log 会说明是否已连接，5.x 的主节点也可以查"
+            "询。",
             commands=(commands.REPLICATION,),
         ),
         "standing_still": Texts(
-            summary="slave {worst_slave} is {slave_behind_bytes:bytes} behind its master",
-            summary_zh="从节点 {worst_slave} 落后主节点 {slave_behind_bytes:bytes}",
             cause=_LACKS + ", and nothing new is known to be written there: replication seems to stand still. A "
             "failover now would lose {cost}. {replication}.",
             cause_zh=_LACKS_ZH + "，且没有观测到新的写入：主从复制似乎已停滞。此时切换会丢失{cost}。{replication}。",
-            do_next=_LOOK,
-            do_next_zh=_LOOK_ZH,
-            commands=(commands.REPLICATION,),
         ),
         "catching_up": Texts(
             summary="slave {worst_slave} was started lately and is {slave_behind_bytes:bytes} behind",

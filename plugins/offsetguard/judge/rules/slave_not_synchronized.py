@@ -57,8 +57,6 @@ RULE = Rule(
             do_next_zh="请检查从节点能否连通主节点的服务端口、访问控制是否放行；其日志中有异常详情。",
         ),
         "cannot_read": Texts(
-            summary="slave {worst_slave} does not take over {what} from its master",
-            summary_zh="从节点 {worst_slave} 未能从主节点同步 {what}",
             cause=_CAUSE + ": RocketMQ 5.5.0 has a bug by which slaves cannot read the committed offsets "
             "that their masters answer (apache/rocketmq#10284)." + _FAILOVER,
             cause_zh=_CAUSE_ZH + "：RocketMQ 5.5.0 存在缺陷，从节点无法解析主节点返回的消费位点"

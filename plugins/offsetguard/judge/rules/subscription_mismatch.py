@@ -31,15 +31,6 @@ _DIFFER = (
 )
 _DIFFER_ZH = "消费组 {consumer_group} 的 {member_count} 个客户端以不同的表达式订阅主题 {topic}：{member_expressions}；"
 _LOSING = "; brokers filter by {broker_expressions}, so {losing_member_count} client{losing_member_count:plural} "
-_SAME = (
-    "Give all clients of {consumer_group} the same subscription, or another group to those that want other messages. "
-    "What was skipped is still on the broker: once they agree, set the group back to {since:moment} if it must be "
-    "consumed:"
-)
-_SAME_ZH = (
-    "请让 {consumer_group} 的所有客户端使用相同的订阅关系，或为需要其他消息的客户端使用另一个消费组。被跳过的消息仍在 "
-    "Broker 上：订阅关系一致后，如需补消费，可将消费组重置到 {since:moment}："
-)
 
 RULE = Rule(
     id="subscription_mismatch",
@@ -57,20 +48,18 @@ RULE = Rule(
             cause_zh=_DIFFER_ZH + "Broker 按 {broker_expressions} 过滤，因此 {losing_member_count} 个客户端（"
             "{losing_clients}）只能收到同时匹配两者的消息；自 {since:moment} 起，它们在 {passed_queue_count} 个队列上的"
             "位点越过了约 {passed:messages} 条消息。",
-            do_next=_SAME,
-            do_next_zh=_SAME_ZH,
+            do_next="Give all clients of {consumer_group} the same subscription, or another group to those that want "
+            "other messages. What was skipped is still on the broker: once they agree, set the group back to "
+            "{since:moment} if it must be consumed:",
+            do_next_zh="请让 {consumer_group} 的所有客户端使用相同的订阅关系，或为需要其他消息的客户端使用另一个消费组"
+            "。被跳过的消息仍在 Broker 上：订阅关系一致后，如需补消费，可将消费组重置到 {since:moment}：",
             commands=(commands.RESET_TO_SINCE,),
         ),
         "uncounted": Texts(
-            summary="clients of {consumer_group} subscribe differently to {topic}: messages are skipped",
-            summary_zh="{consumer_group} 对 {topic} 的订阅关系不一致：有消息被跳过",
             cause=_DIFFER + "; brokers filter by {broker_expressions}, and clients get only what matches both (losing: "
             "{losing_clients}), at least since {since:moment}.",
             cause_zh=_DIFFER_ZH + "Broker 按 {broker_expressions} 过滤，客户端只能收到同时匹配两者的消息（丢消息的客户"
             "端：{losing_clients}），至少从 {since:moment} 开始。",
-            do_next=_SAME,
-            do_next_zh=_SAME_ZH,
-            commands=(commands.RESET_TO_SINCE,),
         ),
         "topics_differ": Texts(
             summary="{unsubscribed_member_count} of {member_count} client{member_count:plural} of {consumer_group} "
@@ -104,9 +93,6 @@ RULE = Rule(
             cause_zh="自 {since:moment} 起，消费组 {consumer_group} 对主题 {topic} 的订阅关系在 Broker 上变化了 "
             "{changed_count} 次，在 {changed_expressions} 之间切换：客户端的订阅关系不一致，只能收到同时匹配两者的"
             "消息。没有读到每个客户端各自的订阅关系。",
-            do_next=_SAME,
-            do_next_zh=_SAME_ZH,
-            commands=(commands.RESET_TO_SINCE,),
         ),
     },
     title="clients of one group subscribe differently",

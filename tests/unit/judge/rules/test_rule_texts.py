@@ -13,7 +13,7 @@ from offsetguard.catalogue.text import Language, Locale, render_text
 from offsetguard.judge.evidence.lookups import command_figures
 from offsetguard.judge.reference import reference
 from offsetguard.judge.registry import RULES
-from offsetguard.judge.rule import Rule
+from offsetguard.judge.rule import Rule, Texts
 from offsetguard_peers.cases.running import for_each
 from offsetguard_peers.judging.records import config, facts
 from offsetguard_peers.printed_commands import printed_by, templates, with_table
@@ -75,3 +75,19 @@ def test_the_page_is_the_one_that_the_rules_make() -> None:
 
 def test_every_rule_has_a_place_of_its_own_among_those_of_its_severity() -> None:
     assert len({rule.place for rule in RULES.values()}) == len(RULES)
+
+
+def test_a_variant_says_what_it_leaves_out_as_the_default_one_does_and_its_commands_go_with_the_next_step() -> None:
+    whole = RULES["broker_unreachable"].texts["default"]
+    left_out = Texts(cause="it is so", cause_zh="如此").beside(whole)
+    assert (left_out.cause, left_out.cause_zh) == ("it is so", "如此")
+    assert (left_out.summary, left_out.summary_zh, left_out.commands) == (
+        whole.summary,
+        whole.summary_zh,
+        whole.commands,
+    )
+    assert (left_out.do_next, left_out.do_next_zh) == (whole.do_next, whole.do_next_zh)
+    other_step = Texts(do_next="Wait.", do_next_zh="请等待。").beside(whole)
+    assert (other_step.do_next, other_step.commands) == ("Wait.", ())
+    half = Texts(summary="only in English").beside(whole)
+    assert half.summary_zh == "", "the catalogue's test finds a text that lacks its Chinese"
