@@ -5,5 +5,3 @@ figures of a mail or Slack message), `figures.yml` (what figures are called); a 
 """
 
 from offsetguard.catalogue.catalogue import Catalogue, Sentence, Translated, catalogue
-
-__all__ = ["Catalogue", "Sentence", "Translated", "catalogue"]

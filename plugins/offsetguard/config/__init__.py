@@ -8,21 +8,3 @@ from offsetguard.config.configuration import Cluster, Collection, Config, FleetC
 from offsetguard.config.fields import TimeZone
 from offsetguard.config.groups import EffectivePolicy, GroupPolicy, Judgement, WindowPolicy
 from offsetguard.config.routes import RECEIVER_LISTS, Delivery, Team
-
-__all__ = [
-    "RECEIVER_LISTS",
-    "Cluster",
-    "Collection",
-    "Config",
-    "Delivery",
-    "EffectivePolicy",
-    "FleetCollection",
-    "GroupPolicy",
-    "Judgement",
-    "LogSource",
-    "Retention",
-    "Team",
-    "TimeZone",
-    "Tls",
-    "WindowPolicy",
-]

@@ -17,22 +17,6 @@ from offsetguard.facts.interval import IntervalFacts
 from offsetguard.model.stacks import ClientStacks
 from offsetguard.model.verdicts import CannotTell, Explained, Figure, QueueEvidence, Severity, State
 
-__all__ = [
-    "CannotTell",
-    "Explains",
-    "Figure",
-    "Finding",
-    "Mutes",
-    "QueueEvidence",
-    "Rule",
-    "Scope",
-    "Sentence",
-    "Severity",
-    "Stage",
-    "State",
-    "Texts",
-]
-
 
 class Scope(StrEnum):
     """What two findings of one cluster must have in common."""
