@@ -8,6 +8,7 @@ from offsetguard.catalogue.text import format_moment
 from offsetguard.cli.output import show
 from offsetguard.cli.parameters import check_cluster, format_option
 from offsetguard.store import cycles as store
+from offsetguard.store.columns import values_of
 from offsetguard.store.database import our_database
 from offsetguard.store.models import CycleRow
 
@@ -40,23 +41,9 @@ def cycles(*, cluster: str | None, failed: bool, details: bool, limit: int, as_j
 
 
 def _document(cycle: CycleRow) -> dict[str, object]:
-    return {
-        "cluster": cycle.cluster,
-        "interval_start": cycle.interval.start,
-        "run_id": cycle.run_id,
-        "started_at": cycle.started_at,
-        "duration_s": round(cycle.duration_s, 3),
-        "verdict": cycle.verdict,
-        "running": cycle.running_under is not None,
-        "failed_step": cycle.failed_step,
-        "error": cycle.error,
-        "seconds": cycle.seconds,
-        "rows": cycle.rows,
-        "files": cycle.files,
-        "violations": cycle.violations,
-        "duplicates": cycle.duplicates,
-        "quarantined": cycle.quarantined,
-    }
+    running = cycle.running_under is not None
+    kept = values_of(cycle, "finished_at", "running_under")
+    return kept | {"duration_s": round(cycle.duration_s, 3), "running": running}
 
 
 def _as_table(found: list[CycleRow], *, details: bool) -> Iterator[str]:

@@ -19,6 +19,7 @@ from offsetguard.deliver.messages.wording import harmless
 from offsetguard.facts.time_lag import CurvePlace, producer_curve, time_lags
 from offsetguard.judge.explained import GivenQueue, GivenSample, explain_queues
 from offsetguard.judge.windows.figures import QueueContext
+from offsetguard.store.columns import values_of
 
 EXIT_WRONG_INPUT = 1
 MESSAGE_MODELS = ("clustering", "broadcasting")
@@ -309,18 +310,8 @@ def _first_problem(error: ValidationError) -> str:
 
 def _of_queues(given: list[GivenQueue]) -> list[Answer]:
     return [
-        {
-            "state": verdict.state,
-            "rule": verdict.rule,
-            "reason": verdict.reason,
-            "lag": verdict.lag,
-            "effective_lag": verdict.effective_lag,
-            "lost": verdict.lost,
-            "lag_ms": verdict.lag_ms,
-            "samples_used": verdict.samples_used,
-            "drain_ms": verdict.drain and verdict.drain.range_ms,
-            "loss_ms": verdict.loss and verdict.loss.range_ms,
-        }
+        values_of(verdict, "drain", "loss", "figures")
+        | {"drain_ms": verdict.drain and verdict.drain.range_ms, "loss_ms": verdict.loss and verdict.loss.range_ms}
         for verdict in explain_queues(given)
     ]
 

@@ -82,21 +82,14 @@ def _database_of(ids: tuple[int, ...], *, every: bool) -> Engine:
     return engine
 
 
+_SHOWN = (
+    *("id", "status", "channel", "receiver", "team", "cluster", "created_at"),
+    *("attempts", "next_attempt_at", "last_error"),
+)
+
+
 def _document(row: OutboxRow) -> dict[str, object]:
-    return {
-        "id": row.id,
-        "status": row.status,
-        "channel": row.channel,
-        "receiver": row.receiver,
-        "team": row.team,
-        "cluster": row.cluster,
-        "rule": row.rule_id,
-        "title": _title(row),
-        "created_at": row.created_at,
-        "attempts": row.attempts,
-        "next_attempt_at": row.next_attempt_at,
-        "last_error": row.last_error,
-    }
+    return {name: getattr(row, name) for name in _SHOWN} | {"rule": row.rule_id, "title": _title(row)}
 
 
 def _texts(row: OutboxRow) -> Iterator[str]:

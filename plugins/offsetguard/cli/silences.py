@@ -16,6 +16,7 @@ from offsetguard.model.silence import Matchers, Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import incidents as incident_store
 from offsetguard.store import silences as store
+from offsetguard.store.columns import values_of
 from offsetguard.store.database import current_time, database_time, open_database, our_database, reading, writing
 from offsetguard.views.names import find_incident
 
@@ -131,17 +132,8 @@ def _show(found: Sequence[Silence], now: datetime, *, as_json: bool, nothing: st
 
 
 def _document(silence: Silence, now: datetime) -> dict[str, Any]:
-    return {
-        "id": silence.id,
-        "state": _state(silence, now),
-        "matchers": silence.matchers.named,
-        "author": silence.author,
-        "comment": silence.comment,
-        "starts_at": silence.starts_at,
-        "ends_at": silence.over_at,
-        "created_at": silence.created_at,
-        "expired_at": silence.expired_at,
-    }
+    matchers, ends_at = silence.matchers.named, silence.over_at
+    return values_of(silence) | {"state": _state(silence, now), "matchers": matchers, "ends_at": ends_at}
 
 
 def _texts(silence: Silence, now: datetime) -> Iterator[str]:
