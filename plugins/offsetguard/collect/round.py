@@ -7,10 +7,12 @@ over all of them. Nobody waits there for a broker that hangs longer than its own
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from itertools import chain
 
+from offsetguard import left_behind
 from offsetguard.collect.allowance import Allowance
 from offsetguard.collect.broker_reading import BrokerReading, GroupClient
 from offsetguard.collect.client_stacks import StacksOfRound, read_stacks
@@ -35,7 +37,6 @@ from offsetguard.collect.group_members import (
     read_proxy_members,
 )
 from offsetguard.collect.held_back import read_held_back
-from offsetguard.collect.left_behind import within
 from offsetguard.collect.manifest import Gap, MissingMaster, Outcome, RequestLedger
 from offsetguard.collect.metrics_endpoint import BrokerMetrics, read_metrics
 from offsetguard.collect.name_servers import ClusterMembers, find_members
@@ -141,16 +142,16 @@ class Round:
     async def _read_logs(self, seconds: float) -> LogReading:
         """Read on; where the file system does not answer, all logs wait for the next round."""
         before = self.log_reading
+        reading = left_behind(lambda: read_logs(self.log_sources, before.cursors), "logs")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                return await asyncio.wrap_future(reading)
         reason = (
             f"the file system has not answered for {seconds:g} s, so no log of this cluster was read: look whether a"
             " network file system hangs, or leave its logs out until it is back"
         )
         hung = [LogGap(source.name, ", ".join(source.files), reason) for source in self.log_sources]
-        return await within(
-            seconds,
-            lambda: read_logs(self.log_sources, before.cursors),
-            lambda: LogReading(cursors=before.cursors, gaps=tuple(hung)),
-        )
+        return LogReading(cursors=before.cursors, gaps=tuple(hung))
 
     def _add_log_gaps(self) -> None:
         """Say what of the logs could not be read; a client's log belongs to no broker."""

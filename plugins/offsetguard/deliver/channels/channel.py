@@ -11,13 +11,14 @@ import math
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, wait
+from concurrent.futures import wait
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, TypeVar
 
 from sqlalchemy import Engine
 
+from offsetguard import left_behind
 from offsetguard.config.routes import Delivery
 from offsetguard.deliver.in_doubt import Slot
 from offsetguard.model.errors import DeliveryError
@@ -148,19 +149,11 @@ class TookTooLong(TimeoutError):
 def bounded(limit_s: float, call: Callable[[threading.Event], _Answer], name: str) -> _Answer:
     """Return what a call returns, or raise what it raises, or TookTooLong.
 
-    The call goes on in a thread that dies with the process; it is given an event that is set once nobody waits for it
-    any more, and must do nothing further then.
+    The call goes on in its thread; it is given an event that is set once nobody waits for it any more, and must do
+    nothing further then.
     """
-    done: Future[_Answer] = Future()
     given_up = threading.Event()
-
-    def run() -> None:
-        try:
-            done.set_result(call(given_up))
-        except BaseException as error:  # noqa: BLE001 it is raised where somebody waits for it
-            done.set_exception(error)
-
-    threading.Thread(target=run, name=name, daemon=True).start()
+    done = left_behind(lambda: call(given_up), name)
     wait([done], limit_s)
     if not done.done():
         given_up.set()
