@@ -44,6 +44,9 @@ LOOPING_MOVES = 3
 LEAST_PERIOD = timedelta(seconds=10)
 """A client asks once per rebalance (20 s; never less than 10 s are set): faster requests are of several clients."""
 
+STARTS_APART = timedelta(minutes=2)
+"""A loop asks at each rebalance, or at a late one; who asks for 0 less often is a group that is founded anew."""
+
 RESET_REACHES = timedelta(seconds=90)
 """Clients take a reset with their next pull or rebalance."""
 
@@ -205,7 +208,8 @@ def loops(move: OffsetMoveFacts, online_client_count: int | None) -> bool:
         return False
     least = LOOPING_MOVES if move.client_id else max(LOOPING_MOVES, 2 * (online_client_count or 1) + 1)
     span = move.last_moved_at - move.first_moved_at
-    return move.move_count >= least and span >= (LOOPING_MOVES - 1) * LEAST_PERIOD
+    often = move.requested_offset != 0 or span <= (move.move_count - 1) * STARTS_APART
+    return often and move.move_count >= least and span >= (LOOPING_MOVES - 1) * LEAST_PERIOD
 
 
 def _first_start(move: OffsetMoveFacts, online_client_count: int | None) -> bool:
