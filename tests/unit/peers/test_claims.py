@@ -77,10 +77,15 @@ def world() -> Truth:
 @for_each("case", CASES, lambda case: case["said"])
 def test_false_sentences_are_found_and_true_ones_pass(case: dict[str, Any]) -> None:
     checker = Checker(world())
-    checker.acknowledged["images-worker", trouble_of("consumer_offline")] = minute(5), Severity.WARNING
+    checker.acknowledged["images-worker", trouble_of("consumer_offline")] = (
+        minute(5),
+        Severity.WARNING,
+        "consumer_offline",
+    )
     if "acknowledged_min" in case:
         at = minute(case["acknowledged_min"])
-        checker.acknowledged["returns-worker", trouble_of("messages_lost")] = at, Severity.CRITICAL
+        shown_by = case.get("acknowledged_rule", "messages_lost")
+        checker.acknowledged["returns-worker", trouble_of(shown_by)] = at, Severity.CRITICAL, shown_by
     where = case.get("of", "mail")
     group = where.removeprefix("page of ") if where.startswith("page of ") else None
     checker.read(where, "", Round(minute(2) + timedelta(seconds=1), minute(2.75), minute(3)))

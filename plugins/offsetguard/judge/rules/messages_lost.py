@@ -115,7 +115,10 @@ RULE = Rule(
     recovered_zh="已结束：消费组已越过空缺继续消费；丢失的消息无法找回",
     shows_stacks=True,
     stage=Stage("loss", 2),
-    explains=(Explains(Scope.TOPIC, ("loss_ahead", "consumer_offline")),),
+    explains=(
+        Explains(Scope.TOPIC, ("loss_ahead", "consumer_offline")),
+        Explains(Scope.TOPIC, ("offset_moved_by_retention",), variants=("offline",)),
+    ),
 )
 
 

@@ -96,7 +96,11 @@ RULE = Rule(
     recovered="over: no offset of it was moved by retention since; what was lost stays lost",
     recovered_zh="已结束：此后没有位点因过期清理而移动；丢失的消息无法找回",
     stage=Stage("loss", 2),
-    explains=(Explains(Scope.TOPIC, ("messages_lost", "loss_ahead", "consumer_offline")),),
+    explains=(
+        Explains(Scope.TOPIC, ("loss_ahead", "consumer_offline")),
+        # what a group without clients has lost, it has lost since: nobody asked for it
+        Explains(Scope.TOPIC, ("messages_lost",), explained_variants=("default", "partly", "in_process")),
+    ),
 )
 
 

@@ -245,7 +245,7 @@ class ClaimsWorld:
         with writing(self._warehouse.engine) as session:
             incident = incidents.by_id(session, [one.incident_id])[one.incident_id]
             silences.acknowledge(session, incident, author="alice", comment="I look after it", now=_now())
-        self._checker.acknowledged[group, trouble_of(one.rule_id)] = _now(), one.severity
+        self._checker.acknowledged[group, trouble_of(one.rule_id)] = _now(), one.severity, one.rule_id
         self._tell(f"{_now():%H:%M:%S} acknowledged: {one.summary}")
 
     # ---- what happens

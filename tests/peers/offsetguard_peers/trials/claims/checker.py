@@ -26,6 +26,7 @@ from offsetguard_peers.trials.claims.truth import (
     Kind,
     Round,
     Truth,
+    stage_of,
     trouble_of,
 )
 
@@ -78,7 +79,8 @@ class Checker:
     truth: Truth
     false: list[FalseSentence] = field(default_factory=list)  # each sentence once, where it stood first
     read_count: int = 0  # sentences of rules
-    acknowledged: dict[tuple[str, str], tuple[datetime, Severity]] = field(default_factory=dict)  # (group, trouble)
+    # by group and trouble: when, how severe, and by which rule it was shown
+    acknowledged: dict[tuple[str, str], tuple[datetime, Severity, str]] = field(default_factory=dict)
     _told: dict[str, set[str]] = field(default_factory=dict)  # group -> rules that were told, and not that they ended
     _rounds: dict[Round, None] = field(default_factory=dict)  # in order of time
     _known: set[tuple[str, str]] = field(default_factory=set)
@@ -179,13 +181,15 @@ class Checker:
             self._check_double(said, claim, claim.group)
 
     def _check_acknowledged(self, said: Said, severity: Severity, claim: Claim, group: str) -> None:
-        at, before = self.acknowledged.get((group, trouble_of(claim.rule_id)), (said.round.ended, severity))
+        unknown = said.round.ended, severity, claim.rule_id
+        at, before, rule_id = self.acknowledged.get((group, trouble_of(claim.rule_id)), unknown)
         is_new = any(one.began > at for one in self.truth.of(group) if one.group is not None)
         looks = [
             (one.at, one.figure("lost") or 0) for one in self.truth.looks_within(group, at - ROUND, said.round.ended)
         ]
         lost_then = max((lost for moment, lost in looks if moment <= at), default=0)
         is_worse = any(lost > lost_then for moment, lost in looks if moment > at)
+        is_worse |= stage_of(claim.rule_id) > stage_of(rule_id)  # a loss that was ahead has come
         if at < said.round.began and severity.rank <= before.rank and not is_new and not is_worse:
             self._keep(said, f"acknowledged at {at:%H:%M:%S} as {before}, and no worse since")
 
@@ -196,6 +200,9 @@ class Checker:
         told.add(trouble)
         of_group = [one for one in self.truth.of(group) if one.group is not None or one.kind is Kind.RETENTION]
         kinds = {one.kind for one in of_group if one.lasts(said.since, said.round.ended, TAILS[one.kind])}
+        looks = self.truth.looks_within(group, said.since - TAILS[Kind.LOST], said.round.ended)
+        if any(one.figure("lost") for one in looks):  # behind a message that hangs, say, and nobody came to see it
+            kinds.add(Kind.LOST)
         if (group, trouble) in self._heads or len(told) > max(1, len({ONE_TROUBLE.get(one, one) for one in kinds})):
             self._keep(said, f"one trouble, told twice: {' and '.join(sorted(told))}")
         self._heads.add((group, trouble))

@@ -30,6 +30,7 @@ class Said:
         return NEVER if self.past else self.round.since
 
 
+_IN_HAND = ("still processes", "have pulled and not finished")
 Check = Callable[[Truth, str, Any, Said], str | None]
 
 
@@ -51,6 +52,8 @@ def _counted(name: str) -> Check:
             return None
         least, most = min(least for least, _ in bounds), max(most for _, most in bounds)
         slack = 0 if name == "lost" else SLACK
+        if any(words in said.line for words in _IN_HAND):  # no look shows how many of them are finished
+            least = 0
         return None if _fits(value, least - slack, most + slack) else f"{name} was between {least:,} and {most:,}"
 
     return check

@@ -57,6 +57,12 @@ def trouble_of(rule_id: str) -> str:
     return RULES[rule_id].trouble if rule_id in RULES else rule_id
 
 
+def stage_of(rule_id: str) -> int:
+    """Return how far the trouble has come that a rule shows; 0: it has no stages."""
+    stage = RULES[rule_id].stage if rule_id in RULES else None
+    return stage.place if stage else 0
+
+
 ENDS_WITH = {  # told as over only once the trouble is
     Kind.OFFLINE: {"consumer_offline", "messages_lost"},
     Kind.LOST: {"messages_lost"},
