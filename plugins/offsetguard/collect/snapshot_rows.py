@@ -153,6 +153,12 @@ def running_info_columns(answer: ClientAnswer | None) -> Row:
     info = answer.info
     queues = info.queues.values()
     pop_queues = info.pop_queues.values()
+    held = {
+        "held_queue_count": len(queues) + len(pop_queues),
+        "locked_queue_count": sum(1 for queue in queues if queue.locked),
+        "cached_message_count": _sum(queue.cached_message_count for queue in queues),
+        "cached_message_mib": _sum(queue.cached_message_mib for queue in queues),
+    }
     return {
         "running_info_read_at": answer.at,
         # sorted: two clients that say the same have the same list
@@ -164,10 +170,7 @@ def running_info_columns(answer: ClientAnswer | None) -> Row:
         "max_reconsume_times": info.max_reconsume_times,
         "pull_threshold_for_queue": info.pull_threshold_for_queue,
         "pull_threshold_size_for_queue_mib": info.pull_threshold_size_for_queue_mib,
-        "held_queue_count": len(queues) + len(pop_queues),
-        "locked_queue_count": sum(1 for queue in queues if queue.locked),
-        "cached_message_count": _sum(queue.cached_message_count for queue in queues),
-        "cached_message_mib": _sum(queue.cached_message_mib for queue in queues),
+        **(held if info.lists_queues else {}),
         "pop_wait_ack_count": _sum(queue.wait_ack_count for queue in pop_queues) if pop_queues else None,
         **_rates(info),
     }

@@ -3,6 +3,8 @@ SELECT
   cluster,
   consumer_group,
   NULLIF(CAST(COUNT(running_info_read_at) AS INT), 0) AS told_client_count,
+  -- Pull consumers of 4.x do not say which queues they hold
+  NULLIF(CAST(COUNT(held_queue_count) AS INT), 0) AS listing_client_count,
   CAST(SUM(thread_count) AS INT) AS thread_count,
   MAX(orderly) AS orderly,
   MAX(max_reconsume_times) AS max_reconsume_times,

@@ -304,19 +304,20 @@ SELECT
   sums[6] AS consumer_offset_total,
   counted_at,
   told_client_count,
-  CASE WHEN told_client_count IS NOT NULL THEN COALESCE(holding_client_count, 0) END AS holding_client_count,
-  CASE WHEN told_client_count IS NOT NULL THEN GREATEST(told_client_count - COALESCE(holding_client_count, 0), 0) END
-    AS idle_client_count,
-  CASE WHEN told_client_count IS NOT NULL THEN COALESCE(held_queue_count, 0) END AS held_queue_count,
-  CASE WHEN told_client_count IS NOT NULL THEN COALESCE(locked_queue_count, 0) END AS locked_queue_count,
-  CASE WHEN told_client_count IS NOT NULL THEN COALESCE(full_cache_queue_count, 0) END AS full_cache_queue_count,
+  CASE WHEN listing_client_count IS NOT NULL THEN COALESCE(holding_client_count, 0) END AS holding_client_count,
+  CASE
+    WHEN listing_client_count IS NOT NULL THEN GREATEST(listing_client_count - COALESCE(holding_client_count, 0), 0)
+  END AS idle_client_count,
+  CASE WHEN listing_client_count IS NOT NULL THEN COALESCE(held_queue_count, 0) END AS held_queue_count,
+  CASE WHEN listing_client_count IS NOT NULL THEN COALESCE(locked_queue_count, 0) END AS locked_queue_count,
+  CASE WHEN listing_client_count IS NOT NULL THEN COALESCE(full_cache_queue_count, 0) END AS full_cache_queue_count,
   cached_message_count,
   renewal_gap_ms,
   thread_count,
   orderly,
   -- orderly clients consume a queue with one thread each; NULL when not every connected client told
   CASE
-    WHEN COALESCE(told_client_count, 0) < online_client_count OR online_client_count IS NULL THEN NULL
+    WHEN COALESCE(listing_client_count, 0) < online_client_count OR online_client_count IS NULL THEN NULL
     WHEN orderly THEN LEAST(queue_count, COALESCE(holding_thread_count, 0))
     WHEN NOT orderly THEN COALESCE(holding_thread_count, 0)
   END AS parallelism,

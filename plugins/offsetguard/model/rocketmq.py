@@ -28,7 +28,7 @@ NOT_CREATED = "group_not_created"
 NO_MEMBERS = "member_list_failed"
 FILE_NOT_WRITTEN = "offset_file_not_written"
 
-PUSH = "CONSUME_PASSIVELY"
+PUSH, PULL = "CONSUME_PASSIVELY", "CONSUME_ACTIVELY"
 """How push consumers name themselves; a POP group's clients do, too."""
 
 OPERATORS_THREAD = "AdminBrokerThread"

@@ -90,7 +90,9 @@ class GroupFacts(Lags, ClientSummary, UsualTraffic):
     told_client_count: Annotated[
         Int32 | None, "connected clients that told what they do (running info); NULL = none was asked"
     ] = None
-    holding_client_count: Annotated[Int32 | None, "of these, clients that hold a queue of the topic"] = None
+    holding_client_count: Annotated[
+        Int32 | None, "of these, clients that hold a queue of the topic; NULL = none lists them (pull consumers of 4.x)"
+    ] = None
     idle_client_count: Annotated[Int32 | None, "of these, clients that hold none"] = None
     held_queue_count: Annotated[Int32 | None, "queues of the topic that these clients hold"] = None
     locked_queue_count: Annotated[

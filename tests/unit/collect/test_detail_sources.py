@@ -291,3 +291,13 @@ def test_a_sum_that_no_column_can_hold_is_unknown() -> None:
     popped = {MessageQueue("T", "b", number): PopProcessQueueInfo(2**62, None, None) for number in range(3)}
     info = ConsumerRunningInfo({}, (), {}, pop_queues=popped)
     assert running_info_columns(ClientAnswer(info, None, NOW))["pop_wait_ack_count"] is None
+
+
+def test_a_pull_consumer_that_lists_no_queues_may_hold_some() -> None:
+    """4.9.7, seen live: each of two listed none while they consumed four; idle clients would be counted of that."""
+    counts = ("held_queue_count", "locked_queue_count", "cached_message_count", "cached_message_mib")
+    for consume_type, expected in (("CONSUME_ACTIVELY", None), ("CONSUME_PASSIVELY", 0)):
+        info = ConsumerRunningInfo({"PROP_CONSUME_TYPE": consume_type}, (), {})
+        columns = running_info_columns(ClientAnswer(info, None, NOW))
+        assert [columns.get(name) for name in counts] == [expected] * 4
+        assert columns["running_info_read_at"] == NOW

@@ -13,6 +13,7 @@ SELECT
   MAX(consumer_start_at) AS consumer_start_at,
   MAX(pull_threshold_for_queue) AS pull_threshold_for_queue,
   MAX(pull_threshold_size_for_queue_mib) AS pull_threshold_size_for_queue_mib,
+  MAX(held_queue_count) AS held_queue_count,
   MAX(own_subscriptions) AS own_subscriptions,
   MAX(connection_count) AS connection_count
 FROM client_snapshots

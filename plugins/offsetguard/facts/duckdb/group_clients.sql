@@ -3,6 +3,7 @@ SELECT
   cluster,
   consumer_group,
   NULLIF(TRY_CAST(COUNT(running_info_read_at) AS INT), 0) AS told_client_count,
+  NULLIF(TRY_CAST(COUNT(held_queue_count) AS INT), 0) AS listing_client_count,
   TRY_CAST(SUM(thread_count) AS INT) AS thread_count,
   MAX(orderly) AS orderly,
   MAX(max_reconsume_times) AS max_reconsume_times,

@@ -315,15 +315,18 @@ SELECT
   sums[7] AS consumer_offset_total,
   counted_at,
   told_client_count,
-  CASE WHEN NOT told_client_count IS NULL THEN COALESCE(holding_client_count, 0) END AS holding_client_count,
   CASE
-    WHEN NOT told_client_count IS NULL
-    THEN GREATEST(told_client_count - COALESCE(holding_client_count, 0), 0)
+    WHEN NOT listing_client_count IS NULL
+    THEN COALESCE(holding_client_count, 0)
+  END AS holding_client_count,
+  CASE
+    WHEN NOT listing_client_count IS NULL
+    THEN GREATEST(listing_client_count - COALESCE(holding_client_count, 0), 0)
   END AS idle_client_count,
-  CASE WHEN NOT told_client_count IS NULL THEN COALESCE(held_queue_count, 0) END AS held_queue_count,
-  CASE WHEN NOT told_client_count IS NULL THEN COALESCE(locked_queue_count, 0) END AS locked_queue_count,
+  CASE WHEN NOT listing_client_count IS NULL THEN COALESCE(held_queue_count, 0) END AS held_queue_count,
+  CASE WHEN NOT listing_client_count IS NULL THEN COALESCE(locked_queue_count, 0) END AS locked_queue_count,
   CASE
-    WHEN NOT told_client_count IS NULL
+    WHEN NOT listing_client_count IS NULL
     THEN COALESCE(full_cache_queue_count, 0)
   END AS full_cache_queue_count,
   cached_message_count,
@@ -331,7 +334,7 @@ SELECT
   thread_count,
   orderly,
   CASE
-    WHEN COALESCE(told_client_count, 0) < online_client_count
+    WHEN COALESCE(listing_client_count, 0) < online_client_count
     OR online_client_count IS NULL
     THEN NULL
     WHEN orderly

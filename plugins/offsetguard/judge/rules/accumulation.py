@@ -29,6 +29,7 @@ from offsetguard.judge.evidence.lookups import age_of_oldest, lag_evidence, of_a
 from offsetguard.judge.evidence.refused_pulls import addresses, other_settings
 from offsetguard.judge.rule import Finding, Rule, Severity, State, Texts
 from offsetguard.judge.windows.rules import POP
+from offsetguard.model.rocketmq import PULL
 from offsetguard.tables.group_facts import GroupFacts
 
 _MESSAGES = "{effective_lag:messages} message{effective_lag:plural}"
@@ -42,6 +43,11 @@ _ALLOWED = (
     "message{max_lag_messages:plural}, {max_lag_ms:duration})."
 )
 _ALLOWED_ZH = "（最早消息已等待 {lag_ms:duration}；允许：{max_lag_messages:messages} 条，{max_lag_ms:duration}）。"
+_STAND_STILL = (
+    ", and {stalled_queue_count} of its {queue_count} queue{queue_count:plural} stand still: nothing was committed "
+    "there for {silence}"
+)
+_STAND_STILL_ZH = "，{queue_count} 个队列中有 {stalled_queue_count} 个停滞：{silence} 内没有提交过位点"
 _SPEED_UP = "Add clients (or queues, for an orderly group) or speed up the listener. " + commands.STACKS_GO
 _SPEED_UP_ZH = "请增加客户端（顺序消费组请增加队列）或提高监听器的处理速度。" + commands.STACKS_GO_ZH
 _SUMMARY = "{consumer_group} is " + _MESSAGES + " behind on {topic}"
@@ -81,16 +87,24 @@ RULE = Rule(
         "stalled": Texts(
             summary="{consumer_group} stands still on {topic}: " + _MESSAGES + " wait",
             summary_zh="{consumer_group} 在 {topic} 上停滞：{effective_lag:messages} 条消息等待消费",
-            cause=_BEHIND
-            + _ONLINE
-            + ", and {stalled_queue_count} of its {queue_count} queue{queue_count:plural} stand still: nothing "
-            "was committed there for {silence}" + _ALLOWED,
-            cause_zh=_BEHIND_ZH
-            + "，{queue_count} 个队列中有 {stalled_queue_count} 个停滞：{silence} 内没有提交过位点"
-            + _ALLOWED_ZH,
+            cause=_BEHIND + _ONLINE + _STAND_STILL + _ALLOWED,
+            cause_zh=_BEHIND_ZH + _STAND_STILL_ZH + _ALLOWED_ZH,
             do_next="A listener that hangs, a message that fails again and again, or a queue that no client holds "
             "looks like this. " + commands.STACKS_GO,
             do_next_zh="监听器挂起、一条消息反复失败、队列没有客户端持有，都会表现为这样。" + commands.STACKS_GO_ZH,
+            commands=(commands.STACKS,),
+        ),
+        "pulled": Texts(
+            summary="{consumer_group} stands still on {topic}: " + _MESSAGES + " wait",
+            summary_zh="{consumer_group} 在 {topic} 上停滞：{effective_lag:messages} 条消息等待消费",
+            cause=_BEHIND + _ONLINE + _STAND_STILL + _ALLOWED + " Its clients are pull consumers, which do not say "
+            "which queues they hold.",
+            cause_zh=_BEHIND_ZH + _STAND_STILL_ZH + _ALLOWED_ZH + "其客户端是主动拉取的消费者（pull consumer），不会报"
+            "告自己持有哪些队列。",
+            do_next="See what the threads of its application do that poll: it no longer polls, has paused these queues "
+            "and not resumed them, or does not commit. " + commands.STACKS_GO,
+            do_next_zh="请查看应用中调用 poll 的线程：应用可能不再拉取、暂停（pause）了这些队列而没有恢复（resume），或"
+            "没有提交位点。" + commands.STACKS_GO_ZH,
             commands=(commands.STACKS,),
         ),
         "steady": Texts(
@@ -212,5 +226,6 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
 def _variant(group: GroupFacts, variant: str) -> str:
     popped = group.consumption == POP and variant != "clients_unknown"
     if not popped:
-        return variant
+        unlisted = group.held_queue_count is None
+        return "pulled" if variant == "stalled" and group.consume_type == PULL and unlisted else variant
     return "popped_in_order" if group.consume_message_orderly else "waiting_to_be_popped"

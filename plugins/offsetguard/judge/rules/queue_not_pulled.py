@@ -8,7 +8,7 @@ else (five minutes before now, where nothing else of it is seen), that its cache
 while nothing was committed for longer than the queue's rhythm. A client that pulls, that is suspended, that has no
 lock, or whose cache is full, says so every few seconds. So it is named three to five minutes after its last pull.
 Not judged: queues whose pulls are refused by a setting (consumption_switched_off, group_not_created); POP groups;
-clients that say nothing (client_stands_still).
+clients that say nothing (client_stands_still), or nothing of their queues: pull consumers of 4.x.
 Do next: restart that client.
 Source: DefaultMQPushConsumerImpl#pullMessage sets lastPullTimestamp before all else; ProcessQueue#isPullExpired (120 s)
 lets a client take such a queue anew, where rebalances go on (4.9.7, 5.3.3); alibaba/rocketmq issue 258,

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from offsetguard.model.offsets import MessageQueue
+from offsetguard.model.rocketmq import PULL
 from offsetguard.sources.rocketmq import fastjson
 from offsetguard.sources.rocketmq.json_fields import (
     as_object,
@@ -113,6 +114,14 @@ class ConsumerRunningInfo:
     def orderly(self) -> bool | None:
         """Whether the listener is an orderly one."""
         return {"true": True, "false": False}.get(self.settings.get("PROP_CONSUMEORDERLY", "").lower())
+
+    @property
+    def lists_queues(self) -> bool:
+        """Whether these are its queues: pull consumers of 4.x list none, whatever they hold.
+
+        DefaultLitePullConsumerImpl#consumerRunningInfo (4.9.7; 5.3.3 lists them), DefaultMQPullConsumerImpl's none.
+        """
+        return bool(self.queues or self.pop_queues) or self.settings.get("PROP_CONSUME_TYPE") != PULL
 
     @property
     def client_version_name(self) -> str | None:

@@ -1,4 +1,4 @@
-"""Real RocketMQ clients: push consumers of every kind, and a producer, driven from Python.
+"""Real RocketMQ clients: consumers of every kind, and a producer, driven from Python.
 
 produce(cluster, "orders", 100, tags="tagA")
 with running_consumer(cluster, "billing", {"orders": "tagA || tagB"}, orderly=True) as consumers:
@@ -35,7 +35,7 @@ _client_numbers = itertools.count(1)
 
 @dataclass(frozen=True, slots=True)
 class ConsumerSpec:
-    """One push consumer. `topics`: topic -> tag expression (`*` for all). The defaults are RocketMQ's own."""
+    """One consumer. `topics`: topic -> tag expression (`*` for all). The defaults are RocketMQ's own."""
 
     group: str
     topics: Mapping[str, str]
@@ -46,9 +46,13 @@ class ConsumerSpec:
     fail_keys: Sequence[str] = ()
     hang_keys: Sequence[str] = ()  # the listener never comes back from these messages
     hang_in: str = "sleep"  # what it does meanwhile: sleep, lock, socket (a read), deadlock (of two such messages)
+    error_keys: Sequence[str] = ()  # with such a message an Error ends the threads that pull and rebalance
     threads: int = 20
     max_reconsume_times: int = UNLIMITED_BY_DEFAULT
+    pulls: bool = False  # a DefaultLitePullConsumer, which polls
+    pause_keys: Sequence[str] = ()  # it pauses the queues of these messages, for good
     instance_name: str | None = None
+    client_ip: str | None = None  # by which its client id begins; its host's by default
     commit_every_ms: int = 5000
     pull_threshold_for_queue: int = 1000
     client_rebalance: bool = True  # 5.x: False lets the broker decide, also on consumption by POP
@@ -56,7 +60,7 @@ class ConsumerSpec:
 
 @dataclass(slots=True)
 class RunningConsumers:
-    """A JVM with one or more push consumers in it."""
+    """A JVM with one or more consumers in it."""
 
     process: ChildProcess
     folder: Path

@@ -9,24 +9,29 @@ import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.ReentrantLock;
+import org.apache.rocketmq.client.ClientConfig;
+import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
 import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.remoting.RPCHook;
 import org.apache.rocketmq.remoting.exception.RemotingException;
 
 /**
- * Real push consumers, several to a JVM. The only argument is one JSON object (see clients.py); events are printed as
+ * Real push and pull consumers, several to a JVM. The only argument is one JSON object (see clients.py); events are printed as
  * one JSON object per line: started, consumed (running totals), deadlock, stopped, error.
  * SIGTERM shuts the consumers down as a good application does (offsets are committed, locks given back).
  */
@@ -62,29 +67,127 @@ public final class Consumers {
         System.out.flush();
     }
 
-    private static final class Consumer {
+    private abstract static class Consumer {
         private static final int START_ATTEMPTS = 5;
 
-        private final String group;
-        private final JSONObject spec;
-        private final DefaultMQPushConsumer consumer;
+        final String group;
+        final JSONObject spec;
+        private final ClientConfig client;
         private final AtomicLong consumed = new AtomicLong();
         private final AtomicLong failed = new AtomicLong();
         private long printed = 0;
 
-        Consumer(JSONObject options, JSONObject spec) throws Exception {
+        Consumer(JSONObject options, JSONObject spec, ClientConfig client) throws Exception {
             this.spec = spec;
             this.group = spec.getString("group");
-            RPCHook signing = signing(options);
-            consumer = signing == null
-                ? new DefaultMQPushConsumer(group)
-                : new DefaultMQPushConsumer(null, group, signing);
-            consumer.setNamesrvAddr(options.getString("namesrv"));
+            this.client = client;
+            client.setNamesrvAddr(options.getString("namesrv"));
             if (spec.getString("instance_name") != null) {
-                consumer.setInstanceName(spec.getString("instance_name"));
+                client.setInstanceName(spec.getString("instance_name"));
+            }
+            if (spec.getString("client_ip") != null) {
+                client.setClientIP(spec.getString("client_ip"));
             }
             setEnum("setMessageModel", spec.getBooleanValue("broadcasting") ? "BROADCASTING" : "CLUSTERING");
             setEnum("setConsumeFromWhere", "CONSUME_FROM_FIRST_OFFSET");
+        }
+
+        abstract void start() throws Exception;
+
+        abstract void end();
+
+        /**
+         * A consumer that runs. A start fails when its first request does (on a busy machine 5.x's connection may be
+         * closed before the request is written); an application would be started again, and so is this one.
+         */
+        static Consumer started(JSONObject options, JSONObject spec) throws Exception {
+            for (int attempt = 1; ; attempt++) {
+                Consumer one = spec.getBooleanValue("pulls") ? new Puller(options, spec) : new Pushed(options, spec);
+                try {
+                    one.start();
+                    print("started", one.group, "client_id", one.client.buildMQClientId());
+                    return one;
+                } catch (Exception error) {
+                    if (attempt == START_ATTEMPTS || !isOfTheConnection(error)) {
+                        throw error;
+                    }
+                    print("error", one.group, "attempt", attempt, "error", error.toString());
+                    one.end();
+                    sleep(1000);
+                }
+            }
+        }
+
+        private static boolean isOfTheConnection(Throwable error) {
+            return error != null && (error instanceof RemotingException || isOfTheConnection(error.getCause()));
+        }
+
+        void shutdown() {
+            end();
+            printTotals();
+            print("stopped", group);
+        }
+
+        void printTotals() {
+            long done = consumed.get();
+            long refused = failed.get();
+            if (done + refused != printed) {
+                printed = done + refused;
+                print("consumed", group, "consumed", done, "failed", refused);
+            }
+        }
+
+        final boolean handle(List<MessageExt> messages) {
+            boolean success = true;
+            long handlingMs = spec.getLongValue("handling_ms");
+            for (MessageExt message : messages) {
+                if (spec.getJSONArray("error_keys").contains(message.getKeys())) {
+                    endByError("PullMessageService");
+                    endByError("RebalanceService");
+                }
+                if (spec.getJSONArray("hang_keys").contains(message.getKeys())) {
+                    Hang.in(spec.getString("hang_in"));
+                }
+                sleep(handlingMs);
+                success &= !shallFail(message);
+            }
+            (success ? consumed : failed).addAndGet(messages.size());
+            return success;
+        }
+
+        private boolean shallFail(MessageExt message) {
+            return spec.getBooleanValue("fail_always") || spec.getJSONArray("fail_keys").contains(message.getKeys());
+        }
+
+        /** MessageModel and ConsumeFromWhere live in different packages in 4.x and 5.x. */
+        @SuppressWarnings({"unchecked", "rawtypes"})
+        private void setEnum(String setter, String value) throws Exception {
+            for (Method method : client.getClass().getMethods()) {
+                if (method.getName().equals(setter)) {
+                    method.invoke(client, Enum.valueOf((Class<Enum>) method.getParameterTypes()[0], value));
+                }
+            }
+        }
+
+        static void sleep(long milliseconds) {
+            try {
+                Thread.sleep(milliseconds);
+            } catch (InterruptedException interrupted) {
+                Thread.currentThread().interrupt();
+            }
+        }
+    }
+
+    private static final class Pushed extends Consumer {
+        private final DefaultMQPushConsumer consumer;
+
+        Pushed(JSONObject options, JSONObject spec) throws Exception {
+            this(options, spec, new DefaultMQPushConsumer(null, spec.getString("group"), signing(options)));
+        }
+
+        private Pushed(JSONObject options, JSONObject spec, DefaultMQPushConsumer consumer) throws Exception {
+            super(options, spec, consumer);
+            this.consumer = consumer;
             consumer.setConsumeThreadMin(spec.getIntValue("threads"));
             consumer.setConsumeThreadMax(spec.getIntValue("threads"));
             consumer.setMaxReconsumeTimes(spec.getIntValue("max_reconsume_times"));
@@ -109,81 +212,60 @@ public final class Consumers {
             }
         }
 
-        /**
-         * A consumer that runs. A start fails when its first request does (on a busy machine 5.x's connection may be
-         * closed before the request is written); an application would be started again, and so is this one.
-         */
-        static Consumer started(JSONObject options, JSONObject spec) throws Exception {
-            for (int attempt = 1; ; attempt++) {
-                Consumer one = new Consumer(options, spec);
-                try {
-                    one.consumer.start();
-                    print("started", one.group, "client_id", one.consumer.buildMQClientId());
-                    return one;
-                } catch (Exception error) {
-                    if (attempt == START_ATTEMPTS || !isOfTheConnection(error)) {
-                        throw error;
-                    }
-                    print("error", one.group, "attempt", attempt, "error", error.toString());
-                    one.consumer.shutdown();
-                    sleep(1000);
-                }
-            }
+        @Override
+        void start() throws Exception {
+            consumer.start();
         }
 
-        private static boolean isOfTheConnection(Throwable error) {
-            return error != null && (error instanceof RemotingException || isOfTheConnection(error.getCause()));
-        }
-
-        void shutdown() {
+        @Override
+        void end() {
             consumer.shutdown();
-            printTotals();
-            print("stopped", group);
+        }
+    }
+
+    /** A pull consumer that polls, and for good pauses each queue of which a message says so. */
+    private static final class Puller extends Consumer {
+        private final DefaultLitePullConsumer consumer;
+        private final Thread polling = new Thread(this::poll, "polling");
+        private volatile boolean running = true;
+
+        Puller(JSONObject options, JSONObject spec) throws Exception {
+            this(options, spec, new DefaultLitePullConsumer(null, spec.getString("group"), signing(options)));
         }
 
-        void printTotals() {
-            long done = consumed.get();
-            long refused = failed.get();
-            if (done + refused != printed) {
-                printed = done + refused;
-                print("consumed", group, "consumed", done, "failed", refused);
+        private Puller(JSONObject options, JSONObject spec, DefaultLitePullConsumer consumer) throws Exception {
+            super(options, spec, consumer);
+            this.consumer = consumer;
+            for (Map.Entry<String, Object> topic : spec.getJSONObject("topics").entrySet()) {
+                consumer.subscribe(topic.getKey(), (String) topic.getValue());
             }
         }
 
-        private boolean handle(List<MessageExt> messages) {
-            boolean success = true;
-            long handlingMs = spec.getLongValue("handling_ms");
-            for (MessageExt message : messages) {
-                if (spec.getJSONArray("hang_keys").contains(message.getKeys())) {
-                    Hang.in(spec.getString("hang_in"));
+        private void poll() {
+            while (running) {
+                List<MessageExt> messages = consumer.poll(1000);
+                handle(messages);
+                Set<MessageQueue> paused = new HashSet<>();
+                for (MessageExt message : messages) {
+                    if (spec.getJSONArray("pause_keys").contains(message.getKeys())) {
+                        paused.add(new MessageQueue(
+                            message.getTopic(), message.getBrokerName(), message.getQueueId()));
+                    }
                 }
-                sleep(handlingMs);
-                success &= !shallFail(message);
-            }
-            (success ? consumed : failed).addAndGet(messages.size());
-            return success;
-        }
-
-        private boolean shallFail(MessageExt message) {
-            return spec.getBooleanValue("fail_always") || spec.getJSONArray("fail_keys").contains(message.getKeys());
-        }
-
-        /** MessageModel and ConsumeFromWhere live in different packages in 4.x and 5.x. */
-        @SuppressWarnings({"unchecked", "rawtypes"})
-        private void setEnum(String setter, String value) throws Exception {
-            for (Method method : DefaultMQPushConsumer.class.getMethods()) {
-                if (method.getName().equals(setter)) {
-                    method.invoke(consumer, Enum.valueOf((Class<Enum>) method.getParameterTypes()[0], value));
-                }
+                consumer.pause(paused);
             }
         }
 
-        private static void sleep(long milliseconds) {
-            try {
-                Thread.sleep(milliseconds);
-            } catch (InterruptedException interrupted) {
-                Thread.currentThread().interrupt();
-            }
+        @Override
+        void start() throws Exception {
+            consumer.start();
+            polling.start();
+        }
+
+        @Override
+        void end() {
+            running = false;
+            consumer.shutdown();
         }
     }
 
@@ -251,6 +333,14 @@ public final class Consumers {
                 throw new IllegalStateException("no deadlock");
             }
         }
+    }
+
+    /** Throws an Error in a thread of this JVM, as memory that has run out does: RocketMQ catches exceptions only. */
+    @SuppressWarnings({"deprecation", "removal"})
+    private static void endByError(String name) {
+        Thread.getAllStackTraces().keySet().stream()
+            .filter(thread -> thread.getName().startsWith(name))
+            .forEach(Thread::stop);
     }
 
     /** How many threads of this JVM Java itself says are deadlocked. */
