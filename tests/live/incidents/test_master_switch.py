@@ -1,7 +1,7 @@
 """A controller makes the slave the master: what follows is told as the switch's consequence, and what is lost is said.
 
-The slave is halted for some seconds before the master is killed, so that it lacks messages that the master had; its
-copy of the committed offsets is some seconds old (with a controller; a minute without).
+The slave is halted for some seconds before the master is killed, so that it lacks messages that the master had, and a
+topic that was made then; its copy of the committed offsets is some seconds old (with a controller; a minute without).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from offsetguard_peers.waiting import wait_until
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 TOPIC, QUICK, ORDERLY, SLOW = "switch-orders", "switch-billing", "switch-orderly", "switch-slow"
+LATE, LATE_GROUP = "switch-refunds", "switch-ledger"
 QUEUES = 4
 BEFORE, PEACEFUL_ROUNDS, IN_A_ROUND, UNREPLICATED = 3000, 14, 100, 400
 EVERY_S = 5
@@ -61,6 +62,9 @@ def test_a_switch_of_master_explains_what_follows_it_and_hides_no_loss(cluster: 
         assert slave.pid is not None
         written = BEFORE + PEACEFUL_ROUNDS * IN_A_ROUND
         os.kill(slave.pid, signal.SIGSTOP)
+        admin.create_topic(LATE, queues=QUEUES)
+        produce(cluster, LATE, IN_A_ROUND)
+        _consume(stack, cluster, ConsumerSpec(LATE_GROUP, {LATE: "*"}))
         producer.order(TOPIC, UNREPLICATED)
         wait_until(lambda: _end(admin, master) >= written + UNREPLICATED, "messages that only the master has")
         judge()  # sees these ends
@@ -79,12 +83,14 @@ def test_a_switch_of_master_explains_what_follows_it_and_hides_no_loss(cluster: 
         assert (cut.variant, cut.severity, cut.figures["unreplicated"]) == ("cut", Severity.WARNING, lost)
         (skipped,) = wait_until(lambda: _skipped(judge()), "what the slow group's client dropped", timeout_s=120)
         assert skipped.severity is Severity.CRITICAL
+        (vanished,) = wait_until(lambda: _vanished(judge()), "the topic that the new master never had", timeout_s=60)
+        assert (vanished.topic, vanished.variant, vanished.severity) == (LATE, "default", Severity.WARNING)
         master.start()
         for _ in range(4):
             judge()
     loud = {one.rule.id for one in told if one.severity.is_sent}
     assert not loud & WRONG, [one.cause for one in told if one.rule.id in WRONG]
-    assert loud == {"master_switched"}
+    assert loud == {"master_switched", "topic_vanished"}
 
 
 def _consume(stack: ExitStack, cluster: RocketMQCluster, *specs: ConsumerSpec) -> None:
@@ -110,6 +116,10 @@ def _of_masters(found: list[Finding]) -> list[Finding]:
 
 def _of_group(found: list[Finding], group: str) -> list[Finding]:
     return [one for one in found if (one.rule.id, one.consumer_group) == ("master_switched", group)]
+
+
+def _vanished(found: list[Finding]) -> list[Finding]:
+    return [one for one in found if one.rule.id == "topic_vanished"]
 
 
 def _skipped(found: list[Finding]) -> list[Finding]:

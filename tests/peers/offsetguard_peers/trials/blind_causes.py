@@ -26,6 +26,7 @@ from offsetguard_peers.trials.incident_stage import OFTEN_REBALANCING
 from offsetguard_peers.waiting import wait_until
 
 BAD, HANG = "bad-message", "hanging-message"  # keys of messages that the listener refuses, or never comes back from
+LAST = "last-message"  # with it an Error ends the threads of a client that pull and rebalance
 THREADS = 4
 BACKLOG = 600
 RETENTION_SETTLES_S = 12.0  # a broker looks every 10 s for what else it can delete
@@ -99,7 +100,7 @@ class Subject:
         spec = ConsumerSpec(self.group, {self.topic: "*"}, threads=THREADS, handling_ms=5)
         for one in self.causes:
             spec = replace(spec, **one.spec)
-        changed = {"fail_keys": (BAD,), "hang_keys": (HANG,), **changed}
+        changed = {"fail_keys": (BAD,), "hang_keys": (HANG,), "error_keys": (LAST,), **changed}
         spec = replace(spec, **changed)  # type: ignore[arg-type]
         folder = self.cluster.folder / "clients" / (home or f"{self.name}-{len(self.pods)}")
         properties = OFTEN_REBALANCING if often_rebalancing else None
@@ -197,6 +198,10 @@ def _hang(*queues: int, each: int = THREADS) -> Stage:
         on.send_to(queues, HANG, each)
 
     return stage
+
+
+def _end_pulls(on: Subject) -> None:
+    on.send_to((0,), LAST, 1)
 
 
 def _hang_in_a_queue(on: Subject) -> Truth:
@@ -299,6 +304,10 @@ def _switch_off(on: Subject) -> None:
     Admin(on.cluster).create_group(on.group, consumeEnable=False)
 
 
+def _switch_broadcasts_off(on: Subject) -> None:
+    Admin(on.cluster).create_group(on.group, consumeBroadcastEnable=False)
+
+
 def _make_write_only(on: Subject) -> None:
     Admin(on.cluster).create_topic(on.topic, queues=max(one.queues for one in on.causes), perm=2)
 
@@ -344,6 +353,8 @@ def _arrive_late(on: Subject) -> None:
 
 
 ORDERLY = {"orderly": True}
+BROADCASTING = {"broadcasting": True}
+_SILENT = frozenset({"client_stands_still"})  # before its last pull is old enough
 LOST = frozenset({"messages_lost", "offset_moved_by_retention"})
 SLOW = frozenset({"slow_consumption", "accumulation", "flow_control"})
 
@@ -360,6 +371,7 @@ TROUBLES = (
     Cause("a message hangs", _hang_in_a_queue, _named("poison_message"), spec=ORDERLY),
     Cause("a message fails", _poison, _named("poison_message"), spec=ORDERLY),
     Cause("one client frozen", _freeze, _named("client_stands_still"), lasts_s=115.0),
+    Cause("a client no longer pulls", _end_pulls, _named("queue_not_pulled"), _SILENT, lasts_s=330.0),
     Cause("all clients killed", Subject.end, _named("consumer_offline")),
     Cause("slow listener", _overload, SLOW, spec={"handling_ms": 1_000}, rate=1.0),
     Cause("many messages fail", _fail_often, _named("retry_storm")),
@@ -395,6 +407,7 @@ TROUBLES = (
         group_settings={"whichBrokerWhenConsumeSlowly": 1},
     ),
     Cause("consumption switched off", _switch_off, _named("consumption_switched_off")),
+    Cause("broadcasts switched off", _switch_broadcasts_off, _named("consumption_switched_off"), spec=BROADCASTING),
     Cause("topic made write-only", _make_write_only, _named("consumption_switched_off")),
     Cause("topic created again", _recreate, _named("queue_recreated")),
     Cause(

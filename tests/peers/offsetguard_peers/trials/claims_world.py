@@ -380,6 +380,8 @@ class ClaimsWorld:
         with self._calm:
             then = _now() - timedelta(seconds=chance.uniform(90, 150))
             looks = self._truth.looks[on.group]
+            if looks[0].at > then:  # nobody knows where it was
+                return
             before = [one for one in looks if one.at <= then][-1]
             now = sum(queue[1] for queue in self._look_at(on).queues)
             count = now - sum(queue[1] for queue in before.queues)

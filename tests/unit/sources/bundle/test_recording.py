@@ -257,11 +257,12 @@ def test_of_other_bodies_texts_of_secret_looking_names_are_left_out_and_they_sta
         "topicConfigTable": {"password-resets": {"perm": 6}, "token": {"perm": 4}},
         "brokerAddrTable": {"token-broker": {"brokerAddrs": {"0": "token-broker:10911"}}},
         "lines": "secret={a\n" + "token: 'b",
+        "sasl": {"password": "behind tables whose names others have chosen"},
     }
     body, _ = without_secrets(RequestCode.GET_CONSUMER_RUNNING_INFO, json.dumps(told).encode())
     told["properties"] |= {"accessKey": "***", "db.password": "***", "token": "***"}
     told |= {"credentials": "***", "webhook": "***", "arguments": "java -Dpassword=*** -Dx=1 ***\n"}
-    told |= {"lines": "secret=***"}
+    told |= {"lines": "secret=***", "sasl": {"password": "***"}}
     assert json.loads(body) == told
 
 
