@@ -14,8 +14,6 @@ above INFO and is explained by nothing that was staged. Exit 1 if anything of th
 causes, all at once: --only "reset back" --only "a message fails".
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import secrets

@@ -9,8 +9,6 @@ minute it is collected, judged and told as the pipeline does, and a checker that
 code 1: there is one. `--keep`: mails, brokers and tables stay in that folder.
 """
 
-from __future__ import annotations
-
 import argparse
 import logging
 import secrets

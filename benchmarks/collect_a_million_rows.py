@@ -7,8 +7,6 @@ side; the whole command is measured, from the start of the process to the writte
 with the snapshot of a minute before, as every round of the product does.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import multiprocessing

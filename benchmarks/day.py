@@ -12,8 +12,6 @@ connection locks the database, and the clock steps. A step that fails is tried t
 Housekeeping comes once an hour. Needs root, for the tmpfs. Exit code 1: something was lost, torn, or told wrongly.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

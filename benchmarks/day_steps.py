@@ -1,7 +1,5 @@
 """What a minute of the played day consists of: each step with the product's own functions, in a process of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import resource

@@ -10,8 +10,6 @@ collection; CPU and memory are those of each process. `--apart`: every second mi
 compare with. Exit code 1: a minute was not done within a minute.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import multiprocessing

@@ -4,8 +4,6 @@
 Made with the requests that clients send; nothing of it is written into files behind the broker's back.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import selectors

@@ -9,8 +9,6 @@ a publication; the clock says 23:59. What lies in the workspace says `pages_work
 CPU is that of all threads. Exit code 1: an aim (p95 of 300 ms, of 1 s for 30 days; + 200 MiB) was missed.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

@@ -5,8 +5,6 @@ each past day one file is written, the one that has the groups (or topics) that 
 manifests only, with the bounds that they would have: no reader opens them. Columns that no page reads are NULL.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -12,8 +12,6 @@ does; the first round warms and does not count. A small file is parsed before, i
 Exit code 1 when the large file takes more than 1.25 x the memory of the small one.
 """
 
-from __future__ import annotations
-
 import argparse
 import multiprocessing
 import re

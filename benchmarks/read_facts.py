@@ -10,8 +10,6 @@ A peer reads the same rows in the same rounds: pyiceberg's own scan.
 Exit code 1: the aim (300 ms for the week, 1 s for the state; medians, process warm) was missed.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import statistics

@@ -8,8 +8,6 @@ publication. Each cycle has a Spark session of its own: "published" lasts until 
 pages" is what it took altogether. Exit code 1 when the median of `published` is above 3 s.
 """
 
-from __future__ import annotations
-
 import argparse
 import gc
 import statistics

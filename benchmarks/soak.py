@@ -10,8 +10,6 @@ counts stands in `offsetguard_peers/trials/soak.py`. Prints every finding above 
 that is well, or a group that stood still was not named in time. `--keep` keeps the figures for docs/verdicts.md.
 """
 
-from __future__ import annotations
-
 import argparse
 import secrets
 import sys

@@ -8,8 +8,6 @@ to a real SMTP server and a strict Slack that limits haste as Slack does. Exit c
 teams x causes to each receiver, or when a storm takes 60 s or the process 500 MiB (the servers are within it).
 """
 
-from __future__ import annotations
-
 import argparse
 import logging
 import resource

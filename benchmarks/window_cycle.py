@@ -10,8 +10,6 @@ enough: what lies behind a cycle costs nothing. The other two lines tell from wh
 (a standalone cluster) are worth it, beside one core without a cluster.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

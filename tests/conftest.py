@@ -1,7 +1,5 @@
 """Peers that several tests share: for a session one cluster per RocketMQ line and one warm Spark; others for a test."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator
 

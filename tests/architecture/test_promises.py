@@ -1,7 +1,5 @@
 """Pages that name the test behind each of their sentences: every one of them exists."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -3,8 +3,6 @@
 CPython's issue 106052: `a(?:b[-+]?+c++)?+` matches all of "ab". Debian 12 has 3.11.2. Single characters are safe.
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 import re

@@ -1,7 +1,5 @@
 """The database's clock decides what is due, over or late; this host's where nothing else can (docs/operations.md)."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """An engine for the session and the two images, built once from this checkout."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator

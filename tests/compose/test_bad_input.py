@@ -1,7 +1,5 @@
 """Whatever cannot work ends with one line that names the thing, and never with a stack that looks alive."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Every part comes back by itself, every warning arrives once, no interval is torn
 OFFSETGUARD_COMPOSE_FIGURES names. Takes about half an hour; docs/compose.md shows what it measured.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A live cluster of each line."""
 
-from __future__ import annotations
-
 import pytest
 
 from offsetguard_peers.rocketmq.cluster import RocketMQCluster

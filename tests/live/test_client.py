@@ -1,7 +1,5 @@
 """What real brokers of both lines answer to our client: figures that agree, messages, refusals, and a long silence."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """The collector against real brokers of both lines: its figures are those that were produced and committed."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

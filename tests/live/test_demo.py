@@ -1,7 +1,5 @@
 """`offsetguard demo`: somebody is warned, and whatever way it ends nothing of it is left running."""
 
-from __future__ import annotations
-
 import re
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """What real clients say of themselves, and replicas of what they served and how far they are, on both lines."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

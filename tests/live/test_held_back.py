@@ -1,7 +1,5 @@
 """What real brokers hold back: transactions that nobody ends, delayed messages that are late, and old dead letters."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 from collections.abc import Callable

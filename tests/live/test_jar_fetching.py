@@ -1,7 +1,5 @@
 """Jars are fetched once, checked, and every way to fail says which set, which jar, and what to do."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import os

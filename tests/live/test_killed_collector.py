@@ -1,7 +1,5 @@
 """Rounds killed at random moments: what landed is what was written, nothing lost and nothing twice."""
 
-from __future__ import annotations
-
 import asyncio
 import multiprocessing
 import random

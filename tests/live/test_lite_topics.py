@@ -1,7 +1,5 @@
 """Lite topics of a real 5.5.0 cluster: thousands may come, two figures stay."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What real brokers and clients of both lines write into their logs, found by the tailing reader in the right files."""
 
-from __future__ import annotations
-
 import os
 import zipfile
 from collections.abc import Callable, Iterator

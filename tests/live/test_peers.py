@@ -1,7 +1,5 @@
 """Nothing of a cluster is left, however it ends."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """POP groups of a real 5.x cluster: gRPC ones behind a proxy, and a remoting one, with messages in their hands."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime, timedelta

@@ -3,8 +3,6 @@
 The names of topic and group have characters that a shell would take for its own.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 import time

@@ -3,8 +3,6 @@
 What a reader has to fill in is filled in: the addresses of their name server and of their mail server.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import re

@@ -1,7 +1,5 @@
 """A bundle that was recorded from a live cluster says what the live snapshots said, and keeps no secret."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import signal

@@ -1,7 +1,5 @@
 """What everybody runs of the tests with real brokers: per line of RocketMQ a round and a look, and one incident."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What each replica of each RocketMQ version tells is measured, so that docs/sources.md is no one's opinion."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """The files that a killed broker leaves tell what it told while it lived: offsets, and the ends of every queue."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -3,8 +3,6 @@
 One Airflow with a warm Spark server, which is stopped as a hanging one is (SIGSTOP), and goes on later.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

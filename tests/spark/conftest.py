@@ -1,7 +1,5 @@
 """One JVM for all Spark tests, a workspace and a session of its own for each, and snapshots to land."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

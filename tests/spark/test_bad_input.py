@@ -1,7 +1,5 @@
 """Bad input, a full disk, a lost folder: said clearly, nothing is published, other intervals are unharmed."""
 
-from __future__ import annotations
-
 import json
 import re
 import resource

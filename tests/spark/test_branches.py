@@ -1,7 +1,5 @@
 """A branch becomes the main state of its table only where main and branch are what the run relied on."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Clocks that would damage the tables stop a run before it writes, with both times; what they damaged is mended."""
 
-from __future__ import annotations
-
 import time
 from datetime import UTC, datetime, timedelta
 

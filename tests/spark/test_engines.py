@@ -1,7 +1,5 @@
 """One job, four engines, chosen by the Airflow connection alone: what is published is the same to the row."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

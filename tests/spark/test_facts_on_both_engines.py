@@ -1,7 +1,5 @@
 """Every file of `facts/` says the same on Spark and on DuckDB, to the last row, of hundreds of random intervals."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from decimal import Decimal
 from random import Random

@@ -1,7 +1,5 @@
 """Facts that compare an interval with earlier ones: growth, and usual traffic."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """The gate on what was written: what it counts, why it keeps readers away, and how many Spark jobs that takes."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Whole log files in the tables: a rerun replaces its files, and publishing an interval leaves them alone."""
 
-from __future__ import annotations
-
 import gzip
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Spark reads logs as Python does: the same rows at the same bytes, whole, split into blocks, or compressed."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """The Iceberg catalog in PostgreSQL: Spark and pyiceberg on one server that asks for passwords."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 Each test begins with a workspace in which the interval of `snapshot` is published, with the rows of `_backlog`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -3,8 +3,6 @@
 The drivers are the real job in processes of their own, against one warm Spark Connect server.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import resource

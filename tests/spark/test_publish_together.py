@@ -1,7 +1,5 @@
 """One publication of several clusters and minutes: that it gives what one of each gives, and nothing stops another."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field

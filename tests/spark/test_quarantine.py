@@ -1,7 +1,5 @@
 """Rows in quarantine are shown with their reasons, and judged again after a fix: what is sound comes back."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Facts of the past once more: nothing newer changes, and nothing gets lost, whoever works beside it."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

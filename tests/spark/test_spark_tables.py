@@ -1,7 +1,5 @@
 """Spark, Iceberg and Parquet have the columns of `offsetguard.tables`."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import SparkSession

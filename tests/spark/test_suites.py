@@ -3,8 +3,6 @@
 Spark and DuckDB say of every case what SQLite says of it in the unit tests: the invariants' SQL means the same.
 """
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """What the judge makes of landed rounds while Spark is late is what Spark publishes of them later."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """The warm Spark that belongs to a workspace: it starts with the first publication, serves all others, and ends."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Databases for tests: SQLite always, PostgreSQL where it is installed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Whom brokers list: instances that share a client id, and clients that run and are not listed at all, live."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from threading import Event, Thread

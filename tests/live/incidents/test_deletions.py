@@ -1,7 +1,5 @@
 """A topic and a group that an operator deletes are told as that, by the thread of the broker's log, live."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -5,8 +5,6 @@ diagnose`, with no configuration at all. So each finding stands among all the ot
 a false alarm.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Sequence

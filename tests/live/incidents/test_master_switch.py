@@ -4,8 +4,6 @@ The slave is halted for some seconds before the master is killed, so that it lac
 topic that was made then; its copy of the committed offsets is some seconds old (with a controller; a minute without).
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import time

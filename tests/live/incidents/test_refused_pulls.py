@@ -1,7 +1,5 @@
 """Pulls that brokers refuse because of a setting are named as that, and the printed command ends them, live."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

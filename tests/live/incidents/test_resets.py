@@ -1,7 +1,5 @@
 """How many messages an ordered reset repeats or skips is counted, though no round sees it, live and from a bundle."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import time

@@ -4,8 +4,6 @@ A Java client of each line says it; the text has no owner of a monitor, so a dea
 what it shows: threads that are blocked, and where.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 

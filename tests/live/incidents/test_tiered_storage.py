@@ -1,7 +1,5 @@
 """Messages that only a tiered storage has: a group reads them, and nobody calls them lost or at risk before."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from pathlib import Path

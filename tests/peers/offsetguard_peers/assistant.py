@@ -1,7 +1,5 @@
 """An assistant's side of `offsetguard mcp`: the official SDK's client, with the command as a process of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

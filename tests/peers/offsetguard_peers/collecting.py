@@ -1,7 +1,5 @@
 """What a round of the collector sees of replicas and clients of a live cluster, and a landed round to kill."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The command line as people and scripts meet it: arguments in; output, errors and an exit code out."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The smallest configurations: what a test says nothing of has its default."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ The server has its own folder, no TCP port unless asked for, and is gone with it
 migrated once in a process, and copied from then on, which costs a twentieth.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import pwd

@@ -1,7 +1,5 @@
 """A disk of its own, of 1 MiB, that can be filled or made read-only: as root no mode of a file stands in the way."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress

@@ -1,7 +1,5 @@
 """The examples that `--help` teaches, as lines for a shell, with what a reader has instead of what stands there."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 

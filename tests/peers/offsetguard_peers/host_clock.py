@@ -4,8 +4,6 @@ A library of a few lines, compiled once, stands before libc and adds to the real
 for Python as for PostgreSQL; spans (the monotonic clock) pass as they do.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import tempfile

@@ -5,8 +5,6 @@ python -m offsetguard_peers.hosts claim ADDRESSES RECEIVER          begin a mess
 python -m offsetguard_peers.hosts deliver ADDRESSES                 send what is due
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """HTTP servers that serve in a thread for as long as their context lasts, on 127.0.0.1 by default."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

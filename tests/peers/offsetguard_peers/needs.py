@@ -3,8 +3,6 @@
 The rules stand here once, by folder and by fixture; a file says only that it is `slow`, or what no fixture tells.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 python -m offsetguard_peers.printed_commands docs/messages.md     write the table there again (`make docs`)
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

@@ -9,8 +9,6 @@ What a part says goes into `.test-all/PART.log`; here is one line for each, and 
 Exit code: 0 = every part passed, 1 = one failed, 2 = there is no such part.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

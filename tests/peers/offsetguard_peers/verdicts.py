@@ -9,8 +9,6 @@ OFFSETGUARD_KEEP_VERDICTS is set, by `benchmarks/soak.py --keep`, and by `--meas
 and weeks with a daily rhythm, of which it prints each warning.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections import Counter

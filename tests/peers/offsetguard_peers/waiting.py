@@ -1,7 +1,5 @@
 """The one way in which tests wait for a condition, with a limit that a busy machine keeps; and do things at once."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Figures are shown with a name and in a unit that people read, by the reader's language and clock."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

@@ -1,7 +1,5 @@
 """Nothing is missing in any language, and every text of a language says the same figures as the English one."""
 
-from __future__ import annotations
-
 import ast
 import re
 import string

@@ -1,7 +1,5 @@
 """What a rule finds in each of its cases reads as Chinese in mail and Slack, and is told by the reader's clock."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime

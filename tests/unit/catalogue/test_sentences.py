@@ -1,7 +1,5 @@
 """A sentence is its English text, and can be said again to another reader, also after it was kept."""
 
-from __future__ import annotations
-
 import copy
 import json
 import pickle

@@ -1,7 +1,5 @@
 """A folder of its own for each command, as the environment names it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

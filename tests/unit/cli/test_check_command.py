@@ -1,7 +1,5 @@
 """`offsetguard check`: findings, worst first, of what a cluster and its logs show now."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone

@@ -1,7 +1,5 @@
 """`offsetguard collect` as scripts meet it: one line of JSON per cluster, progress apart from it, an exit code."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from pathlib import Path

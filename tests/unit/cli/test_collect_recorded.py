@@ -1,7 +1,5 @@
 """`offsetguard collect` on bundles and state files: the normal path, with the figures and times of the recording."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

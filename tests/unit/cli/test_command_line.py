@@ -1,7 +1,5 @@
 """What holds for every command: its help, what it says to wrong arguments, and how its errors end."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

@@ -1,7 +1,5 @@
 """`offsetguard cycles`: an operator sees what each cycle did, and why some published nothing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 

@@ -3,8 +3,6 @@
 The bundles' ground truth stands in tests/data/bundles/README.md.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

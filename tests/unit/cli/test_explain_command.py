@@ -1,7 +1,5 @@
 """`offsetguard explain`: one answer per line, errors in their places, and the pipeline's own judgement and decision."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

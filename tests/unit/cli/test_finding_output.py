@@ -1,7 +1,5 @@
 """What people read of findings: what only informs, of many groups, is one entry that names and counts them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

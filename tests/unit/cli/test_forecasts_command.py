@@ -1,7 +1,5 @@
 """`offsetguard forecasts` shows, by kind and basis, how much came within the stated range."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from sqlalchemy import Engine

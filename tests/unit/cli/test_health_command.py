@@ -1,7 +1,5 @@
 """`offsetguard health` gives the verdict of the heartbeat to people, to cron and to other monitoring."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """`offsetguard history`: an operator sees how a consumer group was doing, without Spark."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

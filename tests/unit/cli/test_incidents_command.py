@@ -1,7 +1,5 @@
 """`offsetguard incidents` and `offsetguard silences`: an operator sees, acknowledges and silences, with a reason."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """`offsetguard mcp`: an assistant on call asks with evidence, and can change nothing."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

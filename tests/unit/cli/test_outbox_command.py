@@ -1,7 +1,5 @@
 """`offsetguard outbox`: an operator sees what was not accepted and why, and sends it again after a fix."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

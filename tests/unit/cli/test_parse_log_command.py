@@ -1,7 +1,5 @@
 """`offsetguard parse-log`: one event per recognised line, and nothing hidden."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What was reported in public comes to its true cause, through the commands that people run: reports.yml says which."""
 
-from __future__ import annotations
-
 import json
 import tarfile
 from collections import Counter

@@ -1,7 +1,5 @@
 """`offsetguard quarantine`: rows that were left out, and invariants by their names."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`offsetguard queue-of` as people and scripts meet it."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

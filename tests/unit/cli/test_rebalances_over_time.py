@@ -1,7 +1,5 @@
 """A group that rebalances again and again is found over the rounds of a bundle: a public report, spread out in time."""
 
-from __future__ import annotations
-
 import json
 import tarfile
 from pathlib import Path

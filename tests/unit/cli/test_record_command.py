@@ -1,7 +1,5 @@
 """`offsetguard record` says in its bundle what whoever reads it cannot know."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

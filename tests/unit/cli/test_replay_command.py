@@ -1,7 +1,5 @@
 """`offsetguard replay`: what would have been found and sent over the published past; nothing is sent or written."""
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import timedelta
 from pathlib import Path

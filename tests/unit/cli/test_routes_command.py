@@ -1,7 +1,5 @@
 """`offsetguard routes test`: who would be told, how and when, and by which lines; decided by the judge's own code."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any

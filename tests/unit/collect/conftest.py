@@ -1,7 +1,5 @@
 """Rounds against scripted brokers, for as long as a test runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is published next, of landed rounds in a folder and what the database says of them."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 

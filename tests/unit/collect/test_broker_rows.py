@@ -1,7 +1,5 @@
 """What a replica says of itself, as a row: typed, unknown where it does not say, and a slave's distance."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Brokers on real sockets that hang, die, lie and refuse: half a snapshot that says so."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 

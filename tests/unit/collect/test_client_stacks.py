@@ -1,7 +1,5 @@
 """Whom of a group that stands a round asks for thread stacks, how often, and what its row keeps of that."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Mapping

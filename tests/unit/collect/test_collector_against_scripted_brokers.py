@@ -1,7 +1,5 @@
 """One round against brokers on real sockets: what they say lands as it is, and what they do not say is unknown."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which clients went while others stayed, from round to round."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Who is asked in detail: the worst first, never more than allowed, everybody in turn, the same on every machine."""
 
-from __future__ import annotations
-
 from array import array
 from collections import Counter
 from datetime import UTC, datetime

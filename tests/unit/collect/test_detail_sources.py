@@ -1,7 +1,5 @@
 """Running info and rates: who is asked what, whose failure it is, and which rows come of it."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

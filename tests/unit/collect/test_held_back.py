@@ -1,7 +1,5 @@
 """Half, delayed and timer messages of masters, and the oldest dead letter: what is asked, and what is said of it."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given

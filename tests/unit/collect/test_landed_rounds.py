@@ -1,7 +1,5 @@
 """What lands of a round besides offsets, and what it compares with the round before; against scripted brokers."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Landing: whole or not at all, one round at a time, leftovers removed, errors that name file and column."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from array import array

@@ -1,7 +1,5 @@
 """What a round takes at most, whatever brokers say: bytes, and its share of a minute."""
 
-from __future__ import annotations
-
 import asyncio
 import fcntl
 import json

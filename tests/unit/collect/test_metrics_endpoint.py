@@ -1,7 +1,5 @@
 """Brokers' metrics pages: what they say is kept, what they cannot say is unknown, and what goes wrong is one gap."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Callable, Iterator

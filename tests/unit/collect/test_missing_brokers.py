@@ -1,7 +1,5 @@
 """Name servers that are away or forgetful, and brokers that were there: missed since when, and what lay there."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """How offsets were moved: what two rounds show, and where an ordered reset, of which a log tells, took each queue."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """OFFSET_MOVED_EVENT is read once and whole: from the first event on, over recreated topics, and over kill -9."""
 
-from __future__ import annotations
-
 import pytest
 
 from offsetguard.collect.manifest import EventCursor, Manifest

@@ -1,7 +1,5 @@
 """POP groups are recognised, and what waits and what is in flight is told as it was on live brokers, or not at all."""
 
-from __future__ import annotations
-
 import re
 from array import array
 from dataclasses import replace

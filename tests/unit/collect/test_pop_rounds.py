@@ -1,7 +1,5 @@
 """Whole rounds with POP groups and lite topics, and what only proxies tell of groups that no broker sees."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Where the settings of a group let no client of it pull, as masters' answers say."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a round asks beyond the base, and of whom; against scripted brokers."""
 
-from __future__ import annotations
-
 from offsetguard.collect.landing import read_manifest
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.tables import BROKER_STATS, CLIENT_QUEUE_SNAPSHOTS, CLIENT_SNAPSHOTS, GROUP_SNAPSHOTS

@@ -1,7 +1,5 @@
 """Facts of a snapshot: which queues are suspect, what a group's sums are, and that unknown is never 0."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """RocketMQ's own names are told from the users' by one definition."""
 
-from __future__ import annotations
-
 import pytest
 
 from offsetguard.collect.system_names import is_lite_topic, is_system_group, topic_kind

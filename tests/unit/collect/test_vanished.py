@@ -1,7 +1,5 @@
 """Topics and groups that a master had and has no longer: seen in the round after, also where it was away meanwhile."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from offsetguard.collect.manifest import Manifest, RequestLedger

@@ -1,7 +1,5 @@
 """What docker-compose.yml, .env.example and the Dockerfile promise, read from the files alone."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What compose/prepare.py makes and refuses; tests/compose runs it in its container."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import stat

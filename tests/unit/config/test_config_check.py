@@ -1,7 +1,5 @@
 """`offsetguard config check` says what it understood and what is wrong; scripts read it by line and exit code."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

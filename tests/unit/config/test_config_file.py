@@ -1,7 +1,5 @@
 """Whatever is wrong in the configuration is said with its line, all at once, and with what was probably meant."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A change of the file holds from the next task on; a broken file ends nothing, and somebody hears of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """docs/configuration.md says what the model says, and the model says what every field means."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from offsetguard.config.fields import Section

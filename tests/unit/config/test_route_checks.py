@@ -1,7 +1,5 @@
 """What a configuration says and nobody can have meant is told with its line; cases are data in route_checks.yml."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path

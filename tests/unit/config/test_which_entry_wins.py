@@ -1,7 +1,5 @@
 """For each field the first entry that matches and sets it wins, and somebody is always notified."""
 
-from __future__ import annotations
-
 import fnmatch
 from typing import Any
 

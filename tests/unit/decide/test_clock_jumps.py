@@ -1,7 +1,5 @@
 """The clock jumps by an hour, in either direction, while silences, acknowledgements and quiet hours hold."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from itertools import chain
 

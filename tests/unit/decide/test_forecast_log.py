@@ -1,7 +1,5 @@
 """Judging writes forecasts down once, and scores them when later intervals show what came."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache

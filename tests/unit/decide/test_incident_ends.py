@@ -1,7 +1,5 @@
 """What ends an incident, and what only looks like an end: what could not be seen ends nothing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

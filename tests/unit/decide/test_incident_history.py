@@ -1,7 +1,5 @@
 """The judge keeps what happens to incidents in its own transaction, and nothing of what was only pending."""
 
-from __future__ import annotations
-
 import pytest
 from sqlalchemy import Engine
 

@@ -1,7 +1,5 @@
 """The life of one incident: when it opens, what keeps it open, when it ends, and what its history says."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum

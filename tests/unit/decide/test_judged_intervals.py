@@ -1,7 +1,5 @@
 """An interval is judged once, whatever is run again; what is late, past or only tried tells nobody."""
 
-from __future__ import annotations
-
 import threading
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """What a judged message holds, and who gets it: evidence, links, what explains it and could not be told; no info."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Incidents open, go on and are the same ones again; what ends them is in test_incident_ends.py."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any

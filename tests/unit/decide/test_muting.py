@@ -3,8 +3,6 @@
 Quiet hours follow the clock on the wall, whatever it does; maintenance windows lie between two moments.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 The world: group billing on one queue of orders, to which 60 messages come in a minute; it is judged minute by minute.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta

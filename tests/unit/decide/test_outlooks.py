@@ -1,7 +1,5 @@
 """The curve of a lag is what the folded windows know: its ends are exact, and nothing lies outside of what was seen."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """Silence must not look like health: what has stopped is told outside, and a dead OffsetGuard by saying nothing."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The file is changed between two judged intervals: the next one follows it; a broken one loses nothing and is told."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

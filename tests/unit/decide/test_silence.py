@@ -1,7 +1,5 @@
 """A silence matches what it names, for as long as it says, and nothing else."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 

@@ -1,7 +1,5 @@
 """What the threads of a client did stands beside what is wrong: from the facts to the incident, and in its words."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Timelines after Alertmanager's acceptance tests, judged minute by minute (`offsetguard_peers.judging.timelines`)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

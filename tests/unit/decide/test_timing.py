@@ -1,7 +1,5 @@
 """The spans that an operator sets are the spans that happen: a table of cases, and what holds for every course."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Each receiver is told in the language and by the clock of the route, also of what was opened before."""
 
-from __future__ import annotations
-
 from sqlalchemy import Engine
 
 from offsetguard.catalogue import Sentence

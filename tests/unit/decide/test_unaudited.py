@@ -1,7 +1,5 @@
 """What is told while nothing is published says so, and the next published facts confirm it or close it."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 from typing import Any

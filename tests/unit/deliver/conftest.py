@@ -1,7 +1,5 @@
 """A world to deliver in: a database, a mail server, a Slack."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Hosts whose clocks are minutes apart, and a database whose clock jumps: nothing is told twice, nothing is lost."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack

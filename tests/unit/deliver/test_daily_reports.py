@@ -1,7 +1,5 @@
 """A team reads once a day what was bad; whoever writes the report again, or beside another, adds nothing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Whatever receivers do, each message is accepted once, none is lost, and nobody waits for somebody else's receiver."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from dataclasses import replace

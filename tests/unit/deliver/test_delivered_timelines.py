@@ -3,8 +3,6 @@
 After Alertmanager's acceptance tests Retry and ClusterDeduplication.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The database is locked or gone while messages go out: nothing is lost, and the reason is told."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

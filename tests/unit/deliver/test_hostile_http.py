@@ -1,7 +1,5 @@
 """Servers that drip, that never end, and that lead elsewhere: the heartbeat, Slack and webhooks get away from them."""
 
-from __future__ import annotations
-
 import itertools
 import logging
 import queue

@@ -1,7 +1,5 @@
 """Lanes take turns where a crash would cost a repeat, and nobody waits long for one who does not come back."""
 
-from __future__ import annotations
-
 import threading
 
 from offsetguard.deliver.channels.channel import LIMIT_S

@@ -1,7 +1,5 @@
 """A deliverer killed with SIGKILL at any step loses nothing and repeats at most one message; Slack sees no repeat."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from multiprocessing.process import BaseProcess

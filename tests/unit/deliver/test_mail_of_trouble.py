@@ -1,7 +1,5 @@
 """From facts to the mail that an SMTP server received: the curve in it is the lag that was staged."""
 
-from __future__ import annotations
-
 from offsetguard_peers.pictures.mail import ORDER_GROUP, staged
 from offsetguard_peers.smtp.inbox import html_with_pictures
 

@@ -1,7 +1,5 @@
 """What each invariant accepts and reports, row by row: SQLite evaluates the same SQL that Spark does."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import sqlite3

@@ -1,7 +1,5 @@
 """The generated pages in docs/ are those that the code would generate now."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

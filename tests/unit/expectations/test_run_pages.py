@@ -1,7 +1,5 @@
 """The Data Docs of a run: what stands first, what cannot get out of hand, and how pages are replaced."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from html import unescape
 from html.parser import HTMLParser

@@ -1,7 +1,5 @@
 """What a published interval shows to have changed: each once, as people say it, whatever order intervals come in."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial

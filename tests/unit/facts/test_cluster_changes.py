@@ -1,7 +1,5 @@
 """What changed in a whole cluster, of one group or one topic, over a span: each once, with whose it is."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One SQL text on two engines: what is known to mean two things is refused, and DuckDB's text is that of the files."""
 
-from __future__ import annotations
-
 import pytest
 
 from offsetguard.facts import texts

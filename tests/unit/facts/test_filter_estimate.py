@@ -1,7 +1,5 @@
 """How many messages of a filtered group's lag are really for it: the truth lies within the stated range."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -6,8 +6,6 @@ about; `usual` are columns that rows have where a case does not say otherwise. E
 are those of the day of the interval, which goes from 10:39 to 10:40.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal

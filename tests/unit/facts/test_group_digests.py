@@ -1,7 +1,5 @@
 """The digests of group_facts: another one where anything differs that is compared to find changes, else the same."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Each case of lock_waits.yml, and what is known of a lock's holder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Each case of log_lines.yml, and what spells are."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

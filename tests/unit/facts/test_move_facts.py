@@ -1,7 +1,5 @@
 """Each case of move_cases.yml: what told of an offset move, and what the moves are."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any

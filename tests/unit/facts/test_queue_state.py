@@ -1,7 +1,5 @@
 """The folded window of a queue: a table of cases, and what must hold for every sequence of samples."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

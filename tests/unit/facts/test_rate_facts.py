@@ -1,7 +1,5 @@
 """Rates over every replica, where a group reads, and the share of messages that match its filter."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from typing import Any

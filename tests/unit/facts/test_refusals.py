@@ -1,7 +1,5 @@
 """Which masters refuse the pulls of a group from a topic, by the reason that they would name."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Each case of subscriptions.yml, and when two expressions are the same."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Lag in time on the producer curve: a table of cases, and what must hold for every curve."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a topic's settings and queues tell: queues that nobody reads, and queues that nobody writes."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Usual traffic by hour of the week: what a week adds, and that old weeks fade."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """What a bundle shows of one trouble over its looks: once, at the stage to which it came."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime
 

@@ -1,7 +1,5 @@
 """A small warehouse without Spark."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

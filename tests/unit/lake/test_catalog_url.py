@@ -1,7 +1,5 @@
 """OFFSETGUARD_CATALOG_URL: what Spark's driver and pyiceberg's make of it, and what is refused, without a server."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Tables whose times go back, since a clock was off, are put in order; none is damaged by a clock that is behind."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a cycle and a housekeeping tell as metrics, and that the documentation names each of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

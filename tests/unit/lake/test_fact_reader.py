@@ -1,7 +1,5 @@
 """Published facts are read without Spark: what was published, all of it, and nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Housekeeping keeps files and snapshots bounded, and no reader can tell from the rows that it was there."""
 
-from __future__ import annotations
-
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

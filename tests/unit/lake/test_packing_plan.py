@@ -1,7 +1,5 @@
 """Which small files become one: every row stays in exactly one file, and no file is rewritten for nothing."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """What readers are told when a table, its catalog or one of its files is not what it was."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 import traceback

@@ -1,7 +1,5 @@
 """The lag formulas: every figure of a queue, with unknown positions."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Messages that another release wrote are read: one with further fields, and one that lacks what came later."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, date, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """When a blind run calls a name or a number right. What it stages needs brokers: benchmarks/blind_run.py."""
 
-from __future__ import annotations
-
 import pytest
 
 from offsetguard.judge.registry import RULES

@@ -1,7 +1,5 @@
 """The checker of claims finds what is false of a world that it knows, and nothing else."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The demo's services have a right configuration and leave alone what is not theirs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

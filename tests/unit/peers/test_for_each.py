@@ -1,7 +1,5 @@
 """A test over a list of cases runs all of them, and its failure names each that failed."""
 
-from __future__ import annotations
-
 import pytest
 
 from offsetguard_peers.cases.running import for_each

@@ -1,7 +1,5 @@
 """What tests do not notice is found: changes are drawn by a seed, each is one of behaviour, and survivors are shown."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 from itertools import islice

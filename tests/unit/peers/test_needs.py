@@ -1,7 +1,5 @@
 """What a machine lacks is a skip, and never in CI; what takes longest begins first."""
 
-from __future__ import annotations
-
 import pytest
 
 from offsetguard_peers import needs

@@ -1,7 +1,5 @@
 """Pages of the demo show what mailbox and Slack received, and nothing of it can act."""
 
-from __future__ import annotations
-
 import smtplib
 from email.message import EmailMessage
 from urllib.request import urlopen

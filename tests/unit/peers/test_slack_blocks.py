@@ -1,7 +1,5 @@
 """The Slack simulation knows Slack's limits on blocks, and names what lies beyond them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from offsetguard_peers.cases.running import for_each

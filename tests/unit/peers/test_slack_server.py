@@ -1,7 +1,5 @@
 """The Slack simulation refuses what our channels never send, else a defect would pass; the rest their tests see."""
 
-from __future__ import annotations
-
 import urllib.error
 import urllib.request
 from typing import Any

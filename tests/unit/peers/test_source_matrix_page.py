@@ -1,7 +1,5 @@
 """docs/sources.md says what was measured, about every source, and names columns that exist."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from offsetguard.tables import LANDED

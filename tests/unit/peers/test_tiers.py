@@ -1,7 +1,5 @@
 """`make test-all` goes on after a failure, says what failed and where its log lies, and leaves no test file out."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

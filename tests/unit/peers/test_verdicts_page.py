@@ -1,7 +1,5 @@
 """docs/verdicts.md says what was measured."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The store's tests run on each kind of database."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What is over long enough is deleted with all that belongs to it, and nothing that somebody may still need."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 

@@ -1,7 +1,5 @@
 """Changes come back from each database as they were found, whatever names a broker gives, and go with their age."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 

@@ -1,7 +1,5 @@
 """A cycle comes back from the database as it went in, whether it published or failed."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Whatever is wrong with the file of a database, or with tables and rights of one, is named, with what to do."""
 
-from __future__ import annotations
-
 import random
 import sqlite3
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Opening a database migrates it once, whoever else opens it; no writer sees what another has half written."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import traceback

@@ -1,7 +1,5 @@
 """A day goes from its first moment up to, and without, the next day's: what happens then belongs to one of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 

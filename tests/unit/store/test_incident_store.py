@@ -1,7 +1,5 @@
 """An incident comes back from the database as it went in, and one subject has one open incident."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -3,8 +3,6 @@
 Forecasts are scored once and counted by day; who comes and goes is learned from what is judged, minute by minute.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """One holder at a time, whichever way the one before ended, and on both kinds of database."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

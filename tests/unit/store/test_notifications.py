@@ -1,7 +1,5 @@
 """What each receiver was told is kept as long as anything of it goes on, and survives an upgrade."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

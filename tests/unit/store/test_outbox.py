@@ -1,7 +1,5 @@
 """The outbox hands each message to one deliverer at a time, in an order that makes sense, and forgets none."""
 
-from __future__ import annotations
-
 import sqlite3
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

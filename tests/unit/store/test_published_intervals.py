@@ -1,7 +1,5 @@
 """Published intervals are visible at once, replaced by a rerun, and settled once they are old."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

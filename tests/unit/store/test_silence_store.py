@@ -1,7 +1,5 @@
 """Silences, acknowledgements and histories come back as they went in, on both databases."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 

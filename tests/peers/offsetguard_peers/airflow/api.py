@@ -1,7 +1,5 @@
 """What tests and the demo ask a running Airflow: its public REST API, version 2."""
 
-from __future__ import annotations
-
 import time
 from contextlib import suppress
 from typing import Any

@@ -1,7 +1,5 @@
 """One message as the judge writes it, of which tests change what they are about, and mails as they arrive."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Facts and configurations as the cases of rules say them (tests/unit/judge/rules/cases/<rule>.yml)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta

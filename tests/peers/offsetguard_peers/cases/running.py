@@ -7,8 +7,6 @@ slow or quick says `@settings(max_examples=examples(0.2))`: a fifth of what the 
 takes long, `@together(...)` gives a test ten examples at once.
 """
 
-from __future__ import annotations
-
 import inspect
 import os
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """What of a Chinese text is still English, and what a page names and says without its markup."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 

@@ -7,8 +7,6 @@ servers), kills it with SIGKILL at a random moment of its work, and lets another
 was lost, when a crash cost more than one repeat, or when Slack, which can be asked what it has, saw one.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

@@ -6,8 +6,6 @@ Everything lies in `.demo` of the checkout and is kept until the next demo; no p
 warning as it arrives, and until the first one what Airflow is doing.
 """
 
-from __future__ import annotations
-
 import argparse
 import fcntl
 import re

@@ -1,7 +1,5 @@
 """The consumer groups of the demo, three that are well and four in trouble, and the configuration that owns them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any

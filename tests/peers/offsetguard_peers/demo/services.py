@@ -12,8 +12,6 @@ goes on as if nothing had been. `prepare` fills OFFSETGUARD_CACHE, which may be 
 DEMO_SLACK_TOKEN   the bot's token that the Slack simulation takes (default: the one of the tests)
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

@@ -3,8 +3,6 @@
 Brokers come from outside: their addresses stand in the configuration. Used by the demo and by the end-to-end test.
 """
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self

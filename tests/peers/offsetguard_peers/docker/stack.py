@@ -1,7 +1,5 @@
 """The parts of docker-compose.yml as a user starts them, with what a test asks and does to them."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """What `facts/*.sql` say on DuckDB of the rows, samples or states that a test gives."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import fields
 from datetime import datetime

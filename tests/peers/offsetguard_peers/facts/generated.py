@@ -6,8 +6,6 @@ regular expression means. Offsets often meet or pass each other; queues are rewo
 missing for a while; a few offsets are far out.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta

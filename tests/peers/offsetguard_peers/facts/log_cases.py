@@ -3,8 +3,6 @@
 The cases stand in tests/unit/facts/*.yml.
 """
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

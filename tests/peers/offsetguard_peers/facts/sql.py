@@ -4,8 +4,6 @@ Some constructs translate without a word into another meaning. All that are know
 instead: an example that happens to show the difference comes up in few of thousands of generated intervals.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

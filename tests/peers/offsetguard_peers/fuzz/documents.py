@@ -5,8 +5,6 @@ log or state file goes through a collector's round to the tables that would land
 reads it: the publisher's check, the judge without Spark, and the next round, which compares.
 """
 
-from __future__ import annotations
-
 import asyncio
 import io
 import shutil

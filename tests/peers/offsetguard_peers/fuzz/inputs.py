@@ -5,8 +5,6 @@ four mutations, each cheap: a run makes millions of them. Half of the inputs are
 JSON and get as far as the fields; the other half any way at all.
 """
 
-from __future__ import annotations
-
 import random
 import re
 import struct

@@ -1,7 +1,5 @@
 """What the fuzzer attacks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

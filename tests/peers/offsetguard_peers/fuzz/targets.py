@@ -3,8 +3,6 @@
 First what comes over the wire around the bodies, then logs, pages, bundles and a broker's own files, then the bodies.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import struct

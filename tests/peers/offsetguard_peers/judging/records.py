@@ -1,7 +1,5 @@
 """Groups, queues, findings, incidents and minutes of facts: whatever a test does not name is of no importance there."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache

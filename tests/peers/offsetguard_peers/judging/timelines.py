@@ -17,8 +17,6 @@ time.
 Source: prometheus/alertmanager, test/with_api_v2/acceptance.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta

@@ -17,8 +17,6 @@ file has changed since: what was tried is kept in .cache/mutants.jsonl. Exit cod
 killed, 1 = fewer, 2 = a test fails without any change.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import sys

@@ -1,7 +1,5 @@
 """The tracked files in a folder of their own, and tests that run there, on one changed file at a time."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

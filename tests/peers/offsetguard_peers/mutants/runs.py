@@ -1,7 +1,5 @@
 """Try mutants one after the other in copies of the files, and keep what became of each."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import queue

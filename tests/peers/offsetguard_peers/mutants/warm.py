@@ -6,8 +6,6 @@ starts, `["start", test]`, for the first that fails, `["failed", test]`, and at 
 code, or less than zero where a signal ended it. A test that takes longer than `TEST_S` ends the fork.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import importlib
 import json

@@ -1,7 +1,5 @@
 """The system's Chromium, driven by Playwright (which brings no browser of its own here)."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -5,8 +5,6 @@
 Takes a quarter of an hour: the demo runs until the DAG has succeeded RUNS times.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

@@ -5,8 +5,6 @@
 Everything between the facts and the picture is the product: windows, rules, incidents, outbox, delivery, MIME.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from collections import defaultdict

@@ -3,8 +3,6 @@
 python -m offsetguard_peers.pictures.slack docs
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Start a cluster from a shell and keep it until Ctrl-C: `python -m offsetguard_peers.rocketmq 5.5.0`."""
 
-from __future__ import annotations
-
 import sys
 import time
 

@@ -1,7 +1,5 @@
 """What changes a test cluster: topics, groups, committed offsets, broker settings; and RocketMQ's own `mqadmin`."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The product's client, and what it refuses to send: requests of tests go over a connection of their own."""
 
-from __future__ import annotations
-
 import asyncio
 
 from offsetguard.sources.rocketmq.client import RocketMQClient

@@ -5,8 +5,6 @@ with running_consumer(cluster, "billing", {"orders": "tagA || tagB"}, orderly=Tr
     consumers.wait_until_consumed(100)
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import time

@@ -1,7 +1,5 @@
 """Requests that OffsetGuard does not send, and tests do: what a broker says another way, and who may ask for it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum

@@ -6,8 +6,6 @@ with Proxy(cluster) as proxy, running_grpc_consumers(cluster, proxy, [GrpcSpec("
     config["proxies"] = [proxy.remoting_address]
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Iterator, Sequence

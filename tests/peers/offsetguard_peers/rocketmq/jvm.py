@@ -6,8 +6,6 @@ with a Java *runtime* only is enough. The logging configuration of 4.x is in no 
 start: files and line layouts are those of the official distribution (broker.log, lock.log, ...), without rolling.
 """
 
-from __future__ import annotations
-
 import fcntl
 import functools
 import hashlib

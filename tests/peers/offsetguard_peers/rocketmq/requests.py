@@ -4,8 +4,6 @@ The product never sends the changing codes, so they are declared here. Frames, h
 own. Source of the codes: `RequestCode` of apache/rocketmq 4.9.8 and 5.3.3.
 """
 
-from __future__ import annotations
-
 import json
 import socket
 import ssl

@@ -8,8 +8,6 @@ With TLS there is a throw-away certificate authority, and one `tls.properties` t
 brokers are clients of the name server and of their master.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import json
 import ssl

@@ -3,8 +3,6 @@
 Every function creates the topic and group that it needs.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal

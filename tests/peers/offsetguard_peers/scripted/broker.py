@@ -6,8 +6,6 @@
 Bodies are written as a 4.x broker writes them (fastjson); `trouble` may take over any request to lie, hang or die.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -1,7 +1,5 @@
 """Messages as a broker stores them; layout: `offsetguard.sources.rocketmq.message`."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 

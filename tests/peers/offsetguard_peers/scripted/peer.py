@@ -11,8 +11,6 @@ The script runs once for each connection; when it returns, the connection is clo
 `ask` runs a script against what a client of ours does.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Mapping

@@ -1,7 +1,5 @@
 """Rounds of scripted brokers: one that does not land, or one minute after the other, landed as the collector does."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack

@@ -5,8 +5,6 @@ A broker has a commit log, a disk, a cleaner, topics and consumers. It follows t
 on it. Positions are bytes, times minutes since the start of the world. A world is made of a seed.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from bisect import bisect_right

@@ -1,7 +1,5 @@
 """What the product says of simulated weeks: false alarms of healthy groups, and when injected troubles are found."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random

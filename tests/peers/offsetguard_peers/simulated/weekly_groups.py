@@ -5,8 +5,6 @@ trouble is put into a few. A queue's backlog is what came minus what could be ha
 `S - min(0, running min of S)` with S the sum of arrivals minus capacity, for the whole week at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -4,8 +4,6 @@ Of what a cycle does, this leaves out only the machines: brokers, Spark, tables.
 (`weekly_groups.py`), some of them are missing, in some a broker did not answer.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

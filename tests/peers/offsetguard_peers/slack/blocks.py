@@ -4,8 +4,6 @@ Source: https://docs.slack.dev/reference/block-kit and slack_sdk's models; the t
 slackapi/bolt-js issue 2509. Covers the block types that a warning can consist of; anything else is refused here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

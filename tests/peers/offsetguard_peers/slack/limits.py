@@ -4,8 +4,6 @@ Source: https://docs.slack.dev/apis/web-api/rate-limits (tier 3: 50 a minute; po
 How large a burst may be is not documented; ours is small, so that a sender that does not heed the answer is found.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The messages of the Slack simulation as a web page, roughly as Slack shows them; everything is escaped."""
 
-from __future__ import annotations
-
 import html
 import re
 from datetime import UTC, datetime

@@ -8,8 +8,6 @@ Checks what Slack checks (`workspace.py`, `blocks.py`) and fails as Slack fails,
 `GET /`: all messages as HTML; `GET /messages.json`: the same for programs.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import threading

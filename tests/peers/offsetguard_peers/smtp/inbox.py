@@ -4,8 +4,6 @@ with InboxPage(smtp) as inbox:
     print(inbox.url)
 """
 
-from __future__ import annotations
-
 import base64
 import html
 import json

@@ -6,8 +6,6 @@ with SmtpServer() as server:
     assert server.mails[0].message["Subject"] == "..."
 """
 
-from __future__ import annotations
-
 import asyncio
 import email
 import email.policy

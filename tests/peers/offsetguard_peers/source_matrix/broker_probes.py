@@ -1,7 +1,5 @@
 """What brokers and name servers answer: for each source what is asked, and what must be in the answer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime

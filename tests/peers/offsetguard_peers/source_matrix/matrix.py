@@ -7,8 +7,6 @@ kept in `tests/live/source_matrix.yml`; `docs/sources.md` is made of both.
     python -m offsetguard_peers.source_matrix --measure [VERSION]    measure again on real brokers, and keep it
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Measures one RocketMQ version: every probe on a staged cluster, then one round of the collector itself."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Finds out which rights an account needs for each request that the collector sends: it starts with none."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

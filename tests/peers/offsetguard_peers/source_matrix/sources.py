@@ -1,7 +1,5 @@
 """The sources that the collector has, as `sources.yml` says them, and the words of a cell."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

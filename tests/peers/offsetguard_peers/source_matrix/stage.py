@@ -6,8 +6,6 @@ the product's own client, one per source (`broker_probes.py`, `surroundings_prob
 role of the source's section (`sources.py`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import time

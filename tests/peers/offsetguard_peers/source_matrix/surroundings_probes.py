@@ -1,7 +1,5 @@
 """What is around the brokers' answers: moved offsets, log and state files, POP groups, access, and name servers."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import re

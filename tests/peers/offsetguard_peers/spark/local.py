@@ -1,7 +1,5 @@
 """A JVM of this process: tests have many sessions in one, and look into it; the product never has one."""
 
-from __future__ import annotations
-
 import os
 
 from pyspark.sql import SparkSession

@@ -1,7 +1,5 @@
 """The publishing job as a process of its own that has imported everything already: for tests that kill many of them."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import sys

@@ -1,7 +1,5 @@
 """A standalone Spark cluster on 127.0.0.1 from the installed PySpark: one master and some small workers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Self
 

@@ -1,7 +1,5 @@
 """SMTP accepts, refuses, defers and hangs; each time it is known whether another attempt can help."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import ssl

@@ -3,8 +3,6 @@
 Whatever fails and however often: each message stands in Slack once, in order, and the parent shows the newest.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A webhook posts and does nothing else; its address stands in no error, no log and no repr."""
 
-from __future__ import annotations
-
 import logging
 import traceback
 from collections.abc import Iterator

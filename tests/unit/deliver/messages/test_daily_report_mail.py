@@ -1,7 +1,5 @@
 """The daily report as people read it, in both languages."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, timedelta
 
 from offsetguard.model.views import DailyReportView, DataQuality, ForecastQuality, ReportedIncident, read_view

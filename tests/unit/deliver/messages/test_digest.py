@@ -1,7 +1,5 @@
 """One mail instead of many: worst cause first, few groups of each, and everything that is not listed counted."""
 
-from __future__ import annotations
-
 from html import escape
 
 import pytest

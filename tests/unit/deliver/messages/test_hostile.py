@@ -1,7 +1,5 @@
 """No name can break a line, a header, a link or the markup of a mail, nor hide itself."""
 
-from __future__ import annotations
-
 import unicodedata
 from datetime import datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """The picture of a lag is small, the same each time, and drawn only for mails that have one."""
 
-from __future__ import annotations
-
 import io
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A mail says what is wrong, where and what to do; no name in it can add a tag, a header or a recipient."""
 
-from __future__ import annotations
-
 import html
 import re
 from datetime import timedelta

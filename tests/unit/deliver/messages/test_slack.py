@@ -3,8 +3,6 @@
 A thread reads as a story: the parent turns green, and each update stands below it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import time

@@ -1,7 +1,5 @@
 """A disk's size is read as brokers print it, and nothing else is taken for one."""
 
-from __future__ import annotations
-
 import pytest
 
 from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo

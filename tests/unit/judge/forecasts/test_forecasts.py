@@ -1,7 +1,5 @@
 """Drain and loss of single windows: what is said, and when nothing is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo

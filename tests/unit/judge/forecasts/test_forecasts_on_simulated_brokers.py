@@ -1,7 +1,5 @@
 """Forecasts come true on simulated brokers, and people are warned in time; prints what docs/verdicts.md quotes."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

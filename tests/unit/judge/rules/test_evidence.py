@@ -1,7 +1,5 @@
 """What rules show beside a queue: no unknown moment is shown as 1970."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

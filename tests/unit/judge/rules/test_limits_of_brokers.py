@@ -1,7 +1,5 @@
 """What brokers may be off by is set in `judgement`: at the figure itself there is a finding, just beyond it none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

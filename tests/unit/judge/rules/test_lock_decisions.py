@@ -1,7 +1,5 @@
 """Whatever the facts are: who lives is not called dead, and a queue that moves is not called blocked."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 

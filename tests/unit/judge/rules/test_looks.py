@@ -1,7 +1,5 @@
 """A round is read soon after its minute begins: what it finds is of the look, and the minute's end changes nothing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

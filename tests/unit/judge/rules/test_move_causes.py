@@ -1,7 +1,5 @@
 """Each offset move has one cause at most, whatever the order in which moves are read; what is lost is counted once."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given

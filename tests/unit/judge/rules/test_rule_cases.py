@@ -8,8 +8,6 @@ that matter: variant, severity, state, summary, cause, do_next, commands, figure
 - `others`: the rules that are found besides this one in the end, sorted; an empty list: there is no other warning.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

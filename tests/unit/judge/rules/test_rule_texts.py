@@ -1,7 +1,5 @@
 """What rules say: docs/rules.md has it, and commands stand apart, to be copied as they are."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from datetime import UTC, datetime

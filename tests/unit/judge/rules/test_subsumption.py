@@ -1,7 +1,5 @@
 """One cause, one finding: nothing is dropped without being named, and an explanation never makes trouble quieter."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -3,8 +3,6 @@
 Of each case that finds something every figure of every group, broker and queue is taken away, one after the other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path

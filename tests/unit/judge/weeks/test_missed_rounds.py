@@ -3,8 +3,6 @@
 Whoever stands still is named by the fourth round, nobody who is well is named at all, and nothing ends by it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from itertools import product
 

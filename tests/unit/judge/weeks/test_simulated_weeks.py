@@ -3,8 +3,6 @@
 The whole week of 200 groups takes minutes: `python -m offsetguard_peers.verdicts --measure weeks`.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

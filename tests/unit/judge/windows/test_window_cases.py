@@ -1,7 +1,5 @@
 """Every case in `window_cases.yml` gets the verdict that it names, as `offsetguard explain queue` gives it."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What must hold for the verdict on every window, however odd: gaps, unknowns, jumps, recreated queues, duplicates."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 

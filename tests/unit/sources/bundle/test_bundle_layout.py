@@ -1,7 +1,5 @@
 """Index lines and meta.json are read strictly: what is wrong is named by file, line and field."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

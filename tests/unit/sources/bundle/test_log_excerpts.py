@@ -1,7 +1,5 @@
 """Excerpts hold the whole lines that were written while a bundle was recorded, through rotation and truncation."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

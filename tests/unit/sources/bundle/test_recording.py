@@ -3,8 +3,6 @@
 No secret of a cluster gets into a bundle, and nothing else is left out of it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

@@ -1,7 +1,5 @@
 """A bundle answers as the cluster did at a moment: in an order in which offsets can be compared, and never more."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 from collections.abc import Mapping

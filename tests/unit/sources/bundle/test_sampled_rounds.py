@@ -1,7 +1,5 @@
 """What several rounds know: rates, growth and log lines of a recorded cluster whose traffic is known."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import UTC, datetime, timedelta
 from functools import cache

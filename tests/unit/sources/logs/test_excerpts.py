@@ -1,7 +1,5 @@
 """Excerpts of real logs: what they hold, line by line, and the moves that they tell of."""
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path

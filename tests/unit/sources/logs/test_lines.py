@@ -1,7 +1,5 @@
 """Every kind of line, from real logs and from the texts of RocketMQ's classes, and lines that only look like one."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path

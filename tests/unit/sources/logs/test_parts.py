@@ -1,7 +1,5 @@
 """A log that several read gives what it gives to one: nothing twice, nothing lost, wherever its parts begin."""
 
-from __future__ import annotations
-
 import gzip
 from datetime import UTC
 

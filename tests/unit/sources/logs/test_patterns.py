@@ -1,7 +1,5 @@
 """What patterns are: each names its groups, begins with some text, and takes linear time on any line."""
 
-from __future__ import annotations
-
 import re
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]

@@ -1,7 +1,5 @@
 """Bytes in, records out: whatever the pieces, and whatever the bytes."""
 
-from __future__ import annotations
-
 import itertools
 from datetime import timedelta, timezone
 

@@ -1,7 +1,5 @@
 """Every line once, whatever happens to the files between two rounds."""
 
-from __future__ import annotations
-
 import gzip
 import random
 import shutil

@@ -1,7 +1,5 @@
 """Logs that cannot be read, floods, records that are not complete yet: told, and never lost."""
 
-from __future__ import annotations
-
 import gzip
 import os
 from contextlib import contextmanager

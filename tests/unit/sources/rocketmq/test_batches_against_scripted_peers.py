@@ -1,7 +1,5 @@
 """Many requests at once, against real TCP servers that answer in any order and in pieces, late, or not at all."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import Counter

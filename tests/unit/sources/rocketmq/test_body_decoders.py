@@ -1,7 +1,5 @@
 """Bodies of live brokers and clients, 4.9.x, 5.3.3 and 5.5.x, as records; and what is not such a body."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime

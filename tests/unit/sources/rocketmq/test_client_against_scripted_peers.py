@@ -1,7 +1,5 @@
 """What one connection carries beside answers, whatever the peer does; against real TCP servers."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """Each way to fail has its class, and the error names the address; against TCP servers that lie, close and hang."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 

@@ -1,7 +1,5 @@
 """TLS with certificates of a throw-away authority; every failure says which setting to look at."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable

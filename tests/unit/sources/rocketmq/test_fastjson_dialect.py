@@ -1,7 +1,5 @@
 """fastjson's JSON, strict JSON, and what is neither."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """A short run of `make fuzz`, always the same inputs; and that the fuzzer finds what there is to find."""
 
-from __future__ import annotations
-
 import pytest
 
 from offsetguard.sources.rocketmq.codes import RequestCode

@@ -1,7 +1,5 @@
 """The queue of a key is the one that Java's SelectMessageQueueByHash picks of the queues that a producer lists."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

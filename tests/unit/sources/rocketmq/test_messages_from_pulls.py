@@ -1,7 +1,5 @@
 """Messages as brokers send them: layouts v1 and v2, hosts of both kinds, and records that are damaged."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Iterator

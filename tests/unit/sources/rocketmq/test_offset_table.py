@@ -3,8 +3,6 @@
 As columns they read like a dictionary.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import pytest

@@ -1,7 +1,5 @@
 """The limits of one peer, with the time given."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

@@ -1,7 +1,5 @@
 """Frames, headers and the connection: both directions from one list, however the bytes are cut."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

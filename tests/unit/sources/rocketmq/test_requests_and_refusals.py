@@ -1,7 +1,5 @@
 """What we ask is read-only and worded as RocketMQ wants it; what brokers refuse has a class that says what to do."""
 
-from __future__ import annotations
-
 import inspect
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is kept of a client's thread stacks: of live clients, of texts that were made up, and of any text at all."""
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path

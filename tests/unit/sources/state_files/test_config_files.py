@@ -1,7 +1,5 @@
 """Whatever a dying broker leaves of a state file: it is read whole, or its .bak is, or the reason has a name."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -1,7 +1,5 @@
 """Min and max offsets from the files of consume queues."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """State files answer what they hold, with the time at which they were written, and nothing else."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil
