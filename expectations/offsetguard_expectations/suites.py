@@ -12,8 +12,6 @@ With `checkpoint.py` the only file that imports great_expectations (5 s): import
 needs it, never at the top of a DAG. `expectations/README.md` shows how to use a suite in a GX project of your own.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -56,7 +54,7 @@ def suite(table_name: str) -> gx.ExpectationSuite:
     return gx.ExpectationSuite(table_name, expectations=expectations)
 
 
-def invariant_expectation(invariant: Invariant) -> ExpectInvariantToHold:
+def invariant_expectation(invariant: Invariant) -> "ExpectInvariantToHold":
     """Return one invariant as an expectation."""
     return ExpectInvariantToHold(
         table_name=invariant.table.name,

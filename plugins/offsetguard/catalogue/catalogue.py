@@ -4,8 +4,6 @@ The texts stand in YAML files beside this one. They lie inside of the package, s
 too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -57,7 +55,7 @@ class Sentence(Readable):
     key: str
     figures: Mapping[str, Any]
 
-    def __new__(cls, key: str, /, **figures: Any) -> Sentence:
+    def __new__(cls, key: str, /, **figures: Any) -> "Sentence":
         """Say the sentence `key` of the catalogue; raises KeyError when it has none, or names other figures."""
         sentence = super().__new__(cls, render_text(_said()[key][ENGLISH_UTC.language], figures))
         sentence.key, sentence.figures = key, figures
@@ -79,7 +77,7 @@ class Translated(Readable):
 
     texts: Mapping[Language, str]
 
-    def __new__(cls, texts: Mapping[Language, str]) -> Translated:
+    def __new__(cls, texts: Mapping[Language, str]) -> "Translated":
         """`texts`: by language, all of them."""
         translated = super().__new__(cls, texts[ENGLISH_UTC.language])
         translated.texts = texts

@@ -7,8 +7,6 @@ Unknown figures read "unknown". Everything is English and in UTC unless a `Local
 Not by Babel: it has no durations of two units, no short units in Chinese ("12 duration-hour") and no GiB.
 """
 
-from __future__ import annotations
-
 import shlex
 import string
 from collections.abc import Callable, Mapping
@@ -62,7 +60,7 @@ class Locale:
     zone: tzinfo = field(default=UTC)
 
     @classmethod
-    def of(cls, language: str, time_zone: str) -> Locale:
+    def of(cls, language: str, time_zone: str) -> "Locale":
         """Return the locale of a route; raises ValueError for an unknown language, ConfigError for an unknown zone."""
         return cls(Language(language), zone_of(time_zone))
 

@@ -1,7 +1,5 @@
 """`offsetguard queue-of`: say which queue a message key goes to, and how it stands."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys
@@ -177,7 +175,7 @@ def _read_line(text: bytes, default_topic: str | None) -> Asked:
     return Asked(given, key, topic)
 
 
-def _line(asked: Asked, lookups: dict[str, KeyLookup]) -> Line:
+def _line(asked: Asked, lookups: "dict[str, KeyLookup]") -> Line:
     """Return the answer to one key; design section 7 fixes the first five fields."""
     if asked.error is not None:
         return asked.given | {"error": asked.error}
@@ -238,7 +236,7 @@ class KeyLookup:
     is_unknown: bool = False  # no name server knows the topic
     broker: Mapping[str, dict[str, Any]] = field(default_factory=dict)  # by broker name
     ends: Mapping[MessageQueue, tuple[int, int]] = field(default_factory=dict)  # (min, max)
-    group: GroupStanding | None = None
+    group: "GroupStanding | None" = None
 
     def standing(self, queue: MessageQueue) -> dict[str, Any]:
         """Return the fields of the answer that say how the queue stands; none without a cluster to ask."""

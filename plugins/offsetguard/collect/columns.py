@@ -3,8 +3,6 @@
 Goal: 1,000,000 queues cost neither a dictionary per row nor Python objects per value.
 """
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -41,7 +39,7 @@ class NumberColumn:
             self._unknown.update(range(len(self), len(self) + times))
         self.values.extend(array(self.values.typecode, (value or 0,)) * times)
 
-    def extend(self, values: array[int] | Sequence[int | None]) -> None:
+    def extend(self, values: "array[int] | Sequence[int | None]") -> None:
         """Append many; an array of this column's own type has no None in it and is copied as it is."""
         if isinstance(values, array) and values.typecode == self.values.typecode:
             self.values.extend(values)

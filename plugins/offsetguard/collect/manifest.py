@@ -3,8 +3,6 @@
 The ledger of a round counts every request by its outcome, and keeps the gaps that they leave, for the manifest.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -142,7 +140,7 @@ class Manifest:
         return _MANIFEST.dump_json(self, indent=indent).decode()
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Manifest:
+    def from_json(cls, text: str | bytes) -> "Manifest":
         """Read the text of a manifest; raises pydantic's ValidationError, a ValueError."""
         return _MANIFEST.validate_json(text)
 

@@ -1,7 +1,5 @@
 """Which replicas a cluster has, as its name servers list them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -35,7 +33,7 @@ class ClusterMembers:
         """Brokers with any replica."""
         return frozenset(replica.broker_name for replica in self.replicas)
 
-    def completed_by(self, other: ClusterMembers) -> ClusterMembers:
+    def completed_by(self, other: "ClusterMembers") -> "ClusterMembers":
         """Return these and what only another name server lists."""
         listed = {(replica.broker_name, replica.broker_id) for replica in self.replicas}
         added = (replica for replica in other.replicas if (replica.broker_name, replica.broker_id) not in listed)

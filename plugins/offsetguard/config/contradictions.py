@@ -4,8 +4,6 @@ Not every combination of entries can be tried. For each entry there is one sampl
 its patterns and as little special as they allow; what the entries say about it together is checked.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -38,7 +36,7 @@ def contradictions(file: ConfigFile, rule_ids: Collection[str]) -> Iterator[Prob
         yield file.problem(where, what)
 
 
-def _of_choice(file: ConfigFile, sample: Sample) -> Iterator[tuple[Path, str]]:
+def _of_choice(file: ConfigFile, sample: "Sample") -> Iterator[tuple[Path, str]]:
     choice = sample.choice(file.config)
     route, default = choice.route, file.config.delivery
     if route.repeat_interval_ms < route.group_interval_ms:
@@ -59,7 +57,7 @@ def _of_choice(file: ConfigFile, sample: Sample) -> Iterator[tuple[Path, str]]:
         yield _where(choice, emptied), what
 
 
-def _circles(config: Config, sample: Sample) -> Iterator[tuple[Path, str]]:
+def _circles(config: Config, sample: "Sample") -> Iterator[tuple[Path, str]]:
     """Yield a chain of escalation that leads back, at the entry that leads back, beginning with its first name."""
     chain, choice = [sample.team], sample.choice(config)
     while (following := choice.route.escalate_to) is not None:

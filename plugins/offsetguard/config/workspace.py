@@ -7,8 +7,6 @@ OFFSETGUARD_CATALOG_URL  SQLAlchemy URL of the Iceberg catalog (default: SQLite 
 OFFSETGUARD_POOL         the Airflow pool of tasks that have Spark work for long (default: Airflow's own)
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,7 +28,7 @@ class Workspace:
     catalog_url: str = field(default="", repr=False)  # empty: SQLite in the folder
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Workspace:
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Workspace":
         """Read the variables; relative paths are taken from the working directory."""
         home = Path(environment.get("OFFSETGUARD_HOME") or ".offsetguard").resolve()
         config_file = Path(environment.get("OFFSETGUARD_CONFIG") or "config/offsetguard.yml").resolve()

@@ -5,8 +5,6 @@ as for one. `cluster` is part of every key, so each moment is a cluster of its o
 are the history. Every table is given to DuckDB once; a view gives each moment its rows.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -86,7 +84,7 @@ class FactQueries:
         self._there = {"intervals"}
         self._made: dict[str, defaultdict[str, list[Row]]] = {}
 
-    def about(self, moment: int) -> MomentQueries:
+    def about(self, moment: int) -> "MomentQueries":
         """Return the queries about one of the moments, by its place."""
         return MomentQueries(self, moment)
 

@@ -3,8 +3,6 @@
 Moments: `2026-11-22T01:30:00+08:00`, `2026-11-22 01:30`, `2026-11-22`. Zones: `+08:00`, `UTC`, `Asia/Shanghai`.
 """
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import NamedTuple
@@ -22,13 +20,13 @@ class Interval(NamedTuple):
     start: datetime
 
     @classmethod
-    def containing(cls, moment: datetime) -> Interval:
+    def containing(cls, moment: datetime) -> "Interval":
         """Return the interval that an aware moment falls into."""
         utc = moment.astimezone(UTC)
         return cls(utc.replace(second=0, microsecond=0))
 
     @classmethod
-    def from_name(cls, name: str) -> Interval:
+    def from_name(cls, name: str) -> "Interval":
         """Read the folder name back, e.g. `20261121T103900Z`; raises ValueError."""
         return cls(datetime.strptime(name, _NAME_FORMAT).replace(tzinfo=UTC))
 

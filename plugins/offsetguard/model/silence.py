@@ -4,8 +4,6 @@ A silence mutes messages and nothing else: incidents are found, kept and shown a
 still tells that it has resolved.
 """
 
-from __future__ import annotations
-
 import fnmatch
 import re
 from dataclasses import dataclass
@@ -29,7 +27,7 @@ class Matchers:
     severity: Severity | None = None  # up to this one; a worse incident is heard
 
     @classmethod
-    def of(cls, subject: Subject) -> Matchers:
+    def of(cls, subject: Subject) -> "Matchers":
         """Return matchers of one incident's subject and of nothing else that is named differently."""
         group, topic = subject.consumer_group, subject.topic
         return cls(

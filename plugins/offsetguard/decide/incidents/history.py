@@ -3,8 +3,6 @@
 What an earlier release kept without its figures, or of a rule that is gone, stays English.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 
@@ -70,7 +68,7 @@ def summary_of(incident: Incident) -> Translated:
     return _in_every_language(incident, lambda said: said.summary)
 
 
-def _in_every_language(incident: Incident, said: Callable[[IncidentWords], str]) -> Translated:
+def _in_every_language(incident: Incident, said: "Callable[[IncidentWords], str]") -> Translated:
     return Translated({language: said(IncidentWords(incident, Locale(language))) for language in Language})
 
 

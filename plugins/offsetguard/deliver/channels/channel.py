@@ -5,8 +5,6 @@ connection, and hands a message over. A call to a receiver is bounded as a whole
 drip one byte at a time for ever.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 from abc import ABC, abstractmethod
@@ -101,7 +99,7 @@ class Transport(ABC):
 
     @classmethod
     @abstractmethod
-    def opened(cls, connection: Connection, delivery: Delivery) -> Transport:
+    def opened(cls, connection: Connection, delivery: Delivery) -> "Transport":
         """Open the channel by a connection that has what it needs; raises Malformed."""
 
     @abstractmethod

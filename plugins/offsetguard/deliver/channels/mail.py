@@ -10,8 +10,6 @@
 | no answer in time, closed before the answer | no  | the state is unknown; a repeat carries the same Message-ID |
 """
 
-from __future__ import annotations
-
 import contextlib
 import enum
 import smtplib
@@ -135,7 +133,7 @@ class MailChannel(Transport):
     )
 
     @classmethod
-    def opened(cls, connection: Connection, delivery: Delivery) -> MailChannel:
+    def opened(cls, connection: Connection, delivery: Delivery) -> "MailChannel":
         """Open SMTP as the provider's connection type `smtp` describes it.
 
         Host, port, login, password; extra `disable_ssl` (TLS from the first byte unless it is true), `disable_tls`

@@ -22,8 +22,6 @@ Source: https://docs.slack.dev/reference/methods/chat.postMessage#errors, conver
 users.conversations)
 """
 
-from __future__ import annotations
-
 import contextlib
 import http
 import itertools
@@ -124,14 +122,14 @@ class SlackChannel(Transport):
     )
 
     @classmethod
-    def opened(cls, connection: Connection, delivery: Delivery) -> SlackChannel:
+    def opened(cls, connection: Connection, delivery: Delivery) -> "SlackChannel":
         """Open Slack by the provider's type `slack`: password = bot token; extra `base_url`, `timeout`, `proxy`."""
         del delivery
         options = {name: connection.extra[name] for name in ("base_url", "proxy") if connection.extra.get(name)}
         return cls.with_token(connection.password or "", timeout=math.ceil(connection.timeout_s), **options)
 
     @classmethod
-    def with_token(cls, token: str, **options: Any) -> SlackChannel:
+    def with_token(cls, token: str, **options: Any) -> "SlackChannel":
         """Open a workspace by its bot token (`xoxb-...`, scope chat:write); `options`: of `WebClient`."""
         return cls(_Client(token=token, retry_handlers=[], **options))
 

@@ -17,8 +17,6 @@ Answers are plain text, `ok` or an error code:
 Source: https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks#handling_errors
 """
 
-from __future__ import annotations
-
 import http
 import json
 import math
@@ -69,7 +67,7 @@ class SlackWebhookChannel(Transport):
     )
 
     @classmethod
-    def opened(cls, connection: Connection, delivery: Delivery) -> SlackWebhookChannel:
+    def opened(cls, connection: Connection, delivery: Delivery) -> "SlackWebhookChannel":
         """Open an incoming webhook by the provider's type `slackwebhook`.
 
         Password: the whole address, or what comes after the host's `https://hooks.slack.com/services`; extra `timeout`,

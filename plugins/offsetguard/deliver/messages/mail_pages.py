@@ -1,7 +1,5 @@
 """Templates of mails, and what fills those about several causes and the daily report."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -27,7 +25,7 @@ WITH_CAUSE = 5  # incidents of a digest, the worst of all sections
 SECTIONS_SHOWN = 25  # Gmail cuts mails at 102 kB
 
 
-def digest_texts(view: DigestView, words: Catalogue) -> MailTexts:
+def digest_texts(view: DigestView, words: Catalogue) -> "MailTexts":
     """Return a digest as text and HTML; `view`: harmless."""
     status = view.severity if any(section.firing_count for section in view.sections) else wording.RESOLVED
     word = wording.status_word(status, words)
@@ -79,7 +77,7 @@ def _counted(section: DigestSection, words: Catalogue) -> str:
 CALM = "calm"  # the status of a day without incidents
 
 
-def report_texts(view: DailyReportView, words: Catalogue) -> MailTexts:
+def report_texts(view: DailyReportView, words: Catalogue) -> "MailTexts":
     """Return a daily report as text and HTML; `view`: harmless."""
     count = len(view.incidents) + view.hidden_incidents
     day, what = view.day.isoformat(), _what_was_bad(view, count, words)

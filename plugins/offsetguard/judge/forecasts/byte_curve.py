@@ -9,8 +9,6 @@ late one the lower of the last two days' less what is missing now: a burst that 
 Without a day of history, it is what was seen, with more room.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -32,7 +30,7 @@ class ByteCurve:
     positions: Sequence[int]
 
     @classmethod
-    def of(cls, points: Iterable[tuple[int | None, int | None]]) -> ByteCurve | None:
+    def of(cls, points: Iterable[tuple[int | None, int | None]]) -> "ByteCurve | None":
         """Return the curve through the known points (ms, position).
 
         Those before the position moved back (another disk) are left out. None: no point is known.

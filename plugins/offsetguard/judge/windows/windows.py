@@ -18,8 +18,6 @@ Works on the folded state (`queue_state.py`), the only thing that the pipeline k
 nothing unknown is ever taken for zero. Every queue that is not OK is a suspect (`facts/queue_curves.sql`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -134,7 +132,7 @@ class _Ahead:
     at_risk: bool
 
     @classmethod
-    def of(cls, figures: WindowFigures) -> _Ahead:
+    def of(cls, figures: WindowFigures) -> "_Ahead":
         context = figures.context
         if context.consumption == POP or context.subscribed is False or not figures.is_newest_seen:
             return cls(None, None, at_risk=False)

@@ -10,8 +10,6 @@ What is pulled are events that brokers write themselves, and these are neither c
 or that cannot be decoded, is kept with its bytes and the reason; the records around it are still given.
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 from dataclasses import dataclass
@@ -49,8 +47,8 @@ class PullResult:
     next_begin_offset: int
     min_offset: int
     max_offset: int
-    messages: tuple[Message, ...]
-    undecodable: tuple[UndecodableMessage, ...] = ()
+    messages: "tuple[Message, ...]"
+    undecodable: "tuple[UndecodableMessage, ...]" = ()
 
 
 def decode_pull_result(answer: RemotingCommand) -> PullResult:

@@ -4,8 +4,6 @@ What the configuration names is trusted. Every other address is looked at after 
 lead anywhere; the connection goes to the very address that was looked at.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -27,7 +25,7 @@ class Reach:
     allowed: Collection[str] = ()  # networks, addresses, host names with wildcards
 
     @classmethod
-    def of(cls, cluster: Cluster) -> Reach:
+    def of(cls, cluster: Cluster) -> "Reach":
         """Return what holds for the brokers of a cluster."""
         named = frozenset((*cluster.name_servers, *cluster.address_map.values(), *cluster.proxies))
         return cls(named, cluster.allowed_addresses)

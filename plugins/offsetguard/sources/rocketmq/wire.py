@@ -6,8 +6,6 @@ Exchanges belong to batches, on which their outcomes come back: a caller waits f
 while the peer works on the next requests; nobody else is woken, and an error in decoding is the caller's own.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -25,7 +23,7 @@ Outcome = RemotingCommand | RocketMQError
 class Exchange:
     """One request on its way; `asked` shows it in errors."""
 
-    batch: Batch
+    batch: "Batch"
     index: int
     code: int
     ext_fields: Mapping[str, str]
