@@ -38,12 +38,16 @@ from offsetguard.views.course import Span
 from offsetguard.views.fleet import Wanted
 from offsetguard.views.group import AskedGroup
 from offsetguard.views.incidents import WantedIncidents
-from offsetguard.views.queues import SPANS, AskedPicture, AskedQueues
+from offsetguard.views.queues import AskedPicture, AskedQueues
+from offsetguard.views.search import AskedSearch
+from offsetguard.views.silences import AskedSilences
 from offsetguard.views.topic import AskedTopic
 from offsetguard_airflow.page.changes import show_changes
 from offsetguard_airflow.page.fleet import show_fleet, show_group, show_heat_map, show_queues, show_topic
 from offsetguard_airflow.page.incidents import show_incident, show_list
-from offsetguard_airflow.web.rendering import our_engine
+from offsetguard_airflow.page.search import show_found
+from offsetguard_airflow.page.silences import show_silences
+from offsetguard_airflow.web.workspace import our_engine
 
 CLUSTER, DAY, HOUR = "main", 1_440, 60
 GROUPS, TOPICS, BROKERS, MEMBERS, TROUBLED, QUEUES = 5_000, 1_000, 10, 4, 100, 40
@@ -94,7 +98,7 @@ def _pages() -> dict[str, Callable[[int], Response]]:
         return show_heat_map(AskedPicture(cluster=CLUSTER, consumer_group=groups[number], span=Span.DAY, until=END))
 
     def changed(span: Span, _: int) -> Response:
-        return show_changes(REQUEST, AskedChanges(cluster=CLUSTER, span=span), OPERATOR, may_act=True)
+        return show_changes(REQUEST, AskedChanges(cluster=CLUSTER, span=span))
 
     def incident(number: int) -> Response:
         return show_incident(REQUEST, incident_id(number), OPERATOR, may_act=True)
@@ -103,15 +107,14 @@ def _pages() -> dict[str, Callable[[int], Response]]:
         "fleet": lambda number: show_fleet(REQUEST, Wanted(page=1 + number % 50)),
         **{f"group, {span}": partial(group, span) for span in (Span.SIX_HOURS, Span.DAY, Span.WEEK, Span.MONTH)},
         **{f"topic, {span}": partial(topic, span) for span in (Span.SIX_HOURS, Span.WEEK, Span.MONTH)},
-        **{f"queues, {span}": partial(queues, span) for span in SPANS[1:]},
+        **{f"queues, {span}": partial(queues, span) for span in AskedQueues.SPANS[1:]},
         "heat map, 24h": heat_map,
         **{f"changes, {span}": partial(changed, span) for span in (Span.TWO_HOURS, Span.WEEK, Span.MONTH)},
         "changes, a name": lambda number: show_changes(
-            REQUEST,
-            AskedChanges(cluster=CLUSTER, span=Span.MONTH, search=f"-{number:04}"),
-            OPERATOR,
-            may_act=True,
+            REQUEST, AskedChanges(cluster=CLUSTER, span=Span.MONTH, search=f"-{number:04}")
         ),
+        "search": lambda number: show_found(REQUEST, AskedSearch(q=f"-{number:03}")),
+        "silences": lambda _: show_silences(REQUEST, AskedSilences(rule="*"), OPERATOR, may_act=True),
         "incidents": lambda number: show_list(REQUEST, WantedIncidents(page=1 + number % 50)),
         "incident": incident,
     }

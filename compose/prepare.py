@@ -110,7 +110,7 @@ def prepare_airflow() -> None:
     make_pool()
     make_first_login()
     fleet = f"{os.environ['OFFSETGUARD_PAGE_URL'].rstrip('/')}{URL_PREFIX}{FLEET_PATH}/"
-    say(f"ready: {fleet} (Airflow's menu: Browse, Fleet), user admin; the password:")
+    say(f"ready: {fleet} (Airflow's menu: Fleet), user admin; the password:")
     say("  docker compose exec api-server cat /secrets/airflow/admin-password")
 
 

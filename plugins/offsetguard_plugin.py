@@ -1,4 +1,4 @@
-"""The one file of this folder that Airflow loads as a plugin: our pages, their entries in the menu, and a listener."""
+"""The one file of this folder that Airflow loads as a plugin: our pages, their entry in the menu, and a listener."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from airflow.plugins_manager import AirflowPlugin
 
 from offsetguard.model.views import FLEET_PATH, URL_PREFIX
-from offsetguard_airflow import page, scheduler_listener
+from offsetguard_airflow import scheduler_listener
 
 
 class OffsetGuardPlugin(AirflowPlugin):
@@ -16,13 +16,12 @@ class OffsetGuardPlugin(AirflowPlugin):
     listeners: ClassVar = [scheduler_listener]
     external_views = [  # Airflow removes broken entries from this very list
         {
-            "name": page.title_of(name),
-            "href": f"{URL_PREFIX.removeprefix('/')}{page.path_of(name)}/",
+            "name": "Fleet",
+            "href": f"{URL_PREFIX.removeprefix('/')}{FLEET_PATH}/",
             "destination": "nav",
-            "category": "browse",
-            "url_route": f"offsetguard-{name.replace('_', '-')}",
+            "nav_top_level": True,  # all other pages are one click from there
+            "url_route": "offsetguard-fleet",
         }
-        for name in page.names()
     ] + [
         {
             "name": "OffsetGuard",

@@ -90,7 +90,9 @@ def test_every_dag_run_and_task_of_ours_leads_to_a_page(airflow: AirflowStandalo
     assert get(airflow, "of-run", **of_one).headers["location"].startswith("../incidents/?cluster=main&")
     assert get(airflow, "of-run", **of_one, task_id=PUBLISH).headers["location"] == "../fleet/?cluster=main"
     shown = get(airflow, f"incidents/?{open_at}", below="")
-    assert f'name="open_at" value="{Interval.containing(run_after).start.isoformat()}"' in shown.text
+    moment = Interval.containing(run_after).start
+    assert f'name="open_at" value="{moment:%Y-%m-%dT%H:%M:%SZ}"' in shown.text, "whatever else is asked next"
+    assert f"Open at: {moment:%Y-%m-%d %H:%M:%S} UTC" in shown.text
 
 
 def test_a_dag_of_somebody_else_is_told_so(airflow: AirflowStandalone) -> None:
@@ -104,6 +106,8 @@ def test_a_dag_of_somebody_else_is_told_so(airflow: AirflowStandalone) -> None:
 def test_airflow_shows_the_way_on_dags_runs_and_tasks() -> None:
     plugins_manager.ensure_plugins_loaded()
     views = {one["url_route"]: one for one in plugins_manager.get_plugin_info()[0]["external_views"]}
+    (entry,) = (one for one in views.values() if one["destination"] == "nav")
+    assert (entry["name"], entry["nav_top_level"], entry["href"]) == ("Fleet", True, "offsetguard/fleet/")
     assert {"nav", "dag", "dag_run", "task_instance"} == {one["destination"] for one in views.values()}
     assert views["offsetguard-of-dag-run"]["href"].endswith("/of-run?dag_id={DAG_ID}&run_id={RUN_ID}")
 
@@ -119,6 +123,7 @@ def test_a_framed_page_leads_out_of_its_frame(airflow: AirflowStandalone, run_id
         framed = page.frame_locator("iframe")
         framed.get_by_role("heading", name="Fleet").wait_for()
         page.wait_for_load_state("networkidle")  # a click before the page's script is there would lead nowhere
-        framed.get_by_role("row", name=CLUSTER).get_by_role("link", name="task log").click()
+        framed.get_by_role("row", name=CLUSTER).get_by_role("link", name=CLUSTER).click()
+        framed.get_by_role("link", name="task log").click()
         page.wait_for_url(f"**/tasks/{PUBLISH}**")
         assert page.frame_locator("iframe").get_by_role("heading", name="Fleet").count() == 0

@@ -31,10 +31,10 @@ def test_a_browser_is_sent_to_the_login_and_comes_back_and_the_menu_leads_there(
         page.wait_for_url(f"**{INDEX}")
         assert page.locator("h1").inner_text() == "Data Docs of demo"
         page.goto(airflow.base_url)
-        page.get_by_role("button", name="Browse").click()
-        page.get_by_role("menuitem", name="Data Docs").click()
+        page.get_by_role("link", name="Fleet").click()
         frame = page.frame_locator("iframe")
-        frame.get_by_role("link", name="demo").click()
+        frame.get_by_role("link", name="Data Docs").click()
+        frame.locator("main").get_by_role("link", name="demo").click()
         frame.locator("h1", has_text="Data Docs of demo").wait_for()
 
 

@@ -47,6 +47,8 @@ VIEWS = {
     "incidents": "incidents/?" + urlencode({"cluster": CLUSTER}),
     "incident": f"incidents/{INCIDENT}",
     "changes": "changes/?" + urlencode({"cluster": CLUSTER}),
+    "silences": "silences/?" + urlencode({"consumer_group": HOSTILE}),
+    "search": "search/?" + urlencode({"q": "alert(1)"}),
     "data docs": "data-docs/",
 }
 THEMES, LANGUAGES = ("light", "dark"), ("en", "zh")
@@ -176,8 +178,7 @@ def test_what_a_name_smuggles_in_is_text_on_every_view(open_view: Any) -> None:
 def test_from_the_fleet_to_the_cause_in_the_frame_of_airflow(open_view: Any, airflow: AirflowStandalone) -> None:
     page = open_view("fleet", viewport={"width": 1400, "height": 1000})
     page.goto(airflow.base_url)
-    page.get_by_role("button", name="Browse").click()
-    page.get_by_role("menuitem", name="Fleet").click()
+    page.get_by_role("link", name="Fleet").click()
     frame = page.frame_locator("iframe")
     frame.get_by_role("heading", name="Fleet").wait_for()
     frame.get_by_role("link", name="alert(1)").first.click()
@@ -199,7 +200,7 @@ def test_from_a_mail_to_the_cause_and_to_the_group_in_two_clicks(
         began = time.perf_counter()
         page.get_by_role("link", name="Details").click()
         page.get_by_role("heading", name="order-group").wait_for()
-        assert "Start the consumers of order-group" in page.locator(".next").inner_text()
+        assert "start its consumers" in page.locator(".next").inner_text()
         at_cause = time.perf_counter()
         page.get_by_role("link", name="order-group").first.click()
         page.get_by_text("Messages waiting").wait_for()

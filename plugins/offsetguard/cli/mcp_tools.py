@@ -33,6 +33,8 @@ from offsetguard.views.fleet import Wanted
 from offsetguard.views.group import AskedGroup
 from offsetguard.views.incident import AskedIncident
 from offsetguard.views.incidents import WantedIncidents
+from offsetguard.views.search import AskedSearch
+from offsetguard.views.silences import AskedSilences
 from offsetguard.views.topic import AskedTopic
 from offsetguard.views.workspace_views import WorkspaceViews
 
@@ -68,7 +70,7 @@ def fleet(asked: Wanted) -> Mapping[str, Any]:
 
     Per cluster: how old the facts are (trust), what was not seen, totals. A good first question.
     """
-    return _said(_views().fleet(asked, catalogue()))
+    return _said(_views().fleet(asked, catalogue()), exclude={"teams", "rules", "cluster_names"})
 
 
 @_tool(AskedGroup)
@@ -104,11 +106,29 @@ def incident(asked: AskedIncident) -> Mapping[str, Any]:
 
 @_tool(AskedChanges)
 def changes(asked: AskedChanges) -> Mapping[str, Any]:
-    """List what changed in a cluster, newest first: settings, versions, members, resets, restarts; and all silences.
+    """List what changed in a cluster, newest first: settings, versions, members, resets, restarts.
 
-    Of a silence: whether it still matches anything. `unknown_count`: minutes of which it is not known what changed.
+    `unknown_count`: minutes of which it is not known what changed.
     """
     return _said(_views().changes(asked, catalogue()), exclude={"clusters"})
+
+
+@_tool(AskedSilences)
+def silences(asked: AskedSilences) -> Mapping[str, Any]:
+    """List silences, who wanted each and why, until when, and which open incidents it matches now.
+
+    With matchers: which open incidents a silence of them would match (`would_match`); none is made.
+    """
+    return _said(_views().silences(asked, catalogue()))
+
+
+@_tool(AskedSearch)
+def search(asked: AskedSearch) -> Mapping[str, Any]:
+    """Find groups, topics, brokers, clients and incidents of all clusters by part of a name.
+
+    Where a question names something and no cluster, ask this first.
+    """
+    return _said(_views().search(asked, catalogue()))
 
 
 class AskedHistory(AskedGroup):

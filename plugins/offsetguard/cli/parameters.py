@@ -189,10 +189,10 @@ def check_cluster(engine: Engine, name: str | None) -> None:
     from offsetguard.store.database import reading  # noqa: PLC0415
     from offsetguard.views.workspace_views import configuration  # noqa: PLC0415
 
-    config = configuration(Workspace.from_environment())
+    file = configuration(Workspace.from_environment())
     with reading(engine) as session:
         of_incidents = {cluster for cluster, _ in incidents.groups(session)}
-    known = {*published_intervals.clusters(engine), *of_incidents, *(config.clusters if config else ())}
+    known = {*published_intervals.clusters(engine), *of_incidents, *(file.config.clusters if file else ())}
     if name is not None and known:
         check_is_known("--cluster", name, known)
 

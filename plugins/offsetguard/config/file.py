@@ -276,9 +276,14 @@ def _shown(value: object) -> str:
 class ConfigInUse:
     """What a task goes by."""
 
-    config: Config
+    file: ConfigFile
     problem: str | None = None  # what is wrong with the file, a line for each mistake; None: it is the file
     not_kept: str | None = None  # why this file could not be kept for when it is broken; None: it was
+
+    @property
+    def config(self) -> Config:
+        """What the file says."""
+        return self.file.config
 
 
 def config_in_use(workspace: Workspace, *, keep: bool = True) -> ConfigInUse:
@@ -289,17 +294,17 @@ def config_in_use(workspace: Workspace, *, keep: bool = True) -> ConfigInUse:
     kept = workspace.last_good_config_file
     try:
         text = read_config_text(workspace.config_file)
-        config = parse_config(workspace.config_file, text).config
+        file = parse_config(workspace.config_file, text)
     except ConfigError as error:
         return ConfigInUse(_last_good(kept, error), str(error))
-    return ConfigInUse(config, not_kept=_keep(kept, text, workspace.config_file.name) if keep else None)
+    return ConfigInUse(file, not_kept=_keep(kept, text, workspace.config_file.name) if keep else None)
 
 
-def _last_good(kept: pathlib.Path, broken: ConfigError) -> Config:
+def _last_good(kept: pathlib.Path, broken: ConfigError) -> ConfigFile:
     if not kept.is_file():
         raise broken
     try:
-        return load_config(kept)
+        return read_config_file(kept)
     except ConfigError:  # another release wrote it: what is said of the user's own file helps more
         raise broken from None
 

@@ -90,15 +90,26 @@ class OpenIncident:
     incident_id: str
     cluster: str
     consumer_group: str | None
+    topic: str | None
+    rule_id: str
     severity: Severity
+
+    @property
+    def subject(self) -> Subject:
+        """What it is about."""
+        return Subject(self.cluster, self.rule_id, self.consumer_group, self.topic)
 
 
 def all_open(session: Session) -> list[OpenIncident]:
     """Return what is open in all clusters, the longest open first."""
     row = IncidentRow
-    query = select(row.incident_id, row.cluster, row.consumer_group, row.severity)
-    query = query.where(row.resolved_at.is_(None), row.is_pending.is_(False)).order_by(row.opened_at, row.incident_id)
-    return [OpenIncident(one, cluster, group, Severity(value)) for one, cluster, group, value in session.execute(query)]
+    columns = (row.incident_id, row.cluster, row.consumer_group, row.topic, row.rule_id, row.severity)
+    query = select(*columns).where(row.resolved_at.is_(None), row.is_pending.is_(False))
+    found = session.execute(query.order_by(row.opened_at, row.incident_id))
+    return [
+        OpenIncident(one, cluster, group, topic, rule, Severity(severity))
+        for one, cluster, group, topic, rule, severity in found
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ newest one counts, and earlier ones are kept.
 
 from collections.abc import Collection
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import and_, or_, select, update
 from sqlalchemy.orm import Session
@@ -65,6 +65,15 @@ def expire(session: Session, silence_id: int, *, now: datetime) -> bool:
     """End a silence before its time; False when it is over already, or nobody knows it."""
     still = (SilenceRow.id == silence_id, SilenceRow.ends_at > now, SilenceRow.expired_at.is_(None))
     return count_changed(session, update(SilenceRow).where(*still).values(expired_at=now)) == 1
+
+
+def extend(session: Session, silence_id: int, *, by: timedelta, now: datetime) -> bool:
+    """Let a silence end later; False when it is over already, or nobody knows it."""
+    found = by_id(session, silence_id)
+    if found is None or found.over_at <= now:
+        return False
+    still = (SilenceRow.id == silence_id, SilenceRow.ends_at == found.ends_at, SilenceRow.expired_at.is_(None))
+    return count_changed(session, update(SilenceRow).where(*still).values(ends_at=found.ends_at + by)) == 1
 
 
 def _from_row(row: SilenceRow) -> Silence:

@@ -1,4 +1,4 @@
-"""What changed in a cluster over a span, and what is silenced in all of them."""
+"""What changed in a cluster over a span."""
 
 from __future__ import annotations
 
@@ -6,21 +6,19 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict
 
 from offsetguard.catalogue import Catalogue
 from offsetguard.model.changes import Kind, NamedChange
 from offsetguard.model.views import Record
 from offsetguard.store import changes
-from offsetguard.views.course import EMPTY_IS_NONE, Asked, Span
-from offsetguard.views.fleet import Trust, page_count, trust_in
-from offsetguard.views.silences import WatchedSilence
+from offsetguard.views.course import Span
+from offsetguard.views.fleet import Trust, trust_in
+from offsetguard.views.listing import EMPTY_IS_NONE, Asked, AskedPage, page_count
 
 
-class AskedChanges(BaseModel):
+class AskedChanges(AskedPage):
     """What a reader asked for; it stands in the address."""
-
-    model_config = ConfigDict(frozen=True)
 
     cluster: Asked = ""  # as the configuration calls it; without it the first
     consumer_group: Asked = ""  # only this group's
@@ -28,7 +26,6 @@ class AskedChanges(BaseModel):
     kind: Annotated[Kind | None, EMPTY_IS_NONE] = None
     search: Asked = ""  # part of the name of a group, topic or broker, in any case
     span: Span = Span.TWO_HOURS  # that ends with the newest facts
-    page: Annotated[int, Field(ge=1, le=1_000_000)] = 1  # of a hundred changes each
 
     def within(self, until: datetime) -> changes.Asked:
         """Return what is asked of the database; `until`: the end of the newest interval."""
@@ -62,8 +59,6 @@ class ChangesView(Record):
     change_count: int  # on all pages
     page_count: int
     clusters: tuple[str, ...]  # that there are
-    silences: tuple[WatchedSilence, ...]  # that hold, the next to end first; then those that will, then those that did
-    silence_count: int  # of all of them
 
 
 class ReadChanges(Record):
@@ -79,15 +74,7 @@ class ReadChanges(Record):
     unknown_count: int = 0
 
 
-def changes_view(
-    read: ReadChanges,
-    silences: tuple[WatchedSilence, ...],
-    now: datetime,
-    *,
-    silence_count: int,
-    clusters: Iterable[str],
-    words: Catalogue,
-) -> ChangesView:
+def changes_view(read: ReadChanges, now: datetime, *, clusters: Iterable[str], words: Catalogue) -> ChangesView:
     """Return the view."""
     asked, within = read.asked, read.within
     return ChangesView(
@@ -113,6 +100,4 @@ def changes_view(
         change_count=read.change_count,
         page_count=page_count(read.change_count),
         clusters=tuple(sorted({asked.cluster, *clusters} - {""})),
-        silences=silences,
-        silence_count=silence_count,
     )

@@ -12,16 +12,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import groupby
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.views import Record
 from offsetguard.views.fleet import Trust, trust_in
+from offsetguard.views.listing import EMPTY_IS_NONE
 
 POINTS = 240
 WIDTH, HEIGHT = 720, 120  # of a picture, in its own units
@@ -46,11 +47,10 @@ class Span(StrEnum):
         return number * {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}[unit]
 
 
+USUAL_SPAN = Span.SIX_HOURS
+
 # RocketMQ's own limit; PostgreSQL refuses NUL, and what is collected has none
 Name = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00]+$")]
-
-Asked = Annotated[str, Field(max_length=255, pattern=r"^[^\x00]*$")]  # empty: whatever
-EMPTY_IS_NONE = BeforeValidator(lambda given: given or None)  # as forms say it
 
 
 # A moment that spans and zones can be reckoned from
@@ -61,9 +61,25 @@ class AskedSpan(BaseModel):
     """What a reader asked for; it stands in the address."""
 
     model_config = ConfigDict(frozen=True)
+    SPANS: ClassVar = tuple(Span)  # that can be asked for
 
     cluster: Name  # as the configuration calls it
-    span: Span = Span.SIX_HOURS  # how far courses and ended incidents reach back
+    # how far courses and ended incidents reach back; without it as far as there are facts, six hours at most
+    span: Annotated[Span | None, EMPTY_IS_NONE] = None
+
+    @property
+    def length(self) -> timedelta:
+        """The span as a length of time."""
+        return (self.span or USUAL_SPAN).length
+
+    def filled(self, oldest: datetime | None, now: datetime) -> Self:
+        """Return it with a span: without one, the shortest that has everything since `oldest`."""
+        if self.span is not None:
+            return self
+        span = USUAL_SPAN
+        if oldest is not None:
+            span = next((one for one in self.SPANS if one.length >= now - oldest), self.SPANS[-1])
+        return self.model_copy(update={"span": span})
 
     def shown(self, facts_of: datetime | None, now: datetime) -> tuple[Trust, datetime, datetime]:
         """Return how far the newest facts can be trusted, and the span that is shown.
@@ -72,7 +88,7 @@ class AskedSpan(BaseModel):
         """
         trust = trust_in(facts_of, now)
         until = facts_of if facts_of is not None and trust is Trust.FRESH else now
-        return trust, until - self.span.length, until
+        return trust, until - self.length, until
 
 
 class CoursePoint(Record):

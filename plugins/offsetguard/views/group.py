@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pydantic import ConfigDict
 
 from offsetguard.catalogue import Catalogue
-from offsetguard.config import Config
+from offsetguard.config.file import ConfigFile
 from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.deliver.messages.wording import pasteable
 from offsetguard.model.changes import Kind, NamedChange
@@ -112,11 +112,13 @@ class IncidentLine(Record):
 
 
 class LimitLine(Record):
-    """What holds for the group, and the entry of the configuration that says so."""
+    """A threshold that is in effect for the group, and the place of the configuration that says so."""
 
     name: str  # a field of `groups`; its suffix tells the unit
     value: int
-    entry: str | None  # None: the default
+    match: str | None  # the pattern of the entry of `groups` that sets it; null: the default
+    file: str | None  # where that stands; null: the default
+    line: int | None  # of the file
 
 
 class ChangeLine(Record):
@@ -232,15 +234,19 @@ def member_lines(rows: Sequence[dict[str, Any]]) -> tuple[MemberLine, ...]:
     return tuple(MemberLine(**by_client[client]) for client in sorted(by_client))
 
 
-def limit_lines(config: Config, cluster: str, consumer_group: str) -> tuple[LimitLine, ...]:
-    """Return what holds for the group."""
+def limit_lines(file: ConfigFile, cluster: str, consumer_group: str) -> tuple[LimitLine, ...]:
+    """Return the thresholds that are in effect for the group."""
+    config = file.config
     policy, deciders = config.policy(cluster, consumer_group), config.policy_deciders(cluster, consumer_group)
-    return tuple(
-        LimitLine(
-            name=name, value=getattr(policy, name), entry=f"groups[{deciders[name]}]" if name in deciders else None
-        )
-        for name in LIMITS
-    )
+    lines = []
+    for name in LIMITS:
+        place = deciders.get(name)
+        line = LimitLine(name=name, value=getattr(policy, name), match=None, file=None, line=None)
+        if place is not None:
+            where = {"match": config.groups[place].match, "line": file.document.line(("groups", place, name))}
+            line = line.model_copy(update={**where, "file": file.path.name})
+        lines.append(line)
+    return tuple(lines)
 
 
 def incident_line(incident: Incident, words: Catalogue, since: datetime, until: datetime) -> IncidentLine:

@@ -8,8 +8,6 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from offsetguard.catalogue import Catalogue
 from offsetguard.config import Config
 from offsetguard.decide.incidents.history import IncidentWords
@@ -18,8 +16,8 @@ from offsetguard.model.silence import Acknowledgement, Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import Record
 from offsetguard.store.incidents import Which
-from offsetguard.views.course import EMPTY_IS_NONE, Asked, AskedMoment
-from offsetguard.views.fleet import ROWS, page_count
+from offsetguard.views.course import AskedMoment
+from offsetguard.views.listing import EMPTY_IS_NONE, ROWS, Asked, AskedPage, page_count
 
 
 class State(StrEnum):
@@ -29,10 +27,8 @@ class State(StrEnum):
     PAST = "past"
 
 
-class WantedIncidents(BaseModel):
+class WantedIncidents(AskedPage):
     """What a reader asked for; it stands in the address."""
-
-    model_config = ConfigDict(frozen=True)
 
     state: Annotated[State | None, EMPTY_IS_NONE] = None  # without it both, open ones first
     team: Asked = ""  # that owns the group, as the configuration says now
@@ -41,7 +37,6 @@ class WantedIncidents(BaseModel):
     cluster: Asked = ""  # as the configuration calls it
     search: Asked = ""  # part of a group's or topic's name in any case, or the beginning of an id
     open_at: Annotated[AskedMoment | None, EMPTY_IS_NONE] = None  # only what was open at this moment
-    page: Annotated[int, Field(ge=1, le=1_000_000)] = 1  # of a hundred incidents each
 
 
 class IncidentSummary(Record):
@@ -80,7 +75,7 @@ class IncidentList(Record):
     """The whole list, one page of it."""
 
     at: datetime
-    wanted: WantedIncidents
+    asked: WantedIncidents
     incidents: tuple[IncidentSummary, ...]  # open ones worst first, then those that are over, what ended last first
     open_count: int  # on all pages
     past_count: int
@@ -131,7 +126,7 @@ def incident_list(
     config = about.config
     return IncidentList(
         at=about.now,
-        wanted=wanted,
+        asked=wanted,
         incidents=tuple(IncidentSummary(**summary_of(one, about, acknowledged.get(one.incident_id))) for one in found),
         open_count=counts[0],
         past_count=counts[1],

@@ -14,6 +14,7 @@ from offsetguard.collect.manifest import Manifest
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.reading import FactReader, Source, python_rows
 from offsetguard.model.incident import Subject
+from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.views import Record
 from offsetguard.store import changes, cycles, published_intervals
 from offsetguard.store.published_intervals import PublishedInterval
@@ -23,21 +24,27 @@ from offsetguard.tables import (
     CLUSTER_FACTS,
     GROUP_FACTS,
     QUEUE_FACTS,
+    QUEUE_STATE,
     TOPIC_FACTS,
     TOPIC_QUEUE_SNAPSHOTS,
     Table,
 )
 from offsetguard.views.changes import AskedChanges, ReadChanges
-from offsetguard.views.course import AskedSpan
-from offsetguard.views.fleet import GROUP_COLUMNS, GROUP_LINES, ROWS, GroupLine, NewestFacts, page_count
+from offsetguard.views.course import USUAL_SPAN, AskedSpan
+from offsetguard.views.fleet import GROUP_COLUMNS, GROUP_LINES, GroupLine, NewestFacts
 from offsetguard.views.group import COURSES, READ, AskedGroup, GroupRows, MemberLine, QueueLine, TopicLine
 from offsetguard.views.incident import CLUSTER_COURSES
+from offsetguard.views.listing import ROWS, page_count
 from offsetguard.views.queues import BROKERS, LAGS, PAIRS, SEEN, STEPS, AskedQueues, QueueRows, step_of
+from offsetguard.views.search import NamesOf
 from offsetguard.views.topic import COURSES as TOPIC_COURSES
 from offsetguard.views.topic import AskedTopic, ReaderLine, TopicRows
 
 Kept = TypeVar("Kept")
 _NAMED_IN = {"consumer_group": GROUP_FACTS, "topic": TOPIC_FACTS}
+_STATES_KEPT = timedelta(days=7)  # of queues on brokers that are not seen
+_ON_BROKERS = "SELECT consumer_group, list_sort(list(DISTINCT broker_name)) AS brokers FROM states GROUP BY ALL"
+_CLIENTS = "SELECT DISTINCT client_id, consumer_group FROM clients"
 
 
 class Run(NamedTuple):
@@ -70,6 +77,7 @@ class PublishedFacts:
         self._reader = FactReader(workspace, engine)
         self._read = _OfNewest(self._read_run)
         self._brokers = _OfNewest(self._read_brokers)
+        self._names = _OfNewest(self._read_names)
 
     def newest(self, configured: Iterable[str]) -> dict[str, NewestFacts | None]:
         """Return the newest facts of each cluster that is configured or was ever published; None: nothing yet."""
@@ -84,6 +92,19 @@ class PublishedFacts:
     def clusters(self, configured: Iterable[str]) -> list[str]:
         """Return the clusters that are configured or were ever published."""
         return sorted({*configured, *published_intervals.clusters(self._engine)})
+
+    def oldest_shown(self, cluster: str, now: datetime) -> datetime | None:
+        """Return the start of the first interval within the usual span before the newest one; None: there is none."""
+        newest = published_intervals.newest(self._engine, cluster)
+        if newest is None:
+            return None
+        start = newest.interval.start
+        return published_intervals.starts(self._engine, cluster, start - USUAL_SPAN.length, start + INTERVAL_LENGTH)[0]
+
+    def searched(self, configured: Iterable[str]) -> list[NamesOf]:
+        """Return the newest names of each cluster."""
+        found = (published_intervals.newest(self._engine, cluster) for cluster in self.clusters(configured))
+        return [self._names(one) for one in found if one is not None]
 
     def names(self, cluster: str, kind: str) -> frozenset[str] | None:
         """Return the newest names of a kind, `consumer_group` or `topic`; None: nothing was published yet."""
@@ -117,7 +138,7 @@ class PublishedFacts:
     def of_group(self, asked: AskedGroup, now: datetime) -> GroupRows:
         """Return what was published of a group: newest, and within the span that ends now."""
         cluster, group = asked.cluster, asked.consumer_group
-        columns, since = (*READ, *COURSES), now - asked.span.length
+        columns, since = (*READ, *COURSES), now - asked.length
         newest = published_intervals.newest(self._engine, cluster)
         rows = self._rows_of(newest, {"consumer_group": [group]})
         return GroupRows(
@@ -133,7 +154,7 @@ class PublishedFacts:
         """Return what was published of a topic: newest, and within the span that ends now."""
         cluster, topic = asked.cluster, asked.topic
         columns, where = ("interval_start", *TOPIC_COURSES), {"topic": [topic]}
-        since = now - asked.span.length
+        since = now - asked.length
         newest = published_intervals.newest(self._engine, cluster)
         rows = self._rows_of(newest, where)
         return TopicRows(
@@ -177,7 +198,7 @@ class PublishedFacts:
         manifest = Manifest.from_json(newest.manifest_json) if newest else None
         facts_of, rows = manifest.finished_at if manifest else None, self._rows_of(newest, where)
         until = until or asked.ends(newest.interval if newest else None, facts_of, now)
-        span, step = (until - asked.span.length, until), {"step_us": step_of(asked) // timedelta(microseconds=1)}
+        span, step = (until - asked.length, until), {"step_us": step_of(asked) // timedelta(microseconds=1)}
         return QueueRows(
             facts_of=facts_of,
             until=until,
@@ -217,6 +238,27 @@ class PublishedFacts:
         columns = ("broker_name", "broker_id", "earliest_message_at")
         return python_rows(self._reader.published(BROKER_FACTS, published, columns=columns))
 
+    def _read_names(self, published: PublishedInterval) -> NamesOf:
+        cluster, interval = published.cluster, published.interval
+        of_clients = Source(CLIENT_SNAPSHOTS, ("client_id", "consumer_group"))
+        clients = self._reader.query(_CLIENTS, cluster, interval.start, interval.end, clients=of_clients)
+        return NamesOf(
+            cluster=cluster,
+            groups=tuple(one.consumer_group for one in self._read(published).groups),
+            topics=tuple(self._reader.published(TOPIC_FACTS, published, columns=("topic",))["topic"].to_pylist()),
+            brokers=Manifest.from_json(published.manifest_json).master_broker_names,
+            clients=tuple((one["client_id"], one["consumer_group"]) for one in clients.to_pylist()),
+        )
+
+    def _groups_on(self, published: PublishedInterval, broker_names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return by group which of some brokers have queues of it, as was seen when they were seen last."""
+        if not broker_names:
+            return {}
+        end = published.interval.end
+        states = Source(QUEUE_STATE, ("consumer_group", "broker_name"), {"broker_name": broker_names})
+        found = self._reader.query(_ON_BROKERS, published.cluster, end - _STATES_KEPT, end, states=states)
+        return {row["consumer_group"]: tuple(row["brokers"]) for row in found.to_pylist()}
+
     def _read_run(self, published: PublishedInterval) -> NewestFacts:
         cluster, interval = published.cluster, published.interval
         manifest = Manifest.from_json(published.manifest_json)
@@ -232,6 +274,7 @@ class PublishedFacts:
             figures=figures[0] if figures else {},
             groups=tuple(GroupLine(cluster=cluster, **row) for row in groups.to_pylist()),
             violated_invariants=tuple(sorted(cycle[0].violations or ())) if cycle else (),
+            unseen_of=self._groups_on(published, manifest.unseen_broker_names),
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import pyarrow as pa
 from pydantic import ConfigDict, Field, field_validator
@@ -20,7 +20,6 @@ from offsetguard.views.course import POINTS, AskedMoment, AskedSpan, Name, Span
 from offsetguard.views.fleet import Trust
 from offsetguard.views.group import QueueLine, queue_lines
 
-SPANS = (Span.HALF_HOUR, Span.TWO_HOURS, Span.SIX_HOURS, Span.DAY)
 HEAT_QUEUES = 64
 QUEUE_NAME = ("topic", "broker_name", "queue_id")
 PAIRS = ("interval_start", "topic", "broker_count")  # of group_facts
@@ -60,12 +59,13 @@ class AskedQueues(AskedSpan):
 
     consumer_group: Name
     topic: Annotated[str, Field(max_length=255)] = ""  # empty: all
+    SPANS: ClassVar = (Span.HALF_HOUR, Span.TWO_HOURS, Span.SIX_HOURS, Span.DAY)
 
     @field_validator("span")
     @classmethod
-    def _is_a_day_at_most(cls, span: Span) -> Span:
-        if span not in SPANS:
-            raise ValueError(f"one of {', '.join(SPANS)}")
+    def _is_a_day_at_most(cls, span: Span | None) -> Span | None:
+        if span not in {None, *cls.SPANS}:
+            raise ValueError(f"one of {', '.join(cls.SPANS)}")
         return span
 
     @property
@@ -155,14 +155,14 @@ class QueuesView(Record):
 
 def step_of(asked: AskedQueues) -> timedelta:
     """Return how long a step is: whole intervals, so that each has as many as any other."""
-    return INTERVAL_LENGTH * -(-asked.span.length // (INTERVAL_LENGTH * POINTS))
+    return INTERVAL_LENGTH * -(-asked.length // (INTERVAL_LENGTH * POINTS))
 
 
 def queues_view(asked: AskedQueues, rows: QueueRows, now: datetime) -> QueuesView:
     """Return the view."""
-    step, since = step_of(asked), rows.until - asked.span.length
+    step, since = step_of(asked), rows.until - asked.length
     seen = {(row["topic"], row["broker_name"], row["place"]): row["interval_count"] for row in rows.seen.to_pylist()}
-    heat = heat_lines(rows.steps, seen, asked.span.length // step)
+    heat = heat_lines(rows.steps, seen, asked.length // step)
     return QueuesView(
         at=now,
         asked=asked,

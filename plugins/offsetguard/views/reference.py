@@ -28,6 +28,8 @@ from offsetguard.views.group import AskedGroup, GroupView, MemberLine, QueueLine
 from offsetguard.views.incident import AskedIncident, IncidentPage
 from offsetguard.views.incidents import IncidentList, WantedIncidents
 from offsetguard.views.queues import AskedQueues, QueuesView
+from offsetguard.views.search import AskedSearch, SearchView
+from offsetguard.views.silences import AskedSilences, SilencesView
 from offsetguard.views.topic import AskedTopic, ReaderLine, TopicQueueLine, TopicView
 
 _INTRODUCTION = """\
@@ -44,7 +46,6 @@ that is not listed or beyond its limits is answered with 422.
 _OF_ALL = {  # what fields of these names mean in every view
     "at": "when this was asked, by the database's clock",
     "asked": "what the address says",
-    "wanted": "what the address says",
     "trust": "whether the facts are of now: late after two missed minutes, old after five",
     "facts_of": "when the brokers had been asked of which the newest facts tell",
     "since": "from here on courses go",
@@ -80,6 +81,8 @@ PAGES = (
     PageOfData("fleet/queues", AskedQueues, QueuesView, "heat"),
     PageOfData("fleet/topic", AskedTopic, TopicView, "readers"),
     PageOfData("changes/", AskedChanges, ChangesView, "changes"),
+    PageOfData("silences/", AskedSilences, SilencesView, "silences"),
+    PageOfData("search/", AskedSearch, SearchView, "found"),
     PageOfData("incidents/", WantedIncidents, IncidentList, "incidents"),
     PageOfData("incidents/{incident_id}", AskedIncident, IncidentPage, "timeline"),
 )

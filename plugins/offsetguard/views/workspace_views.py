@@ -5,24 +5,38 @@ Pages and assistants ask here; how they say a view is their own.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pyarrow as pa
 from sqlalchemy import Engine
+from sqlalchemy.orm import Session
 
 from offsetguard.catalogue import Catalogue
 from offsetguard.config import Config
-from offsetguard.config.file import config_in_use
+from offsetguard.config.file import ConfigFile, config_in_use
 from offsetguard.config.workspace import Workspace
 from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.model.changes import BEFORE, MOST_CHANGES
 from offsetguard.model.errors import ConfigError, PublishError
+from offsetguard.model.incident import Incident
 from offsetguard.model.intervals import INTERVAL_LENGTH
-from offsetguard.store import changes, incidents, judge_memory, newest, notifications, published_intervals, silences
+from offsetguard.store import (
+    changes,
+    cycles,
+    incidents,
+    judge_memory,
+    newest,
+    notifications,
+    published_intervals,
+    silences,
+)
 from offsetguard.store.database import current_time, database_time, reading
+from offsetguard.store.incidents import Which
 from offsetguard.views.changes import AskedChanges, ChangesView, changes_view
 from offsetguard.views.course import Span
-from offsetguard.views.fleet import ROWS, Fleet, NewestFacts, Wanted, fleet, page_count
+from offsetguard.views.fleet import AboutFleet, Fleet, Said, Wanted, fleet
 from offsetguard.views.group import (
     INCIDENTS,
     MARKS,
@@ -44,14 +58,25 @@ from offsetguard.views.incidents import (
     incident_list,
     which,
 )
+from offsetguard.views.listing import ROWS, page_count
 from offsetguard.views.names import find_incident, unknown
 from offsetguard.views.published import PublishedFacts
 from offsetguard.views.queues import AskedQueues, QueuesView, queues_view
-from offsetguard.views.silences import LATELY, SILENCES, watched_silences
+from offsetguard.views.search import FOUND, AskedSearch, SearchView, search_view
+from offsetguard.views.silences import LATELY, SILENCES, AskedSilences, SilencesView, silences_view
 from offsetguard.views.topic import AskedTopic, TopicView, topic_view
 
 _KINDS = {"consumer_group": "kind_group", "topic": "kind_topic"}  # their words in the catalogue
 _EPOCH = datetime.fromtimestamp(0, UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """What the bar of every page shows."""
+
+    cluster: str  # that the page is about; empty: all
+    clusters: tuple[str, ...]  # that there are
+    open_count: int  # open incidents of the cluster, or of all
 
 
 class WorkspaceViews:
@@ -64,6 +89,7 @@ class WorkspaceViews:
         self._workspace = workspace
         self._engine = engine
         self._facts = PublishedFacts(workspace, engine)
+        self._config_file: tuple[object, ConfigFile | None] | None = None  # as it was when it was like that
 
     def stamp(self, cluster: str = "") -> str:
         """Return what changes when anything that a view shows does; `cluster`: of that one only, "": of all.
@@ -75,30 +101,58 @@ class WorkspaceViews:
             now, marks = current_time(session), newest.marks(session, clusters)
         runs = [self._facts.newest_run(one) for one in clusters]
         ages = [(now - (run.facts_of if run else _EPOCH)) // INTERVAL_LENGTH for run in runs or [None]]
-        files = (self._workspace.config_file, self._workspace.last_good_config_file)
-        written = [(one.stat().st_mtime_ns, one.stat().st_size) if one.exists() else None for one in files]
-        return repr((clusters, [run and run.run_id for run in runs], ages, marks, written))
+        return repr((clusters, [run and run.run_id for run in runs], ages, marks, self._configured()))
+
+    def bar(self, cluster: str) -> Bar:
+        """Return what every page says, whatever it is about."""
+        config = self._config()
+        with reading(self._engine) as session:
+            open_count = incidents.count(session, Which(cluster), over=False)
+        return Bar(cluster, tuple(self._facts.clusters(config.clusters if config else ())), open_count)
 
     def fleet(self, wanted: Wanted, words: Catalogue) -> Fleet:
-        """Return the groups that are asked for, of all clusters or one."""
+        """Return clusters, and the groups that are asked for, of all clusters or one."""
         self._check_cluster(wanted.cluster)
-        newest = self._newest()
+        config = self._config()
+        newest = self._facts.newest(config.clusters if config else ())
         with reading(self._engine) as session:
-            return fleet(
-                newest,
+            about = AboutFleet(
+                words_of=self._said_by(session, words),
+                why_late=self._why_late,
+                team_of=config.team_of if config else None,
+                teams=tuple(sorted({*config.teams, config.default_team})) if config else (),
+            )
+            return fleet(newest, incidents.all_open(session), wanted, current_time(session), about)
+
+    def search(self, asked: AskedSearch, words: Catalogue) -> SearchView:
+        """Return what has a name, whatever it is, in all clusters."""
+        config, wanted = self._config(), asked.q.strip()
+        names = self._facts.searched(config.clusters if config else ()) if wanted else ()
+        with reading(self._engine) as session:
+            told = incidents.beginning_with(session, wanted, limit=FOUND) if wanted else ()
+            return search_view(asked, names, told, current_time(session), words)
+
+    def silences(self, asked: AskedSilences, words: Catalogue) -> SilencesView:
+        """Return the silences of all clusters, and what one would match that is asked for."""
+        with reading(self._engine) as session:
+            now = current_time(session)
+            shown = [*silences.not_over(session, now)]
+            shown += silences.over_since(session, now - LATELY, now, limit=SILENCES)
+            return silences_view(
+                asked,
+                shown,
+                incidents.seen_since(session, now - LATELY),
                 incidents.all_open(session),
-                wanted,
-                current_time(session),
-                words_of=lambda ids: {
-                    key: IncidentWords(one, words.locale).summary for key, one in incidents.by_id(session, ids).items()
-                },
+                now,
+                words_of=self._said_by(session, words),
             )
 
     def group(self, asked: AskedGroup, words: Catalogue) -> GroupView:
         """Return one group."""
+        now, file = database_time(self._engine), self._file()
+        asked = asked.filled(self._facts.oldest_shown(asked.cluster, now), now)
         with reading(self._engine) as session:
-            now = current_time(session)
-            since = now - asked.span.length
+            since = now - asked.length
             found = incidents.of_group(session, asked.cluster, asked.consumer_group, since, limit=INCIDENTS)
             stated = judge_memory.open_forecasts(session, asked.cluster, asked.consumer_group)
         rows = self._facts.of_group(asked, now)
@@ -110,7 +164,7 @@ class WorkspaceViews:
             changed = changes.around(
                 session, asked.cluster, min(since, hour_ago), until, what_concerns(asked, rows), limit=MARKS
             )
-        config = configuration(self._workspace)
+        config = file.config if file else None
         return group_view(
             asked,
             rows,
@@ -120,13 +174,14 @@ class WorkspaceViews:
             marks=marks_of(changed, words, since, until),
             stated=tuple(stated.values()),
             team=config.policy(asked.cluster, asked.consumer_group).team if config else None,
-            limits=limit_lines(config, asked.cluster, asked.consumer_group) if config else (),
+            limits=limit_lines(file, asked.cluster, asked.consumer_group) if file else (),
             console_url=config.delivery.console_address(asked.cluster, asked.consumer_group, None) if config else None,
         )
 
     def topic(self, asked: AskedTopic) -> TopicView:
         """Return one topic."""
         now = database_time(self._engine)
+        asked = asked.filled(self._facts.oldest_shown(asked.cluster, now), now)
         rows = self._facts.of_topic(asked, now)
         if not (rows.topics or rows.groups or rows.queues):
             self._check(asked.cluster, "topic", asked.topic, now)
@@ -135,6 +190,7 @@ class WorkspaceViews:
     def queues(self, asked: AskedQueues, until: datetime | None = None) -> QueuesView:
         """Return the queues of a group; `until`: another end of the span than the newest facts."""
         now = database_time(self._engine)
+        asked = asked.filled(self._facts.oldest_shown(asked.cluster, now), now)
         rows = self._facts.of_queues(asked, now, until)
         if not (rows.topics or rows.queues):
             self._check(asked.cluster, "consumer_group", asked.consumer_group, now)
@@ -143,7 +199,7 @@ class WorkspaceViews:
     def incidents(self, wanted: WantedIncidents, words: Catalogue) -> IncidentList:
         """Return the incidents that are asked for, open ones first."""
         self._check_cluster(wanted.cluster)
-        config = configuration(self._workspace)
+        config = self._config()
         with reading(self._engine) as session:
             now = current_time(session)
             asked = which(wanted, incidents.groups(session) if wanted.team else (), config)
@@ -172,7 +228,7 @@ class WorkspaceViews:
             given = silences.acknowledgements_of(session, [incident_id]).get(incident_id)
             recipients = notifications.recipients_of(session, found)
             events = incidents.events_of(session, incident_id, limit=EVENTS + 1)
-            about = AboutIncidents(now, words, configuration(self._workspace), silences.active(session, now))
+            about = AboutIncidents(now, words, self._config(), silences.active(session, now))
         since, until = span_around(found, self._facts.known_until(found.subject.cluster, now))
         try:
             history, unreadable = self._facts.of_subject(found.subject, since, until), None
@@ -183,19 +239,16 @@ class WorkspaceViews:
         )
 
     def changes(self, asked: AskedChanges, words: Catalogue) -> ChangesView:
-        """Return what changed in a cluster, and what is silenced, whether facts can be read or not."""
+        """Return what changed in a cluster, whether facts can be read or not."""
         self._check_cluster(asked.cluster)
-        config = configuration(self._workspace)
+        config = self._config()
         clusters = self._facts.clusters(config.clusters if config else ())
         if not asked.cluster and clusters:
             asked = asked.model_copy(update={"cluster": clusters[0]})
         with reading(self._engine) as session:
             now = current_time(session)
             read = self._facts.changes(session, asked)
-            given = silences.not_over(session, now)
-            over = silences.over_since(session, now - LATELY, now, limit=SILENCES)
-            watched = watched_silences([*given, *over], incidents.seen_since(session, now - LATELY), now)
-        return changes_view(read, watched[:SILENCES], now, silence_count=len(watched), clusters=clusters, words=words)
+        return changes_view(read, now, clusters=clusters, words=words)
 
     def _check(self, cluster: str, kind: str, name: str, now: datetime) -> None:
         """Raise UnknownName unless the newest facts, those of a month, or an incident have a name."""
@@ -210,7 +263,7 @@ class WorkspaceViews:
 
     def _check_cluster(self, name: str) -> None:
         """Raise UnknownName for a cluster that is neither configured nor was published, nor has an incident."""
-        config = configuration(self._workspace)
+        config = self._config()
         if not name or config is None or name in config.clusters:
             return
         with reading(self._engine) as session:
@@ -218,14 +271,40 @@ class WorkspaceViews:
         if name not in known:
             raise unknown("kind_cluster", name, known)
 
-    def _newest(self) -> dict[str, NewestFacts | None]:
-        config = configuration(self._workspace)
-        return self._facts.newest(config.clusters if config else ())
+    def _said_by(self, session: Session, words: Catalogue) -> Callable[[Collection[str]], Mapping[str, Said]]:
+        """Return what gives what incidents say, by their ids."""
+
+        def said(incident_id: str, one: Incident) -> Said:
+            summary = IncidentWords(one, words.locale).summary
+            return Said(summary, one.first_seen_at, one.evidence.broker_names)
+
+        return lambda ids: {key: said(key, one) for key, one in incidents.by_id(session, ids).items()}
+
+    def _why_late(self, cluster: str, facts_of: datetime) -> str | None:
+        """Return what the newest publication said that failed since the facts of a cluster, its first line."""
+        failed = cycles.newest(self._engine, cluster=cluster, failed=True, since=facts_of, limit=1)
+        return (failed[0].error or "").partition("\n")[0] or None if failed else None
+
+    def _configured(self) -> tuple[object, ...]:
+        """Return what changes when the configuration may have."""
+        files = (self._workspace.config_file, self._workspace.last_good_config_file)
+        return tuple((one.stat().st_mtime_ns, one.stat().st_size) if one.exists() else None for one in files)
+
+    def _file(self) -> ConfigFile | None:
+        """Return the configuration that holds now, with its lines; read again only when its files have changed."""
+        written = self._configured()
+        if self._config_file is None or self._config_file[0] != written:
+            self._config_file = written, configuration(self._workspace)
+        return self._config_file[1]
+
+    def _config(self) -> Config | None:
+        file = self._file()
+        return file.config if file else None
 
 
-def configuration(workspace: Workspace) -> Config | None:
-    """Return what holds now; None where it cannot be read: what was published is shown all the same."""
+def configuration(workspace: Workspace) -> ConfigFile | None:
+    """Return what holds now and where it stands; None where it cannot be read: what was published is shown anyway."""
     try:
-        return config_in_use(workspace, keep=False).config
+        return config_in_use(workspace, keep=False).file
     except ConfigError:
         return None

@@ -1,4 +1,4 @@
-"""Pages that the Airflow API server shows behind its login, one file each: found here, with their entry in the menu.
+"""Pages that the Airflow API server shows behind its login, one file each: found here.
 
 A page has `routes(may_write)`: `may_write` is what routes that change something depend on. This file imports none of
 them: every process of Airflow asks for the names, and only the API server for the pages.
@@ -17,8 +17,3 @@ def names() -> list[str]:
 def path_of(name: str) -> str:
     """Return where a page is, below the prefix of all of them."""
     return f"/{name.replace('_', '-')}"
-
-
-def title_of(name: str) -> str:
-    """Return what the menu calls a page."""
-    return name.replace("_", " ").title()

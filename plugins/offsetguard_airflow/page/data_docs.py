@@ -9,7 +9,7 @@ from fastapi.responses import FileResponse, Response
 
 from offsetguard.config.workspace import Workspace
 from offsetguard_airflow.web.forms import PAGE_HEADERS
-from offsetguard_airflow.web.rendering import html, words_for
+from offsetguard_airflow.web.rendering import html
 
 _HTML = "text/html; charset=utf-8"
 
@@ -26,7 +26,7 @@ def show_data_docs(request: Request, path: str) -> Response:
     folder = Workspace.from_environment().data_docs_folder
     if path == "":
         clusters = sorted(entry.name for entry in folder.glob("*") if (entry / "index.html").is_file())
-        return html("data_docs.html.j2", words=words_for(request), clusters=clusters)
+        return html(request, "data_docs.html.j2", clusters=clusters)
     file = find_file(folder, path)
     if file is None:
         raise HTTPException(status.HTTP_404_NOT_FOUND, "there are no Data Docs of this name (any more)")

@@ -16,12 +16,12 @@ from offsetguard.views.fleet import Wanted
 from offsetguard.views.group import AskedGroup, GroupView
 from offsetguard.views.heat_picture import draw
 from offsetguard.views.outlook import AHEAD
-from offsetguard.views.queues import SPANS, AskedPicture, AskedQueues
+from offsetguard.views.queues import AskedPicture, AskedQueues
 from offsetguard.views.topic import AskedTopic
 from offsetguard_airflow.web.airflow_runs import lead_to_log, lead_to_page
 from offsetguard_airflow.web.forms import PAGE_HEADERS
-from offsetguard_airflow.web.published_views import pictures_of, unless_unchanged, views_of_workspace
-from offsetguard_airflow.web.rendering import address_of, given_as, lead_to_folder, words_for
+from offsetguard_airflow.web.rendering import address_of, given_as, lead_to_folder, unless_unchanged, words_for
+from offsetguard_airflow.web.workspace import views_of_workspace
 
 
 def routes(may_write: list[object]) -> APIRouter:
@@ -40,67 +40,32 @@ def routes(may_write: list[object]) -> APIRouter:
 
 def show_fleet(request: Request, wanted: Annotated[Wanted, Query()]) -> Response:
     """Show what the address asks for."""
-    words = words_for(request)
     with views_of_workspace() as views:
-        view = views.fleet(wanted, words)
-    language = words.locale.language
-    groups = [
-        address_of("group", cluster=one.cluster, consumer_group=one.consumer_group, lang=language)
-        for one in view.groups
-    ]
-    return given_as(request, "fleet.html.j2", view, view.groups, groups=groups)
+        view = views.fleet(wanted, words_for(request))
+    return given_as(request, "fleet.html.j2", view, view.groups)
 
 
 def show_group(request: Request, asked: Annotated[AskedGroup, Query()]) -> Response:
     """Show the group that the address names."""
-    words = words_for(request)
     with views_of_workspace() as views:
-        view = views.group(asked, words)
-    return given_as(
-        request,
-        "group.html.j2",
-        view,
-        view.topics,
-        topics=[
-            address_of("topic", cluster=asked.cluster, topic=one.topic, lang=words.locale.language)
-            for one in view.topics
-        ],
-        queues=address_of(
-            "queues", cluster=asked.cluster, consumer_group=asked.consumer_group, lang=words.locale.language
-        ),
-        **(pictures_of("group", asked, view.courses, words.locale.language) | _beyond(view)),
-    )
+        view = views.group(asked, words_for(request))
+    return given_as(request, "group.html.j2", view, view.topics, **_beyond(view))
 
 
 def show_topic(request: Request, asked: Annotated[AskedTopic, Query()]) -> Response:
     """Show the topic that the address names."""
     with views_of_workspace() as views:
         view = views.topic(asked)
-    cluster, language = asked.cluster, words_for(request).locale.language
-    groups = [
-        address_of("group", cluster=cluster, consumer_group=one.consumer_group, lang=language) for one in view.readers
-    ]
-    pictures = pictures_of("topic", asked, view.courses, language)
-    return given_as(request, "topic.html.j2", view, view.readers, groups=groups, **pictures)
+    return given_as(request, "topic.html.j2", view, view.readers)
 
 
 def show_queues(request: Request, asked: Annotated[AskedQueues, Query()]) -> Response:
     """Show the queues of the group that the address names."""
     with views_of_workspace() as views:
         view = views.queues(asked)
-    language, query = words_for(request).locale.language, {key: str(value) for key, value in asked.model_dump().items()}
     steps, figures = view.table()
-    return given_as(
-        request,
-        "queues.html.j2",
-        view,
-        view.points(),
-        steps=steps,
-        figures=figures,
-        picture=address_of("queues.png", **query, until=view.until.isoformat()),
-        group=address_of("group", cluster=asked.cluster, consumer_group=asked.consumer_group, lang=language),
-        spans={one.value: address_of("queues", **{**query, "span": one.value}, lang=language) for one in SPANS},
-    )
+    picture = address_of("queues.png", **view.asked.model_dump(mode="json"), until=view.until.isoformat())
+    return given_as(request, "queues.html.j2", view, view.points(), steps=steps, figures=figures, picture=picture)
 
 
 def show_heat_map(asked: Annotated[AskedPicture, Query()]) -> Response:

@@ -13,26 +13,29 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request, status
 from fastapi.responses import RedirectResponse, Response
 from sqlalchemy.orm import Session
 
-from offsetguard.catalogue.text import format_duration
 from offsetguard.model.errors import SilenceError
 from offsetguard.model.incident import Incident, Subject
 from offsetguard.model.silence import Matchers, Silence, literal
 from offsetguard.model.views import ACKNOWLEDGE, SILENCE
 from offsetguard.store import incidents, silences
 from offsetguard.store.database import current_time, writing
-from offsetguard.views.course import HEIGHT, WIDTH, plot_of
 from offsetguard.views.incident import AskedIncident
 from offsetguard.views.incidents import WantedIncidents
 from offsetguard_airflow.web.forms import FORM_HEADERS
-from offsetguard_airflow.web.posted_forms import Form, check_token, not_ours, silence_number, token_for
-from offsetguard_airflow.web.published_views import unless_unchanged, views_of_workspace
-from offsetguard_airflow.web.rendering import address_of, given_as, lead_to_folder, our_engine, words_for
+from offsetguard_airflow.web.posted_forms import (
+    SPANS,
+    Form,
+    check_token,
+    comment_of,
+    not_ours,
+    silence_number,
+    token_for,
+)
+from offsetguard_airflow.web.rendering import address_of, given_as, lead_to_folder, unless_unchanged, words_for
 from offsetguard_airflow.web.rights import DAG_THAT_MAKES_THEM, RESOURCE, MayAct
+from offsetguard_airflow.web.workspace import our_engine, views_of_workspace
 
-_HOUR_MS = 3_600_000
-SPANS = {format_duration(hours * _HOUR_MS): hours * _HOUR_MS for hours in (0.5, 1, 2, 8, 24, 72, 168)}
 SCOPES = ("incident", "group", "rule")
-_MAX_COMMENT = 1_000
 
 
 def routes(may_write: list[object]) -> APIRouter:
@@ -59,7 +62,6 @@ def show_incident(request: Request, incident_id: str, user: GetUserDep, may_act:
         view = views.incident(AskedIncident(incident_id=_known(incident_id)), words)
     if view.incident_id != incident_id:  # the start of it
         return RedirectResponse(address_of(view.incident_id, **request.query_params), status.HTTP_303_SEE_OTHER)
-    about = {"cluster": view.cluster, "lang": words.locale.language}
     return given_as(
         request,
         "incident.html.j2",
@@ -68,18 +70,13 @@ def show_incident(request: Request, incident_id: str, user: GetUserDep, may_act:
         forms={"acknowledge": ACKNOWLEDGE, "silence": SILENCE, "token": token_for(user), "spans": SPANS},
         may_act=may_act,
         missing={"dag_id": DAG_THAT_MAKES_THEM, "resource": RESOURCE},
-        group="../fleet/" + address_of("group", consumer_group=view.consumer_group or "", **about),
-        topic="../fleet/" + address_of("topic", topic=view.topic or "", **about),
-        plots=[plot_of(one) for one in view.courses],
-        width=WIDTH,
-        height=HEIGHT,
     )
 
 
 def take_form(request: Request, incident_id: str, form: Form, user: GetUserDep) -> Response:
     """Acknowledge or silence an incident, or end a silence, in the name of the user; and show it again."""
     check_token(form, user)
-    author, comment = user.get_name(), form.get("comment", "")[:_MAX_COMMENT]
+    author, comment = user.get_name(), comment_of(form)
     with writing(our_engine()) as session:
         incident = _incident(session, incident_id)
         try:
@@ -99,7 +96,7 @@ def _act(
         case "silence" if form.get("span") in SPANS and form.get("scope") in SCOPES:
             ends_at = now + timedelta(milliseconds=SPANS[form["span"]])
             matchers = _matchers(incident.shown_as, form["scope"])
-            silences.add(session, Silence(matchers, author, comment.strip(), now, ends_at, now))
+            silences.add(session, Silence(matchers, author, comment, now, ends_at, now))
         case "expire":
             silences.expire(session, silence_number(form), now=now)
         case _:

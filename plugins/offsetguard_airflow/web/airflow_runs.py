@@ -17,14 +17,14 @@ from pydantic import AwareDatetime, BaseModel, Field
 from sqlalchemy import select
 
 from offsetguard.collect.manifest import Manifest
-from offsetguard.deliver.messages.wording import harmless
 from offsetguard.model.intervals import Interval
 from offsetguard.model.views import FLEET_PATH, INCIDENTS_PATH
 from offsetguard.store import published_intervals
 from offsetguard.views.course import Name
 from offsetguard_airflow.task_inputs import ALL_CLUSTERS
-from offsetguard_airflow.web.rendering import html, our_engine, words_for
+from offsetguard_airflow.web.rendering import html
 from offsetguard_airflow.web.rights import DAG_THAT_MAKES_THEM
+from offsetguard_airflow.web.workspace import our_engine
 
 PAGE_OF = {  # each of our DAGs -> where it is seen what it does
     DAG_THAT_MAKES_THEM: FLEET_PATH,
@@ -73,7 +73,7 @@ def lead_to_log(request: Request, asked: Annotated[AskedLog, Query()], session: 
 def lead_to_page(request: Request, asked: Annotated[AskedRun, Query()], session: SessionDep) -> Response:
     """Lead from a DAG or task to our page about it and its cluster; from a run that judged to what was open then."""
     if asked.dag_id not in PAGE_OF:
-        return html("not_ours.html.j2", words=words_for(request), dag_id=harmless(asked.dag_id, 250))
+        return html(request, "not_ours.html.j2", dag_id=asked.dag_id)
     page = PAGE_OF[asked.dag_id]
     run = session.scalar(select(DagRun).where(DagRun.dag_id == asked.dag_id, DagRun.run_id == asked.run_id))
     cluster = ALL_CLUSTERS if run is None else _cluster_of(run)

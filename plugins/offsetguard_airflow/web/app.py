@@ -6,25 +6,24 @@ the UI, or a bearer token) of somebody with the right (`rights.py`).
 
 from __future__ import annotations
 
-import html
 import importlib
 import logging
 from urllib.parse import urlencode
 
 from fastapi import Depends, FastAPI, HTTPException, Request, status
-from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from fastapi.responses import JSONResponse, RedirectResponse, Response
 from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.store.database_errors import DatabaseNamed, what_failed
 from offsetguard_airflow import page
-from offsetguard_airflow.web.forms import PAGE_HEADERS
-from offsetguard_airflow.web.rendering import words_for
+from offsetguard_airflow.web.rendering import refused, words_for
 from offsetguard_airflow.web.rights import READ, WRITE, offered
 from offsetguard_airflow.web.static_files import give_static
 
 _log = logging.getLogger(__name__)
+_REFUSAL_LIMIT = 500
 
 
 def create_app() -> FastAPI:
@@ -50,21 +49,15 @@ async def answer_refusal(request: Request, refusal: Exception) -> Response:
     assert isinstance(refusal, StarletteHTTPException)  # noqa: S101 - registered for this class only
     if refusal.status_code == status.HTTP_304_NOT_MODIFIED:
         return Response(status_code=refusal.status_code, headers=refusal.headers)
-    words = words_for(request)
-    because = words.read(refusal.detail)
+    because = words_for(request).read(refusal.detail)
     if "text/html" not in request.headers.get("accept", "") or "format" in request.query_params:
         return JSONResponse({"detail": because}, refusal.status_code, headers=refusal.headers)
     if refusal.status_code == status.HTTP_401_UNAUTHORIZED:
         airflow_root = request.scope.get("app_root_path", "")
-        return_to = urlencode({"next": request.url.path})
+        asked = f"?{request.url.query}" if request.url.query else ""
+        return_to = urlencode({"next": request.url.path + asked})
         return RedirectResponse(f"{airflow_root}/api/v2/auth/login?{return_to}", status.HTTP_303_SEE_OTHER)
-    page = _REFUSAL.format(
-        language=words.locale.language,
-        title=html.escape(words.say("page_refused")),
-        because=html.escape(harmless(because, _REFUSAL_LIMIT)),
-        do_next=html.escape(words.say("page_refused_next")),
-    )
-    return HTMLResponse(page, refusal.status_code, headers=PAGE_HEADERS)
+    return refused(request, because, refusal.status_code)
 
 
 async def answer_busy(request: Request, error: Exception) -> Response:
@@ -78,13 +71,3 @@ async def answer_busy(request: Request, error: Exception) -> Response:
     return await answer_refusal(
         request, HTTPException(status.HTTP_503_SERVICE_UNAVAILABLE, busy, headers={"Retry-After": "60"})
     )
-
-
-_REFUSAL_LIMIT = 500
-_REFUSAL = """<!DOCTYPE html>
-<html lang="{language}"><head><meta charset="utf-8"><title>OffsetGuard</title><style>
-:root {{ color-scheme: light dark; }} body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 3rem auto;
-padding: 0 1rem; }}
-</style></head><body><h1>{title}</h1><p>{because}</p>
-<p>{do_next}</p></body></html>
-"""

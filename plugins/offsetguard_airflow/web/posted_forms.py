@@ -10,9 +10,13 @@ from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 from airflow.configuration import conf
 from fastapi import Depends, HTTPException, Request, status
 
+from offsetguard.catalogue.text import format_duration
 from offsetguard_airflow.web import forms
 
 _MAX_FORM_BYTES, _MAX_FIELDS = 16_384, 10
+_MAX_COMMENT = 1_000
+_HOUR_MS = 3_600_000
+SPANS = {format_duration(hours * _HOUR_MS): hours * _HOUR_MS for hours in (0.5, 1, 2, 8, 24, 72, 168)}  # of silences
 
 
 async def form_of(request: Request) -> dict[str, str]:
@@ -43,6 +47,11 @@ def check_token(form: dict[str, str], user: BaseUser) -> None:
     """Refuse a form that was made for somebody else, or too long ago."""
     if not forms.is_valid(form.get("token", ""), _secret(), user.get_id(), now_s=time.time()):
         raise HTTPException(status.HTTP_403_FORBIDDEN, "the form is too old: open its page again")
+
+
+def comment_of(form: dict[str, str]) -> str:
+    """Return what its user says."""
+    return form.get("comment", "")[:_MAX_COMMENT].strip()
 
 
 def silence_number(form: dict[str, str]) -> int:

@@ -1,64 +1,141 @@
-"""How a page is given: as HTML in the reader's language, or the same view as JSON or CSV from the same address."""
+"""How a page is given: as HTML in the reader's language, or the same view as JSON or CSV from the same address.
+
+Templates have views as they are, names of brokers and all: what they print is made harmless on its way out, and what
+they link to is not. Every page has the bar of `layout.html.j2`.
+"""
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import re
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 from urllib.parse import unquote, urlencode
 
 from fastapi import HTTPException, Request, status
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from sqlalchemy import Engine
+from markupsafe import Markup
+from pydantic import BaseModel
 
 from offsetguard.catalogue import Catalogue, catalogue
 from offsetguard.catalogue.text import Language, Locale
-from offsetguard.config.workspace import Workspace
-from offsetguard.deliver.messages.wording import harmless_view
-from offsetguard.model.errors import ConfigError, StoreError
+from offsetguard.deliver.messages.wording import harmless, harmless_link
+from offsetguard.model.errors import ConfigError
 from offsetguard.model.views import Record
-from offsetguard.store.database import open_migrated
+from offsetguard.views.course import HEIGHT, WIDTH, plot_of
 from offsetguard_airflow.web.forms import FORM_HEADERS
 from offsetguard_airflow.web.static_files import tag_of
+from offsetguard_airflow.web.workspace import views_of_workspace
 
 TEMPLATES = Path(__file__).parents[1] / "page" / "templates"
+_LIMIT = 2_000  # characters of one text of a page
+_CARRIED = ("lang", "zone")  # what a reader asked for stays asked on the pages that follow
+
+
+def _printed(value: object) -> object:
+    """Return what a template prints, with nothing hidden in it."""
+    return harmless(value, _LIMIT) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
 _ENVIRONMENT = Environment(
     loader=FileSystemLoader(TEMPLATES),
     autoescape=True,
+    finalize=_printed,
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_ENVIRONMENT.globals["load"] = tag_of
+_ENVIRONMENT.globals.update(width=WIDTH, height=HEIGHT)
+_ENVIRONMENT.filters["plot"] = plot_of
+_ENVIRONMENT.filters["link"] = harmless_link
 # Where a spreadsheet would begin to run something: it may skip what cannot be seen, take wide forms of the signs for
 # them, and split cells at semicolons
 _FORMULA = re.compile(r"(^|;)(?=[\s\x00-\x1f\u200b-\u200f\u2060\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20])")
 
 
-def html(template: str, **given: object) -> Response:
-    """Return a page that may have forms and our own scripts."""
-    return HTMLResponse(_ENVIRONMENT.get_template(template).render(given), headers=FORM_HEADERS)
+def html(request: Request, template: str, *, view: Record | None = None, **given: object) -> Response:
+    """Return a page that may have forms and our own scripts; `given`: what it needs besides its view."""
+    bar = None
+    try:
+        with views_of_workspace() as views:
+            bar = views.bar(getattr(view, "cluster", request.query_params.get("cluster", "")))
+    except HTTPException:  # a page that needs no database is shown without one
+        if view is not None:
+            raise
+    return HTMLResponse(_rendered(request, template, view=view, bar=bar, **given), headers=FORM_HEADERS)
+
+
+def refused(request: Request, because: str, status_code: int) -> Response:
+    """Return the page that says why there is none; it asks the database for nothing."""
+    said = {
+        "because": because,
+        "is_missing": status_code == status.HTTP_404_NOT_FOUND,
+        "is_form": request.method == "POST",
+    }
+    return HTMLResponse(
+        _rendered(request, "refused.html.j2", view=None, bar=None, **said), status_code, headers=FORM_HEADERS
+    )
+
+
+def _rendered(request: Request, template: str, *, view: Record | None, **given: object) -> str:
+    words, asked = words_for(request), getattr(view, "asked", None)
+    below = request.url.path.removeprefix(request.scope.get("root_path", ""))
+    up = "../" * (below.count("/") - 1) or "./"
+    carried = carried_by(request)
+
+    def to(page: str, /, **query: object) -> str:
+        return address_of(up + page, **{**carried, **query})
+
+    def here(**changes: object) -> str:
+        kept = dict(request.query_params) if asked is None else {**carried, **_said(asked)}
+        return address_of("", **{**kept, **changes}) or "?"
+
+    return _ENVIRONMENT.get_template(template).render(
+        {"words": words, "say": words.say, "figure": words.figure, "language": words.locale.language},
+        to=to,
+        here=here,
+        load=lambda name: tag_of(name, up),
+        carried=carried,
+        section=below.split("/")[1] if "/" in below else "",
+        is_list=below.endswith("/"),
+        view=view,
+        asked=asked,
+        asked_for=_said(asked),
+        **given,
+    )
+
+
+def carried_by(request: Request) -> dict[str, str]:
+    """Return what stays asked on the pages that follow."""
+    return {name: request.query_params[name] for name in _CARRIED if name in request.query_params}
+
+
+def _said(asked: BaseModel | None) -> dict[str, object]:
+    """Return what an address says that is not the default."""
+    return {} if asked is None else asked.model_dump(mode="json", exclude_defaults=True)
 
 
 def words_for(request: Request) -> Catalogue:
-    """Return the catalogue of who asks: `?lang=zh`, else what the browser prefers; by the clock that zone.js told."""
+    """Return the catalogue of who asks: `?lang=zh`, else what the browser prefers.
+
+    By the clock of `?zone=UTC`, else by that which zone.js told.
+    """
     asked = request.query_params.get("lang") or request.headers.get("accept-language", "").partition(",")[0]
     language = Language.ZH if asked.casefold().startswith("zh") else Language.EN
     try:
-        return catalogue(Locale.of(language, unquote(request.cookies["offsetguard_zone"])))
+        zone = request.query_params.get("zone") or unquote(request.cookies["offsetguard_zone"])
+        return catalogue(Locale.of(language, zone))
     except (KeyError, ConfigError):  # untold, or a zone that this machine does not know
         return catalogue(Locale(language))
 
 
-def given_as(request: Request, template: str, view: Record, lines: Iterable[Record], **harmless: object) -> Response:
+def given_as(request: Request, template: str, view: Record, lines: Iterable[Record], **more: object) -> Response:
     """Return a view as the reader wants it: `?format=json` or `csv`, or the same by `Accept`; else as a page.
 
     `lines`: those of its table, which CSV has; names that a spreadsheet would run begin with an apostrophe there.
-    `harmless`: what the page needs besides, and holds no text of a broker.
     """
     match format_of(request):
         case "json":
@@ -66,11 +143,25 @@ def given_as(request: Request, template: str, view: Record, lines: Iterable[Reco
         case "csv":
             given = Response(csv_of(lines), headers=FORM_HEADERS, media_type="text/csv; charset=utf-8")
         case _:
-            words = words_for(request)
-            said = {"words": words, "say": words.say, "figure": words.figure}
-            given = html(template, view=harmless_view(view), **said, **harmless)
+            given = html(request, template, view=view, **more)
     given.headers.update(getattr(request.state, "headers", {}))  # of `unless_unchanged`
     return given
+
+
+def unless_unchanged(request: Request) -> None:
+    """Answer 304 to who has the view already; else have it given with its ETag.
+
+    A route depends on this if all that it shows is in the stamp of the workspace's views: no form, which has a token.
+    """
+    with views_of_workspace() as views:
+        stamp = views.stamp(request.query_params.get("cluster", ""))
+    locale = words_for(request).locale
+    seen = (stamp, request.url.path, request.url.query, format_of(request), locale.language, str(locale.zone))
+    etag = f'W/"{hashlib.sha256(repr(seen).encode()).hexdigest()[:32]}"'
+    headers = {"Cache-Control": "private, no-cache", "ETag": etag, "Vary": "Accept, Accept-Language, Cookie"}
+    if etag in request.headers.get("if-none-match", ""):
+        raise HTTPException(status.HTTP_304_NOT_MODIFIED, headers=headers)
+    request.state.headers = headers
 
 
 def format_of(request: Request) -> str:
@@ -84,26 +175,11 @@ def lead_to_folder(request: Request) -> Response:
     return RedirectResponse(f"{request.url.path.rpartition('/')[2]}/", status.HTTP_307_TEMPORARY_REDIRECT)
 
 
-def address_of(page: str, **query: str) -> str:
-    """Return a page's address beside this one; any name may stand in it."""
-    return f"{page}?{urlencode(query)}"
-
-
-def our_engine() -> Engine:
-    """Return the database's engine; 503 with the reason where there is none."""
-    try:
-        return _opened(Workspace.from_environment().database_url)
-    except StoreError as error:
-        raise HTTPException(status.HTTP_503_SERVICE_UNAVAILABLE, str(error)) from error
-
-
-@cache
-def _opened(url: str) -> Engine:
-    """Open a database once in the life of a worker; one that cannot be opened is tried again.
-
-    A page migrates nothing: who looks need not be who may change tables.
-    """
-    return open_migrated(url)
+def address_of(page: str, /, **query: object) -> str:
+    """Return an address; what is asked as nothing is left out, and any name may stand in the rest."""
+    wanted = {name: value for name, value in query.items() if value not in (None, "", False)}
+    asked = urlencode({name: "true" if value is True else value for name, value in wanted.items()})
+    return f"{page}?{asked}" if asked else page
 
 
 def csv_of(lines: Iterable[Record]) -> str:

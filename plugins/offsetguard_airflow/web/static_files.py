@@ -34,11 +34,11 @@ def give_static(name: str) -> Response:
 
 
 @cache
-def tag_of(name: str) -> Markup:
-    """Return what loads a script or a style; for pages, all of which lie one folder below our prefix."""
+def tag_of(name: str, up: str) -> Markup:
+    """Return what loads a script or a style; `up`: from the page to our prefix, `../` mostly."""
     digest = hashlib.sha384((STATIC / name).read_bytes()).digest()
     integrity = VENDORED.get(name) or f"sha384-{base64.b64encode(digest).decode()}"
-    address = f"../static/{name}?v={digest.hex()[:12]}"
+    address = f"{up}static/{name}?v={digest.hex()[:12]}"
     if name.endswith(".css"):
         return Markup('<link rel="stylesheet" href="{}" integrity="{}">').format(address, integrity)
     return Markup('<script src="{}" integrity="{}" defer></script>').format(address, integrity)

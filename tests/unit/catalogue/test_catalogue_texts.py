@@ -22,10 +22,12 @@ from offsetguard.model.incident import EventKind
 from offsetguard.model.notification import Channel, MuteReason
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import NotificationReason
-from offsetguard.views.fleet import Order, Trust
+from offsetguard.views.changes import AskedChanges
+from offsetguard.views.fleet import GroupState, Trust, Wanted
 from offsetguard.views.group import COURSES as GROUP_COURSES
-from offsetguard.views.incidents import State
-from offsetguard.views.silences import SilenceState
+from offsetguard.views.incidents import State, WantedIncidents
+from offsetguard.views.search import FoundKind
+from offsetguard.views.silences import AskedSilences, SilenceState
 from offsetguard.views.topic import COURSES as TOPIC_COURSES
 from offsetguard_peers.cases.running import for_each
 from offsetguard_peers.cases.texts import english_words
@@ -40,7 +42,7 @@ FIXED_PLURAL = re.compile(rf"\{{\w+(:messages)?\}} ((half|other|more|pull|send|c
 CHINESE = re.compile("[\u4e00-\u9fff]")
 # what has words in English only: names, and "by alice"
 WITHOUT_CHINESE = {"mail_data_docs", "slack_data_docs", "brokers", "on_brokers", "retry_max_times"}
-WITHOUT_CHINESE |= {"acknowledged", "acknowledged_saying", "page_head_broker"}
+WITHOUT_CHINESE |= {"acknowledged", "acknowledged_saying", "page_head_broker", "page_found_broker"}
 
 
 def figures_of(template: str) -> set[tuple[str, str]]:
@@ -104,9 +106,12 @@ def test_words_that_a_program_puts_together_have_their_texts() -> None:
     made |= {f"severity_{severity.value}" for severity in Severity}
     made |= {f"channel_{channel.value}" for channel in Channel}
     made |= {f"why_{reason.value}" for reason in NotificationReason if reason.is_sent}
-    made |= {f"page_trust_{trust.value}" for trust in Trust} | {f"page_order_{order.value}" for order in Order}
+    made |= {f"page_trust_{trust.value}" for trust in Trust} | {f"page_found_{kind.value}" for kind in FoundKind}
     made |= {f"page_event_{kind.value}" for kind in EventKind} | {f"page_mute_{reason.value}" for reason in MuteReason}
-    made |= {f"page_state_{state.value}" for state in State}
+    made |= {f"page_state_{state.value}" for state in (*State, *GroupState)}
+    asked = (Wanted, WantedIncidents, AskedChanges, AskedSilences)
+    unlabelled = {"page", "clusters_page", "order", "reverse"}
+    made |= {f"page_asked_{name}" for one in asked for name in one.model_fields if name not in unlabelled}
     made |= {f"page_kind_{kind.value}" for kind in Kind} | {f"page_silence_{state.value}" for state in SilenceState}
     made |= {f"page_outlook_{kind.value}{end}" for kind in Forecast for end in ("", "_later")}
     made |= {f"page_course_{name}" for name in (*GROUP_COURSES, *TOPIC_COURSES)}
@@ -117,8 +122,17 @@ def test_what_the_code_says_stands_in_the_catalogue_and_what_stands_there_is_sai
     literals = set(_literals())
     assert {key for key, function in literals if function} <= set(KEYS)
     texts = {text for text, _ in literals} | set(_said_by_templates())
-    prefixes = ("outcome_", "severity_", "channel_", "why_", "more_", "page_trust_", "page_order_", "page_course_")
-    prefixes += ("page_event_", "page_mute_", "page_state_", "page_kind_", "page_silence_", "page_outlook_", "news_")
+    prefixes = ("outcome_", "severity_", "channel_", "why_", "more_", "page_trust_", "page_found_", "page_course_")
+    prefixes += (
+        "page_event_",
+        "page_mute_",
+        "page_state_",
+        "page_kind_",
+        "page_silence_",
+        "page_outlook_",
+        "page_asked_",
+        "news_",
+    )
     unsaid = {key for key in KEYS if key not in texts and not key.startswith(prefixes)}
     assert not unsaid
 

@@ -49,7 +49,9 @@ TABLES = (GROUP_FACTS, CLUSTER_FACTS, QUEUE_FACTS, TOPIC_FACTS, CLIENT_SNAPSHOTS
 Question = tuple[str, dict[str, Any]]
 LOCKS = str(BUNDLES / "4.9.8-orderly-lock")
 ASKED: dict[str, Question] = {
-    "fleet": ("fleet", {"in_trouble": True}),
+    "fleet": ("fleet", {"state": "trouble"}),
+    "silences": ("silences", {"rule": "*"}),
+    "search": ("search", {"q": "bill"}),
     "group": ("group", {**GROUP, "span": "2h"}),
     "incidents": ("incidents", {}),
     "past incidents": ("incidents", {"state": "past", "team": "ops", "rule": "consumer_offline", "cluster": "main"}),
@@ -57,7 +59,7 @@ ASKED: dict[str, Question] = {
     "start of an id": ("incident", {"incident_id": "b11"}),
     "changes": ("changes", {"cluster": "main", "consumer_group": "billing"}),
     "short history": ("history", {**GROUP, "span": "30m", "steps": 10}),
-    "history": ("history", GROUP),
+    "history": ("history", {**GROUP, "span": "6h"}),
     "topic": ("topic", {"cluster": "main", "topic": "orders"}),
     "rule": ("explain", {"id": "consumer_offline"}),
     "invariant": ("explain", {"id": "OG-Q03"}),
@@ -204,7 +206,10 @@ def test_it_lists_incidents_open_and_past_and_shows_one_whole(asked: Asked) -> N
     assert one["courses"][0]["figure"] == "effective_lag"
     assert 1_234 in one["courses"][0]["last"]
     changes = asked.answers["changes"].document
-    assert (changes["trust"], changes["changes"], changes["silences"]) == ("fresh", [], [])
+    assert (changes["trust"], changes["changes"]) == ("fresh", [])
+    silences = asked.answers["silences"].document
+    assert (silences["silences"], silences["would_match_count"]) == ([], 2)
+    assert asked.answers["search"].document["only"]["name"] == "billing"
 
 
 def test_a_history_has_few_steps_and_no_peak_is_lost(asked: Asked) -> None:

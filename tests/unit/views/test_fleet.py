@@ -15,8 +15,22 @@ from hypothesis import strategies as st
 from offsetguard.model.intervals import Interval
 from offsetguard.model.verdicts import Severity
 from offsetguard.store.incidents import OpenIncident
-from offsetguard.tables import CLUSTER_FACTS, GROUP_FACTS
-from offsetguard.views.fleet import ROWS, Fleet, GroupLine, NewestFacts, Order, Trust, Wanted, fleet, trust_in
+from offsetguard.tables import CLUSTER_FACTS, GROUP_FACTS, QUEUE_STATE
+from offsetguard.views.fleet import (
+    CLUSTERS,
+    AboutFleet,
+    Fleet,
+    GroupLine,
+    GroupState,
+    NewestFacts,
+    Order,
+    Said,
+    Trust,
+    Wanted,
+    fleet,
+    trust_in,
+)
+from offsetguard.views.listing import ROWS
 from offsetguard.views.published import PublishedFacts
 from offsetguard_peers.collecting import manifest_of
 from offsetguard_peers.lake.warehouse import Warehouse, minute
@@ -27,24 +41,34 @@ NOW = INTERVAL.end + timedelta(seconds=38)
 
 def facts_with(*groups: GroupLine, **fields: Any) -> NewestFacts:
     """Return the newest facts of a cluster of which everything was seen."""
-    return replace(NewestFacts(INTERVAL.end, (), False, 0, {}, groups, ()), **fields)
+    return replace(NewestFacts(INTERVAL.end, (), False, 0, {}, groups, (), {}), **fields)
 
 
 def line(group: str, lag: int | None = 0, **figures: Any) -> GroupLine:
     return GroupLine(cluster="main", consumer_group=group, topic_count=1, lag=lag, **figures)
 
 
-def incident(group: str | None, severity: Severity = Severity.WARNING, number: int = 1) -> OpenIncident:
-    return OpenIncident(f"{group}-{number}", "main", group, severity)
+def incident(
+    group: str | None, severity: Severity = Severity.WARNING, number: int = 1, *, rule: str = "offline"
+) -> OpenIncident:
+    return OpenIncident(f"{group}-{number}", "main", group, None, rule, severity)
 
 
 def view_of(
-    newest: Mapping[str, NewestFacts | None], *incidents: OpenIncident, wanted: Wanted | None = None, **asked: Any
+    newest: Mapping[str, NewestFacts | None],
+    *incidents: OpenIncident,
+    brokers: Collection[str] = (),
+    failed: str | None = None,
+    **asked: Any,
 ) -> Fleet:
-    def words_of(incident_ids: Collection[str]) -> dict[str, str]:
-        return {one: f"what {one} says" for one in incident_ids}
-
-    return fleet(newest, incidents, wanted or Wanted(**asked), NOW, words_of=words_of)
+    """`brokers`: what every incident is about; `failed`: what the last publication said that failed."""
+    about = AboutFleet(
+        words_of=lambda ids: {one: Said(f"what {one} says", NOW, brokers) for one in ids},
+        why_late=lambda _cluster, _since: failed,
+        team_of=lambda _cluster, group: group[:1],
+        teams=("b", "o"),
+    )
+    return fleet(newest, incidents, Wanted(**asked), NOW, about)
 
 
 def names(view: Fleet) -> list[str]:
@@ -92,7 +116,7 @@ def test_facts_are_late_after_two_missed_minutes_and_old_after_five(age: timedel
 
 def test_what_was_not_seen_stands_beside_the_figures_of_its_cluster() -> None:
     facts = facts_with(unseen_broker_names=("broker-b",), gap_count=3, violated_invariants=("OG-Q01",))
-    seen, never = view_of({"main": facts, "new": None}).clusters
+    never, seen = view_of({"main": facts, "new": None}).clusters
     assert seen.unseen_broker_names == ("broker-b",)
     assert (seen.gap_count, seen.violated_invariants) == (3, ("OG-Q01",))
     assert (seen.age_ms, seen.next_at) == (38_000, INTERVAL.end + timedelta(minutes=1))
@@ -105,12 +129,85 @@ def test_a_reader_sees_what_the_address_asks_for() -> None:
         "other": facts_with(GroupLine(cluster="other", consumer_group="billing")),
     }
     assert names(view_of(newest, search="BILL", cluster="other")) == ["billing"]
-    assert names(view_of(newest, incident("orders"), in_trouble=True)) == ["orders"]
+    assert names(view_of(newest, incident("orders"), state=GroupState.TROUBLE)) == ["orders"]
     last = view_of(newest, search="bill", cluster="main", order=Order.LAG, page=99)
-    assert (last.wanted.page, last.page_count, last.group_count) == (2, 2, ROWS + 5)
+    assert (last.asked.page, last.page_count, last.group_count) == (2, 2, ROWS + 5)
     assert names(last) == [f"Billing-{number:03}" for number in (4, 3, 2, 1, 0)]
     assert names(view_of(newest, order=Order.LAG, cluster="main", page=2))[-1] == "orders", "unknown is not zero"
     assert view_of(newest, cluster="main").cluster_names == ("main", "other")
+
+
+WELL = {"unknown_queue_count": 0}
+
+
+def test_only_a_group_that_was_seen_whole_and_lately_is_well() -> None:
+    groups = (
+        line("well", 0, **WELL),
+        line("half", 0, unknown_queue_count=1),
+        line("unseen", None, **WELL),
+        line("on broker-b", 0, **WELL),
+        line("trouble", 0, **WELL),
+    )
+    facts = facts_with(*groups, unseen_of={"on broker-b": ("broker-b",)})
+    view = view_of({"main": facts}, incident("trouble"))
+    assert [(one.consumer_group, one.state.value) for one in view.groups] == [
+        ("trouble", "trouble"),
+        *((name, "unknown") for name in ("half", "on broker-b", "unseen")),
+        ("well", "ok"),
+    ]
+    assert names(view_of({"main": facts}, incident("trouble"), state="unknown")) == ["half", "on broker-b", "unseen"]
+    (cluster,) = view.clusters
+    assert (cluster.group_count, cluster.trouble_group_count, cluster.unknown_group_count) == (5, 1, 3)
+    old = replace(facts, facts_of=NOW - timedelta(minutes=9))
+    assert names(view_of({"main": old}, state=GroupState.OK)) == [], "nobody has seen it lately"
+
+
+def test_what_is_wrong_with_a_cluster_names_the_groups_that_are_unknown_because_of_it() -> None:
+    behind = {f"group-{number}": ("broker-b",) for number in range(7)} | {"other": ("broker-c",)}
+    facts = facts_with(unseen_broker_names=("broker-b", "broker-c"), unseen_of=behind)
+    told = (incident("billing"), incident(None), incident(None, Severity.CRITICAL, number=2))
+    view = view_of({"main": facts}, *told, brokers=("broker-b",))
+    assert [(one.incident_id, one.severity) for one in view.troubles] == [
+        ("None-2", Severity.CRITICAL),
+        ("None-1", Severity.WARNING),
+    ]
+    assert view.trouble_count == 2
+    worst = view.troubles[0]
+    assert (worst.because, worst.opened_at, worst.unknown_group_count) == ("what None-2 says", NOW, 7)
+    assert worst.unknown_groups == tuple(f"group-{number}" for number in range(5))
+
+
+def test_clusters_stand_worst_first_on_pages_and_say_why_their_facts_are_late() -> None:
+    well, late = facts_with(), facts_with(facts_of=NOW - timedelta(minutes=4))
+    newest = {f"edge-{number:02}": well for number in range(CLUSTERS)} | {"late": late, "main": well, "new": None}
+    view = view_of(newest, incident("billing"), failed="disk is full")
+    assert [(one.cluster, one.late_because) for one in view.clusters[:4]] == [
+        *(("new", None), ("main", None), ("late", "disk is full"), ("edge-00", None))
+    ]
+    assert (view.cluster_count, view.cluster_page_count) == (CLUSTERS + 3, 2)
+    assert [one.cluster for one in view_of(newest, incident("billing"), clusters_page=9).clusters] == [
+        f"edge-{number:02}" for number in range(CLUSTERS - 3, CLUSTERS)
+    ]
+
+
+def test_groups_are_found_by_team_severity_and_rule_of_any_of_their_incidents_and_sorted_both_ways() -> None:
+    facts = facts_with(line("billing", 3), line("orders", 5), line("other", None))
+    told = (incident("billing"), incident("billing", Severity.CRITICAL, 2, rule="falls"), incident("orders"))
+    for asked, found in (
+        ({"team": "b"}, ["billing"]),
+        ({"severity": "warning"}, ["billing", "orders"]),
+        ({"rule": "falls"}, ["billing"]),
+        ({"rule": "falls", "team": "o"}, []),
+        ({"order": "lag"}, ["orders", "billing", "other"]),
+        ({"order": "lag", "reverse": True}, ["billing", "orders", "other"]),
+        ({"order": "group", "reverse": True}, ["other", "orders", "billing"]),
+        ({"order": "team"}, ["billing", "orders", "other"]),
+        ({"order": "worst", "reverse": True}, ["other", "orders", "billing"]),
+    ):
+        assert names(view_of({"main": facts}, *told, **asked)) == found, asked
+    view = view_of({"main": facts}, *told)
+    assert [one.team for one in view.groups] == ["b", "o", "o"]
+    assert (view.teams, view.rules) == (("b", "o"), ("falls", "offline"))
 
 
 @given(st.lists(st.tuples(st.text(max_size=3), st.none() | st.integers(0, 9)), unique_by=lambda one: one[0]), st.data())
@@ -124,7 +221,7 @@ def test_every_group_is_on_exactly_one_page_in_whatever_order(
 
 
 def test_published_facts_become_lines_summed_over_topics_and_are_read_once(tmp_path: Path) -> None:
-    warehouse = Warehouse.in_folder(tmp_path, GROUP_FACTS, CLUSTER_FACTS)
+    warehouse = Warehouse.in_folder(tmp_path, GROUP_FACTS, CLUSTER_FACTS, QUEUE_STATE)
     figures = {"effective_lag": 10, "beyond_end": 3, "lag_ms": 500, "produce_tps": 2.0, "unknown_queue_count": 0}
     unknown = {"effective_lag": None, "lag_ms": None, "produce_tps": None, "unknown_queue_count": 4}
     rows = [
@@ -136,7 +233,15 @@ def test_published_facts_become_lines_summed_over_topics_and_are_read_once(tmp_p
         {"consumer_group": "TOOLS_CONSUMER", "topic": "orders", "system_group": True, **figures},
     ]
     manifest = manifest_of(INTERVAL, unseen_broker_names=("broker-b",)).to_json()
-    tables = {GROUP_FACTS: rows, CLUSTER_FACTS: [{"effective_lag": 40, "beyond_end": 12, "put_tps": 7.5}]}
+    state = {"topic": "orders", "interval_start": minute(-60)}  # as it was when the broker was seen last
+    states = [
+        {**state, "consumer_group": group, "broker_name": broker, "queue_id": queue}
+        for group, broker in (("billing", "broker-b"), ("billing", "broker-a"), ("half", "broker-a"))
+        for queue in range(2)
+    ]
+    warehouse.publish("main", Interval(minute(-60)), {GROUP_FACTS: [], CLUSTER_FACTS: []}, manifest_json=manifest)
+    cluster_facts = [{"effective_lag": 40, "beyond_end": 12, "put_tps": 7.5}]
+    tables = {GROUP_FACTS: rows, CLUSTER_FACTS: cluster_facts, QUEUE_STATE: states}
     warehouse.publish("main", INTERVAL, tables, manifest_json=manifest)
     published = PublishedFacts(warehouse.workspace, warehouse.engine)
     newest = published.newest(["main", "configured"])
@@ -144,6 +249,7 @@ def test_published_facts_become_lines_summed_over_topics_and_are_read_once(tmp_p
     facts = newest["main"]
     assert facts is not None
     assert (facts.figures["put_tps"], facts.unseen_broker_names) == (7.5, ("broker-b",))
+    assert facts.unseen_of == {"billing": ("broker-b",)}
     by_name = {one.consumer_group: one for one in facts.groups}
     assert sorted(by_name) == ["billing", "half", "unseen"]
     billing = by_name["billing"]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
+from offsetguard.catalogue import catalogue
+from offsetguard.config.file import parse_config
 from offsetguard.facts.changes import record_changes
 from offsetguard.model.intervals import Interval
 from offsetguard.model.verdicts import Severity
@@ -26,8 +29,10 @@ from offsetguard.views.group import (
     what_concerns,
 )
 from offsetguard.views.published import PublishedFacts
+from offsetguard.views.queues import AskedQueues
+from offsetguard.views.topic import AskedTopic
+from offsetguard.views.workspace_views import WorkspaceViews
 from offsetguard_peers.collecting import manifest_of
-from offsetguard_peers.configs import one_team
 from offsetguard_peers.lake.warehouse import Warehouse, minute
 
 NOW = minute(6)
@@ -164,13 +169,47 @@ def test_of_a_group_that_nobody_knows_nothing_is_made_up(tmp_path: Path) -> None
         assert all(point.last is None for course in view.courses for point in course.points)
 
 
-def test_a_threshold_names_the_entry_that_sets_it() -> None:
-    groups = [{"match": "bill*", "max_lag_messages": 7}, {"match": "*", "max_lag_messages": 1, "max_lag_ms": 5}]
-    config = one_team({"main": {"name_servers": ["127.0.0.1:9876"]}}, groups=groups)
-    found = {one.name: (one.value, one.entry) for one in limit_lines(config, "main", "billing")}
-    assert found["max_lag_messages"] == (7, "groups[0]")
-    assert found["max_lag_ms"] == (5, "groups[1]")
-    assert found["lag_floor"] == (1_000, None)
+CONFIG = """\
+clusters: {main: {name_servers: ["127.0.0.1:9876"]}}
+teams: {operators: {mail: [operators@example.com]}}
+default_team: operators
+groups:
+  - match: "bill*"
+    max_lag_messages: 7
+  - match: "*"
+    max_lag_messages: 1
+    max_lag_ms: 5
+"""
+
+
+def test_a_threshold_names_the_line_that_sets_it(tmp_path: Path) -> None:
+    file = parse_config(tmp_path / "offsetguard.yml", CONFIG)
+    found = {one.name: (one.value, one.match, one.file, one.line) for one in limit_lines(file, "main", "billing")}
+    assert found["max_lag_messages"] == (7, "bill*", "offsetguard.yml", 6)
+    assert found["max_lag_ms"] == (5, "*", "offsetguard.yml", 9)
+    assert found["lag_floor"] == (1_000, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "span"), [(0, "30m"), (30, "30m"), (31, "2h"), (300, "6h"), (3_000, "3d"), (90_000, "30d")]
+)
+def test_without_a_span_the_shortest_is_shown_that_has_what_is_known(minutes: int, span: str) -> None:
+    asked = AskedGroup(cluster="main", consumer_group="billing")
+    assert asked.filled(NOW - timedelta(minutes=minutes), NOW).span == span
+    assert asked.filled(None, NOW).span == "6h", "nothing is known"
+    assert asked.model_copy(update={"span": Span.WEEK}).filled(NOW, NOW).span == "7d"
+
+
+def test_a_page_that_is_opened_without_a_span_has_no_empty_hours(tmp_path: Path) -> None:
+    warehouse = Warehouse.in_folder(tmp_path, GROUP_FACTS)
+    newest = Interval.containing(datetime.now(UTC) - timedelta(minutes=1))
+    for ago in (20, 0):
+        rows = {GROUP_FACTS: [{"consumer_group": "billing", "topic": "orders", "effective_lag": 1}]}
+        warehouse.publish("main", Interval(newest.start - timedelta(minutes=ago)), rows)
+    views = WorkspaceViews(warehouse.workspace, warehouse.engine)
+    assert views.group(AskedGroup(cluster="main", consumer_group="billing"), catalogue()).asked.span is Span.HALF_HOUR
+    assert views.queues(AskedQueues(cluster="main", consumer_group="billing")).asked.span is Span.HALF_HOUR
+    assert views.topic(AskedTopic(cluster="main", topic="orders")).asked.span is Span.HALF_HOUR
 
 
 def test_spans_are_as_long_as_they_say() -> None:

@@ -35,6 +35,8 @@ from offsetguard.views.fleet import Wanted
 from offsetguard.views.group import AskedGroup
 from offsetguard.views.incident import AskedIncident
 from offsetguard.views.queues import AskedQueues
+from offsetguard.views.search import AskedSearch
+from offsetguard.views.silences import AskedSilences
 from offsetguard.views.topic import AskedTopic
 from offsetguard.views.workspace_views import WorkspaceViews
 
@@ -46,6 +48,8 @@ views.queues(AskedQueues(cluster="main", consumer_group="billing"))
 views.topic(AskedTopic(cluster="main", topic="orders"))
 assert views.incident(AskedIncident(incident_id="i1"), words).lost == 2
 views.changes(AskedChanges(cluster="main"), words)
+assert views.search(AskedSearch(q="billing"), words).found_count == 1
+views.silences(AskedSilences(rule="*"), words)
 print(sorted({"pandas", "pyarrow._dataset", "pyiceberg.io.pyarrow"} & sys.modules.keys()))
 """
 

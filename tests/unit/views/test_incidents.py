@@ -24,9 +24,9 @@ from offsetguard.model.verdicts import Severity
 from offsetguard.store import incidents, outbox, silences
 from offsetguard.store.database import database_time, writing
 from offsetguard.tables import CLUSTER_FACTS, GROUP_FACTS, TOPIC_FACTS
-from offsetguard.views.fleet import ROWS
 from offsetguard.views.incident import EVENTS, AskedIncident, IncidentPage, lost_within, span_around
 from offsetguard.views.incidents import IncidentList, WantedIncidents
+from offsetguard.views.listing import ROWS
 from offsetguard.views.workspace_views import WorkspaceViews
 from offsetguard_peers.cases.messages import VIEW
 from offsetguard_peers.collecting import manifest_of
@@ -125,7 +125,7 @@ def test_pages_go_on_from_what_is_open_to_what_is_over_and_end(warehouse: Wareho
     ]
     save(warehouse.engine, *open_ones, *past)
     pages = [listed(warehouse, page=number) for number in (1, 2, 3, 99)]
-    assert [one.wanted.page for one in pages] == [1, 2, 3, 3]
+    assert [one.asked.page for one in pages] == [1, 2, 3, 3]
     assert {one.page_count for one in pages} == {3}
     assert [one for page in pages[:3] for one in ids(page)] == [one.incident_id for one in (*open_ones, *past)]
 

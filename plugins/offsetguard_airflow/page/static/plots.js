@@ -42,7 +42,7 @@
     const end = since + (svg.viewBox.baseVal.width / Number(svg.dataset.width)) * (until - since);
     const xs = [...course.points.map((point) => seconds(point.at) + course.step_ms / 2e3), end];
     const data = [xs, ...["last", "least", "greatest"].map((key) => [...course.points.map((point) => point[key]), null])];
-    const ink = getComputedStyle(figure.querySelector("figcaption")).color, line = getComputedStyle(document.querySelector("a")).color;
+    const ink = getComputedStyle(figure.querySelector("figcaption")).color, line = getComputedStyle(document.querySelector("main a")).color;
     const axis = { stroke: ink, grid: { stroke: ink, width: 0.15 }, ticks: { show: false }, font: "12px system-ui" };
     const read = (chart, at = chart.cursor.idx) => {
       if (at == null) return;

@@ -107,7 +107,7 @@ def _say_where_to_look(world: World, cluster: RocketMQCluster, tell: Tell) -> No
         f"""everything runs; the first warnings come within about a minute
          Fleet       {world.airflow.base_url}{URL_PREFIX}{FLEET_PATH}/  (begin here)
          login       user {world.airflow.username}, password {world.airflow.password}
-         Airflow     {world.airflow.base_url}  (its menu Browse has all pages)
+         Airflow     {world.airflow.base_url}  (Fleet in its menu leads to all pages)
          Data Docs   {world.airflow.base_url}{URL_PREFIX}{DATA_DOCS_PATH}/
          mails       {world.inbox.url}  (files: {world.mail_folder})
          Slack       {world.slack.url}

@@ -45,7 +45,7 @@ def stage_trouble(cluster: RocketMQCluster, tell: Callable[[str], None]) -> None
 def grow(cluster: RocketMQCluster, tell: Callable[[str], None]) -> None:
     """Do what operators do, so that the page of changes has something to show."""
     topic = BUSY_TOPICS[0]
-    tell(f"{topic} gets {GROWN_QUEUES} queues instead of {QUEUES}: see Browse / Changes in two minutes")
+    tell(f"{topic} gets {GROWN_QUEUES} queues instead of {QUEUES}: see Changes in two minutes")
     Admin(cluster).create_topic(topic, queues=GROWN_QUEUES)
 
 
