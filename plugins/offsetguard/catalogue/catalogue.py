@@ -25,7 +25,7 @@ from offsetguard.catalogue.text import (
     render_text,
 )
 
-FIGURES = "figures.yml"
+FIGURES, GLOSSARY = "figures.yml", "glossary.yml"
 _FILES = files("offsetguard.catalogue")
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast where libyaml is there
 
@@ -40,7 +40,9 @@ def entries(file_name: str) -> Mapping[str, Mapping[Language, str]]:
 @cache
 def _said() -> Mapping[str, Mapping[Language, str]]:
     """Return the texts of all files; a key stands in one of them."""
-    names = (file.name for file in _FILES.iterdir() if file.name.endswith(".yml") and file.name != FIGURES)
+    names = (
+        file.name for file in _FILES.iterdir() if file.name.endswith(".yml") and file.name not in {FIGURES, GLOSSARY}
+    )
     return {key: texts for name in names for key, texts in entries(name).items()}
 
 

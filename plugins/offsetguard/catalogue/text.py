@@ -40,14 +40,35 @@ class FigureWords:
     yes: str
     no: str
     between: str  # what stands between the parts of a list of sentences
+    colon: str  # what stands after a head, before what is said of it
 
 
 FIGURE_WORDS = {
     Language.EN: FigureWords(
-        "d", "h", "min", "s", "ms", "never at this rate", unknown="unknown", yes="yes", no="no", between="; "
+        "d",
+        "h",
+        "min",
+        "s",
+        "ms",
+        "never at this rate",
+        unknown="unknown",
+        yes="yes",
+        no="no",
+        between="; ",
+        colon=": ",
     ),
     Language.ZH: FigureWords(
-        "天", "小时", "分", "秒", "毫秒", "按此速度永远不会", unknown="未知", yes="是", no="否", between="；"
+        "天",
+        "小时",
+        "分",
+        "秒",
+        "毫秒",
+        "按此速度永远不会",
+        unknown="未知",
+        yes="是",
+        no="否",
+        between="；",
+        colon="：",
     ),
 }
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 import offsetguard
-from offsetguard.catalogue.catalogue import FIGURES, entries
+from offsetguard.catalogue.catalogue import FIGURES, GLOSSARY, entries
 from offsetguard.catalogue.text import FIGURE_WORDS, Language, named_figures
 from offsetguard.collect.manifest import Outcome
 from offsetguard.judge.registry import RULES
@@ -34,7 +34,7 @@ from offsetguard_peers.cases.texts import english_words
 
 PACKAGE = Path(offsetguard.__file__).parent
 FILES = sorted(path.name for path in (PACKAGE / "catalogue").glob("*.yml"))
-SAID = [name for name in FILES if name != FIGURES]
+SAID = [name for name in FILES if name not in {FIGURES, GLOSSARY}]
 KEYS = {key: texts for name in SAID for key, texts in entries(name).items()}
 OTHERS = [language for language in Language if language is not Language.EN]
 COUNTED = "broker|change|client|event|file|finding|group|incident|member|message|minute|queue|request|thread|time|topic"

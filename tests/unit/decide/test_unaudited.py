@@ -43,7 +43,7 @@ def history_of(engine: Engine, incident: Incident) -> list[EventKind]:
         return [event.kind for event in incidents.events_of(session, incident.incident_id)]
 
 
-@pytest.mark.parametrize(("language", "said"), [("en", "Not audited: "), ("zh", "未经审计：")])
+@pytest.mark.parametrize(("language", "said"), [("en", "Not audited: "), ("zh", "未经校验：")])
 def test_the_message_says_that_its_facts_are_not_audited(engine: Engine, language: str, said: str) -> None:
     view = about_the_group(judge(engine, unaudited(0, LAGGING))).model_copy(update={"language": language})
     assert said in mailed(view)

@@ -234,6 +234,7 @@ def fill(template: str, words: Mapping[str, Any], pictures: Mapping[str, Picture
         "more": lambda hidden, what: wording.more(hidden, what, catalogue),
         **words,
         "say": catalogue.say,
+        "colon": catalogue.locale.words.colon,
         "html_language": _HTML_LANGUAGES[catalogue.locale.language],
         "status_word_of": lambda severity: wording.status_word(severity, catalogue),
     }

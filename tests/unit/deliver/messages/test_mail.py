@@ -138,18 +138,20 @@ def test_a_chinese_reader_gets_a_chinese_mail_by_their_clock() -> None:
     mail = mail_of(message(language="zh", time_zone="Asia/Shanghai"))
     assert mail.message["Subject"] == "[严重] orders-cluster · order-group · messages pile up"
     assert mail.message["X-OffsetGuard-Severity"] == "critical", "filters read the same in every language"
-    for words in ("消费组                  order-group", "2026-11-21 14:45:00 UTC+8", "处理建议", "预计消费完"):
+    for words in ("消费组                  order-group", "2026-11-21 14:45:00 UTC+8", "处理建议", "预计堆积消费完"):
         assert words in mail.text
+    assert mail.text.startswith("严重：")
+    assert not re.search("[\u4e00-\u9fff]:", mail.text), "a colon as wide as the words around it"
     assert 'lang="zh-CN"' in mail.html
 
 
 def test_what_a_reader_must_know_first_stands_on_top_and_what_is_hidden_is_counted() -> None:
     mail = mail_of(message(late=True, escalated_from="billing", repeat_count=2, muted_count=312, hidden_firing=9_999))
     assert mail.text.splitlines()[2:6] == [
-        "Told late, because a replay or backfill was asked to tell.",
+        "Sent late: a replay or backfill was asked to notify.",
         "Escalated: team billing has not acknowledged it.",
-        "Reminder 2: it goes on as before.",
-        "312 findings below this: muted while it lasts.",
+        "Reminder 2: nothing has changed.",
+        "312 findings that follow from this: muted while it lasts.",
     ]
     for text in (mail.text, mail.html):
         assert "and 9,999 more findings" in text

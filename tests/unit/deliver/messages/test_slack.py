@@ -100,7 +100,7 @@ def test_of_what_has_resolved_the_thread_gets_only_the_new_lines() -> None:
     assert partly.reply_blocks is not None
     shown = [text["text"] for text in text_objects(partly.reply_blocks)]
     assert shown[3:5] == [
-        "Sent because a part has resolved.",
+        "Sent because some of it has been resolved.",
         "*Resolved*\n✅ `order-group` caught up, 41 min, from 2026-11-21 06:45:00 to 07:26:00 UTC",
     ]
     assert INCIDENT.cause in [text["text"] for text in text_objects(partly.blocks)]
@@ -109,10 +109,10 @@ def test_of_what_has_resolved_the_thread_gets_only_the_new_lines() -> None:
 
 def test_what_an_operator_must_know_first_stands_above_the_rest() -> None:
     assert lines_of(message(repeat_count=3, late=True, escalated_from="orders", muted_count=312))[4:8] == [
-        "Told late, because a replay or backfill was asked to tell.",
+        "Sent late: a replay or backfill was asked to notify.",
         "Escalated: team orders has not acknowledged it.",
-        "Reminder 3: it goes on as before.",
-        "312 findings below this: muted while it lasts.",
+        "Reminder 3: nothing has changed.",
+        "312 findings that follow from this: muted while it lasts.",
     ]
 
 
