@@ -8,7 +8,10 @@ import dataclasses
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from enum import Enum
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from sqlalchemy import JSON, CursorResult, DateTime, Delete, Dialect, Update
 from sqlalchemy.orm import Session
@@ -22,18 +25,41 @@ _MOMENT, _SENTENCE, _TEXTS = "@moment", "@sentence", "@texts"  # no figure has s
 
 
 def record_of(kind: type[_Record], row: object, **given: Any) -> _Record:
-    """Return a record (a dataclass) of a row: a field that is not given is the column of its name, or has its default.
-
-    What is given and no field is left out: another release wrote it.
-    """
+    """Return a record (a dataclass) of a row: what is not given is the column of its name, or has its default."""
     names = {one.name for one in dataclasses.fields(kind)}  # type: ignore[arg-type]
     columns = {name: getattr(row, name) for name in names - given.keys() if hasattr(row, name)}
-    return kind(**columns, **{name: value for name, value in given.items() if name in names})
+    return kind(**columns, **given)
 
 
-def record_from(kind: type[_Record], kept: Mapping[str, Any], **given: Any) -> _Record:
-    """Return a record of what `to_json` kept of one, maybe in another release; `given`: fields that need more."""
-    return record_of(kind, None, **{**kept, **given})
+def record_from(kind: type[_Record], kept: Mapping[str, Any]) -> _Record:
+    """Return a record of what `to_json` kept of one, maybe in another release."""
+    return kind(**fields_from(kind, kept))
+
+
+def fields_from(kind: type, kept: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `to_json` kept of a record's fields as the types that they have now, records within them too."""
+    wanted = _types_of(kind)
+    return {name: _as(wanted[name], value) for name, value in kept.items() if name in wanted}
+
+
+@cache
+def _types_of(kind: type) -> Mapping[str, Any]:
+    return get_type_hints(kind)
+
+
+def _as(wanted: Any, kept: Any) -> Any:
+    """Return what was kept as the type that a field has."""
+    inner = [one for one in get_args(wanted) if one is not NoneType]
+    plain: type = get_origin(wanted) or wanted
+    if plain is UnionType:
+        return kept if kept is None or len(inner) > 1 else _as(inner[0], kept)
+    if plain is tuple:
+        return tuple(_as(inner[0], one) for one in kept)
+    if dataclasses.is_dataclass(plain):
+        return record_from(plain, kept)
+    if issubclass(plain, tuple):  # with names
+        return plain(*kept)
+    return plain(kept) if issubclass(plain, Enum | frozenset) else kept
 
 
 def values_of(record: Any, *left_out: str) -> dict[str, Any]:

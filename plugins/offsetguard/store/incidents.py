@@ -29,12 +29,9 @@ from sqlalchemy import (
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from offsetguard.catalogue.text import Readable
-from offsetguard.model.changes import Change
-from offsetguard.model.incident import Evidence, Incident, IncidentEvent, Subject
-from offsetguard.model.offsets import MessageQueue
-from offsetguard.model.stacks import ClientStacks, ThreadStack
-from offsetguard.model.verdicts import CannotTell, Explained, QueueEvidence, Severity
-from offsetguard.store.columns import NAME_LIMIT, chunks, from_text, record_from, record_of, storable, to_json
+from offsetguard.model.incident import Incident, IncidentEvent, Subject
+from offsetguard.model.verdicts import Severity
+from offsetguard.store.columns import NAME_LIMIT, chunks, fields_from, from_text, record_of, storable, to_json
 from offsetguard.store.models import IncidentEventRow, IncidentRow
 
 _IN_THE_RECORD = (
@@ -301,42 +298,5 @@ def _to_values(incident: Incident) -> dict[str, Any]:
 
 def _from_row(row: IncidentRow) -> Incident:
     record = from_text(row.record_json)
-    opened_by = record.pop("opened_by", row.rule_id)
-    return record_of(
-        Incident,
-        row,
-        subject=Subject(row.cluster, opened_by, row.consumer_group, row.topic),
-        **{
-            **record,
-            "evidence": _evidence(record["evidence"]),
-            "changes": tuple(record_from(Change, one) for one in record.get("changes", ())),
-        },
-    )
-
-
-def _evidence(record: dict[str, Any]) -> Evidence:
-    return record_from(
-        Evidence,
-        record,
-        severity=Severity(record["severity"]),
-        queues=tuple(
-            record_from(QueueEvidence, one, message_queue=MessageQueue(*one["message_queue"]))
-            for one in record["queues"]
-        ),
-        broker_names=frozenset(record["broker_names"]),
-        explains=tuple(record_from(Explained, one) for one in record.get("explains", ())),
-        cannot_tell=tuple(
-            record_from(CannotTell, one, broker_names=frozenset(one["broker_names"]))
-            for one in record.get("cannot_tell", ())
-        ),
-        commands=tuple(record.get("commands", ())),
-        stacks=_stacks(record.get("stacks")),
-    )
-
-
-def _stacks(record: dict[str, Any] | None) -> ClientStacks | None:
-    if record is None:
-        return None
-    return record_from(
-        ClientStacks, record, stacks=tuple(record_from(ThreadStack, one) for one in record.get("stacks", ()))
-    )
+    subject = Subject(row.cluster, record.get("opened_by", row.rule_id), row.consumer_group, row.topic)
+    return record_of(Incident, row, subject=subject, **fields_from(Incident, record))

@@ -151,10 +151,7 @@ def _notified(row: LastNotificationRow) -> Notified:
     return Notified(
         at=row.notified_at,
         thread_key=row.thread_key,
-        firing={
-            incident_id: record_from(NotifiedIncident, one, severity=Severity(one["severity"]))
-            for incident_id, one in firing.items()
-        },
+        firing={incident_id: record_from(NotifiedIncident, one) for incident_id, one in firing.items()},
         muted={
             incident_id: MuteReason(reason)
             for incident_id, reason in from_text(row.muted_json).items()
