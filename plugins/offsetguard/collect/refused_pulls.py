@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from offsetguard.collect.broker_reading import BrokerReading
 from offsetguard.collect.group_members import GroupMembers
 from offsetguard.collect.landing import Row
+from offsetguard.model.rocketmq import as_written
 from offsetguard.sources.rocketmq.broker_settings import SubscriptionGroupConfig
 
 
@@ -62,11 +63,9 @@ def enabling_options(settings: SubscriptionGroupConfig | None, *, broadcasts: bo
         "w": settings.which_broker_when_consume_slowly,
         "a": settings.notify_consumer_ids_changed_enable,
     }
-    return " ".join(["-s true", *(f"-{name} {_said(value)}" for name, value in given.items() if value is not None)])
-
-
-def _said(value: bool | int | str) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return " ".join(
+        ["-s true", *(f"-{name} {as_written(value)}" for name, value in given.items() if value is not None)]
+    )
 
 
 def _lacks(master: BrokerReading, group: str, members: GroupMembers | None) -> bool:

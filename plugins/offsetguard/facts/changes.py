@@ -23,7 +23,7 @@ from offsetguard.lake.reading import FactReader, Source, python_rows
 from offsetguard.model.changes import Kind, NamedChange
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
-from offsetguard.model.rocketmq import OPERATORS_THREAD
+from offsetguard.model.rocketmq import OPERATORS_THREAD, as_written
 from offsetguard.store import changes, published_intervals
 from offsetguard.store.database import serialize, writing
 from offsetguard.tables import BROKER_FACTS, CLIENT_SNAPSHOTS, GROUP_FACTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, Table
@@ -333,7 +333,7 @@ def _of_columns(
     """Give changes of settings; those of a row in which `together` differs, too, are none."""
     for column, setting in settings.items():
         for before, after in _difference(rows, column, at, together):
-            said = {"owner": owner, "setting": setting, "before": _value(before), "after": _value(after)}
+            said = {"owner": owner, "setting": setting, "before": as_written(before), "after": as_written(after)}
             yield None, _KINDS_OF_SETTINGS.get(setting, Kind.SETTINGS), Sentence("changed_setting", **said)
 
 
@@ -353,10 +353,6 @@ def _by(rows: Iterable[Row], key: str) -> dict[str, list[Row]]:
     for row in rows:
         found[row[key]].append(row)
     return found
-
-
-def _value(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _list(values: Sequence[str]) -> str:

@@ -59,3 +59,10 @@ FLOW_CONTROL = (
     "flow_control_requests",
     "flow_control_pop",
 )
+
+
+def as_written(value: object) -> str:
+    """Return a value as RocketMQ writes it in settings, fields and options: true and false in small letters."""
+    if type(value) is str:  # at once: it is asked for each field of each request
+        return value
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -14,7 +14,7 @@ from offsetguard.catalogue import Sentence
 from offsetguard.config import Config, EffectivePolicy
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.capacity import LASTING, falls_behind_fast
-from offsetguard.judge.evidence.lookups import master_boots, queues_by_group
+from offsetguard.judge.evidence.lookups import master_boots, queues_by_group, waiting_in
 from offsetguard.judge.evidence.move_causes import HANDOVER, just_came
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.forecasts import forecasts
@@ -86,7 +86,7 @@ class JudgedGroup:
     def is_overrun(self) -> bool:
         """Whether clearly more is written than consumed, and most of what waits lies where it grows: no mere burst."""
         lasting, waiting = self.by_rule(*LASTING), self.group.effective_lag
-        most = waiting is not None and 2 * sum(queue.offsets.effective_lag or 0 for queue in lasting) >= waiting
+        most = waiting is not None and 2 * waiting_in(lasting) >= waiting
         return most and grown_by(lasting) > 0 and falls_behind_fast(self.group, self.policy, self.seen_at)
 
     @property
@@ -186,7 +186,7 @@ def _known_since(window: QueueState) -> datetime | None:
 
 def is_little(queues: Iterable[QueueFacts]) -> bool:
     """Whether so few messages wait in some queues as may behind one that takes a minute."""
-    return sum(queue.offsets.effective_lag or 0 for queue in queues) < _LEAST_WAITING
+    return waiting_in(queues) < _LEAST_WAITING
 
 
 def waits_unknown(group: GroupFacts) -> bool:

@@ -96,6 +96,11 @@ def of_all_queues(group: GroupFacts, count: int | None) -> Figure:
     return sum_at_least([count, *([None] if group.unknown_queue_count else [])])
 
 
+def waiting_in(queues: Iterable[QueueFacts]) -> int:
+    """Return how many messages wait in some queues, as far as that is known."""
+    return sum(queue.offsets.effective_lag or 0 for queue in queues)
+
+
 def lag_evidence(queues: Iterable[QueueFacts]) -> tuple[QueueEvidence, ...]:
     """Return the queues that are behind, worst first."""
     behind = (queue for queue in queues if (queue.offsets.effective_lag or 0) > 0)

@@ -31,7 +31,7 @@ from offsetguard.judge.evidence.judged_groups import (
     longest_silence,
     more_came,
 )
-from offsetguard.judge.evidence.lookups import lag_evidence, master_boots
+from offsetguard.judge.evidence.lookups import lag_evidence, master_boots, waiting_in
 from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Sentence, Severity, State, Texts
 from offsetguard.judge.rules.messages_lost import in_process_of, not_handed_out
 from offsetguard.judge.windows.rules import POP
@@ -112,7 +112,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         standing = {one: all_standing[one] for one in all_standing if (group.consumer_group, one) in among_others}
         if not standing:
             continue
-        client_id, queues = max(standing.items(), key=lambda one: (_waiting(one[1]), one[0]))
+        client_id, queues = max(standing.items(), key=lambda one: (waiting_in(one[1]), one[0]))
         yield RULE.finding(
             facts,
             about=(group.consumer_group, group.topic),
@@ -121,7 +121,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             figures={
                 "client_id": client_id,
                 "still_queue_count": len(queues),
-                "effective_lag": _waiting(queues),
+                "effective_lag": waiting_in(queues),
                 "silence": longest_silence(queues),
                 "silence_ms": longest_ms(queues, "silence_ms"),
                 "online_client_count": group.online_client_count,
@@ -176,7 +176,3 @@ def _restart_costs(queues: Sequence[QueueFacts]) -> str:
     """Say what is lost by a restart: what the client has in process and its broker has deleted; empty: nothing."""
     deleted = sum(in_process_of(one, not_handed_out(one, online=True)) for one in queues if one.offsets.lost)
     return Sentence("restart_costs", deleted_messages=deleted) if deleted else ""
-
-
-def _waiting(queues: Sequence[QueueFacts]) -> int:
-    return sum(queue.offsets.effective_lag or 0 for queue in queues)

@@ -23,7 +23,7 @@ from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge import commands
 from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, longest_ms, longest_silence
-from offsetguard.judge.evidence.lookups import lag_evidence
+from offsetguard.judge.evidence.lookups import lag_evidence, waiting_in
 from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Severity, Texts
 from offsetguard.judge.windows.rules import POP
 
@@ -86,7 +86,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             by_client[queue.holder_client_id or ""].append(queue)
         if not by_client:
             continue
-        client_id, queues = max(by_client.items(), key=lambda one: (_waiting(one[1]), one[0]))
+        client_id, queues = max(by_client.items(), key=lambda one: (waiting_in(one[1]), one[0]))
         yield RULE.finding(
             facts,
             about=(group.consumer_group, group.topic),
@@ -94,7 +94,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             figures={
                 "client_id": client_id,
                 "queue_count": len(queues),
-                "effective_lag": _waiting(queues),
+                "effective_lag": waiting_in(queues),
                 "last_pull_at": max(queue.last_pull_at for queue in queues if queue.last_pull_at is not None),
                 "silence": longest_silence(queues),
                 "silence_ms": longest_ms(queues, "silence_ms"),
@@ -123,7 +123,3 @@ def _not_pulled(judged: JudgedGroup, active_at: Mapping[str, datetime], seen_at:
             continue
         if max(active_at[holder], seen_at - _CLOCKS_DIFFER) - pulled_at > _PULL_EXPIRED:
             yield queue
-
-
-def _waiting(queues: list[QueueFacts]) -> int:
-    return sum(queue.offsets.effective_lag or 0 for queue in queues)

@@ -19,6 +19,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from offsetguard.model.rocketmq import as_written
 from offsetguard.sources.rocketmq.codes import HEADER_VERSION, LanguageCode, SerializeType
 from offsetguard.sources.rocketmq.fastjson import decode_object, decode_text
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
@@ -109,7 +110,7 @@ def _decode_json(header: bytes, body: bytes) -> RemotingCommand:
         opaque=_integer(document, "opaque"),
         flag=_integer(document, "flag", default=0),
         remark=None if remark is None else str(remark),
-        ext_fields={name: _ext_text(value) for name, value in ext_fields.items() if value is not None},
+        ext_fields={name: as_written(value) for name, value in ext_fields.items() if value is not None},
         language=str(document.get("language", LanguageCode.OTHER.name)),
         version=_integer(document, "version", default=0),
         body=body,
@@ -121,10 +122,6 @@ def _integer(document: Mapping[str, object], name: str, default: int | None = No
     if isinstance(value, bool) or not isinstance(value, int) or not -(2**31) <= value < 2**31:
         raise MalformedBytes(f"header: {name} is not a 32-bit number")
     return value
-
-
-def _ext_text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _encode_compact(command: RemotingCommand) -> bytes:

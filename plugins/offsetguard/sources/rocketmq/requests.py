@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, ClassVar, Generic, TypeVar
 
 from offsetguard.model.offsets import MessageQueue
+from offsetguard.model.rocketmq import as_written
 from offsetguard.sources.rocketmq import broker_figures, broker_settings, consumers, offset_table, offsets, routes
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
@@ -37,7 +38,7 @@ class Request(Generic[AnswerT]):
     def ext_fields(self) -> dict[str, str]:
         """Return the request's fields as RocketMQ wants them: all texts, booleans as true and false."""
         names = _ext_names(type(self))  # type: ignore[arg-type]  # a class is hashable
-        return {ext: _text(value) for name, ext in names if (value := getattr(self, name)) is not None}
+        return {ext: as_written(value) for name, ext in names if (value := getattr(self, name)) is not None}
 
     def decode(self, answer: RemotingCommand, /) -> AnswerT:
         """Turn an answer with one of `success_codes` into its record; raises MalformedBytes."""
@@ -288,9 +289,3 @@ def _ext_names(kind: type[Request[Any]]) -> tuple[tuple[str, str], ...]:
 def _camel_case(name: str) -> str:
     first, *others = name.split("_")
     return first + "".join(part.capitalize() for part in others)
-
-
-def _text(value: object) -> str:
-    if type(value) is str:
-        return value
-    return str(value).lower() if isinstance(value, bool) else str(value)
