@@ -236,14 +236,14 @@ def fallen_end(queues: Sequence[QueueFacts], *, fell: bool = True) -> dict[str, 
 def within_again_figures(queues: Sequence[QueueFacts], moves: Sequence[OffsetMoveFacts]) -> dict[str, Figure]:
     """Return what offsets that were set beyond the end have left, now that they lie within it; there is one at least.
 
-    `moves`: what clients were answered who asked for them. `skipped`: at most so many, from the last look before to the
-    first one after.
+    `moves`: what clients were answered who asked for them. `skipped`: at most so many, from the last look before to
+    where they were sent, or to the first look after.
     """
     spells = {queue.message_queue: spell for queue in queues if (spell := spell_beyond(queue.window)) is not None}
     worst_queue, worst = min(spells.items(), key=lambda one: (-_distance(one[1]), one[0]))
     over_at = max((spell.after.at for spell in spells.values() if spell.after is not None), default=None)
     befores = [spell.looked_before for spell in spells.values()]
-    skips = [_skipped(spell) for spell in spells.values()]
+    skips = [_skipped(place, spell, moves) for place, spell in spells.items()]
     known = [skipped for skipped in skips if skipped is not None]
     asked_at = max((move.last_moved_at for move in moves), default=None)
     sent_to = max((move.corrected_offset for move in moves), default=None)
@@ -264,7 +264,7 @@ def within_again_figures(queues: Sequence[QueueFacts], moves: Sequence[OffsetMov
     }
 
 
-def within_again_evidence(queues: Iterable[QueueFacts]) -> tuple[QueueEvidence, ...]:
+def within_again_evidence(queues: Iterable[QueueFacts], moves: Sequence[OffsetMoveFacts]) -> tuple[QueueEvidence, ...]:
     """Return the queues, furthest first, with what they were set to and the end then."""
     spells = [(queue.message_queue, spell) for queue in queues if (spell := spell_beyond(queue.window)) is not None]
     return tuple(
@@ -273,7 +273,7 @@ def within_again_evidence(queues: Iterable[QueueFacts]) -> tuple[QueueEvidence, 
             {
                 "consumer_offset": spell.last.committed_offset,
                 "max_offset": spell.last.max_offset,
-                "skipped": _skipped(spell),
+                "skipped": _skipped(place, spell, moves),
             },
         )
         for place, spell in sorted(spells, key=lambda one: (-_distance(one[1]), one[0]))
@@ -284,10 +284,15 @@ def _distance(spell: Spell) -> int:
     return (spell.last.committed_offset or 0) - spell.last.max_offset
 
 
-def _skipped(spell: Spell) -> int | None:
-    """Return how many messages lie between the last commit before and the first one after."""
+def _skipped(place: MessageQueue, spell: Spell, moves: Iterable[OffsetMoveFacts]) -> int | None:
+    """Return how many messages lie between the last commit before and where clients went on, at most."""
     before, after = spell.committed_before, None if spell.after is None else spell.after.committed_offset
-    return None if before is None or after is None else max(0, after - before)
+    sent_to = [
+        move.corrected_offset
+        for move in moves
+        if move.broker_name == place.broker_name and move.queue_id in {None, place.queue_id}
+    ]
+    return None if before is None or after is None else max(0, min(after, max(sent_to, default=after)) - before)
 
 
 def moved_between(looks_before: Collection[datetime | None], before: datetime | None) -> dict[str, Figure]:

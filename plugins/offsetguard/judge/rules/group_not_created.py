@@ -4,7 +4,7 @@ Means: the topic grew to that broker, or the broker was added, and the group was
 are refused with code 26, so its share of the messages is consumed by nobody.
 Evidence: the broker's list of groups (201) lacks the group, its setting autoCreateSubscriptionGroup is false, and it
 has a topic that the group's clients subscribe to, or commits of the group. Both are read in every round: the first one
-that shows it tells. Where clients' logs are read, code 26 that goes on for more than a minute tells of groups that no
+that shows it tells. Where clients' logs are read, code 26 that goes on for more than 90 s tells of groups that no
 broker knows; clients of 5.x get no queue then, and say "get consumer id list failed" instead, while no broker lists a
 client of the group and all masters were seen.
 Not judged: brokers that make groups by themselves (the default), or that did not give their settings or groups. It is

@@ -4,9 +4,9 @@ Means: brokers refuse the heartbeats (too large, no permission), the client does
 them to brokers that other name servers list; pulls go on at the brokers that it knew before. They are refused with code
 24, and whoever looks at the members takes the group for offline.
 Evidence: lines "the consumer's group info not exist" of brokers, or code 24 in clients' logs, at least three over more
-than a minute and until now, while no broker (nor a proxy) lists a client of the group. A broker forgets a client 120 s
-after its last heartbeat: it is named within about three minutes of that one, where logs are read.
-Not judged: such lines for up to a minute after the last client closed, when pulls that brokers hold wake up, or after a
+than 90 s and until now, while no broker (nor a proxy) lists a client of the group. A broker forgets a client 120 s
+after its last heartbeat: it is named within about four minutes of that one, where logs are read.
+Not judged: such lines for up to 90 s after the last client closed, when pulls that brokers hold wake up, or after a
 broker's start; groups of which a broker lists clients (membership_disagrees); clusters of which no logs are read: there
 such a group is not to be told from one that is offline.
 Do next: find why heartbeats do not arrive; a restart of the clients lets them register anew.

@@ -2,7 +2,7 @@
 
 Means: a client's heartbeats do not reach one of the brokers (network, firewall, a route that the client does not know),
 or two clients have one id. Each client divides the queues by what one broker says: some have two owners, some none.
-Evidence: the masters' lists of clients differ, in every round for more than a minute (route refresh and heartbeat); or
+Evidence: the masters' lists of clients differ, in every round for more than 90 s (route refresh and heartbeat); or
 "not in cidAll" / code 25 lines go on for more than 40 s. No client came or went meanwhile, and no broker was started.
 Not judged: the time after each change (rebalance_noise); POP groups, whose clients are not rebalanced.
 Do next: find out why the heartbeat does not arrive at that broker.

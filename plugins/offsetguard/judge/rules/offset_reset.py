@@ -228,7 +228,7 @@ def _moves(one: Causes) -> list[OffsetMoveFacts]:
 
 def _evidence(one: Causes, variant: str, moves: Sequence[OffsetMoveFacts]) -> tuple[QueueEvidence, ...]:
     if variant == "within_again":
-        return within_again_evidence(one.within_again)
+        return within_again_evidence(one.within_again, one.sent_back)
     return beyond_evidence(one.set_beyond) or move_evidence(moves)
 
 

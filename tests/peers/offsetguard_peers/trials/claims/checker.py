@@ -81,7 +81,8 @@ class Checker:
     read_count: int = 0  # sentences of rules
     # by group and trouble: when, how severe, and by which rule it was shown
     acknowledged: dict[tuple[str, str], tuple[datetime, Severity, str]] = field(default_factory=dict)
-    _told: dict[str, set[str]] = field(default_factory=dict)  # group -> rules that were told, and not that they ended
+    # by group the troubles that were told, and not that they ended: since when
+    _told: dict[str, dict[str, datetime]] = field(default_factory=dict)
     _rounds: dict[Round, None] = field(default_factory=dict)  # in order of time
     _known: set[tuple[str, str]] = field(default_factory=set)
     _heads: set[tuple[str, str]] = field(default_factory=set)  # of the text that is read
@@ -196,11 +197,11 @@ class Checker:
     def _check_double(self, said: Said, claim: Claim, group: str) -> None:
         if claim.rule_id == "rebalances_again":  # of all that ended its clients within half an hour: `departure_count`
             return
-        told, trouble = self._told.setdefault(group, set()), trouble_of(claim.rule_id)
-        told.add(trouble)
+        told, trouble = self._told.setdefault(group, {}), trouble_of(claim.rule_id)
+        since = min([told.setdefault(trouble, said.since), *told.values()])
         of_group = [one for one in self.truth.of(group) if one.group is not None or one.kind is Kind.RETENTION]
-        kinds = {one.kind for one in of_group if one.lasts(said.since, said.round.ended, TAILS[one.kind])}
-        looks = self.truth.looks_within(group, said.since - TAILS[Kind.LOST], said.round.ended)
+        kinds = {one.kind for one in of_group if one.lasts(since, said.round.ended, TAILS[one.kind])}
+        looks = self.truth.looks_within(group, since - TAILS[Kind.LOST], said.round.ended)
         if any(one.figure("lost") for one in looks):  # behind a message that hangs, say, and nobody came to see it
             kinds.add(Kind.LOST)
         if (group, trouble) in self._heads or len(told) > max(1, len({ONE_TROUBLE.get(one, one) for one in kinds})):
@@ -212,7 +213,7 @@ class Checker:
         if claim.group is None:
             return
         if mail:
-            self._told.get(claim.group, set()).discard(trouble_of(claim.rule_id))
+            self._told.get(claim.group, {}).pop(trouble_of(claim.rule_id), None)
             self.acknowledged.pop((claim.group, trouble_of(claim.rule_id)), None)
         for one in self.truth.of(claim.group):
             if claim.rule_id not in ENDS_WITH.get(one.kind, ()):
