@@ -25,44 +25,44 @@ SLACK_API = "http%3A%2F%2F127.0.0.1%3A1%2Fapi%2F"
 HOOK = "https://hooks.slack.com/services/T/B/x"
 OPENED: list[tuple[Channel, str, type, dict[str, object]]] = [
     (
-        Channel.MAIL,
+        "mail",
         "smtp://mail.example.com/?disable_ssl=true&disable_tls=true",
         MailChannel,
         {"host": "mail.example.com", "port": 25, "user": None, "tls_mode": TlsMode.NONE},
     ),
     (
-        Channel.MAIL,
+        "mail",
         "smtp://mail.example.com/?disable_ssl=true",
         MailChannel,
         {"port": 587, "tls_mode": TlsMode.STARTTLS},
     ),
-    (Channel.MAIL, "smtp://mail.example.com", MailChannel, {"port": 465, "tls_mode": TlsMode.TLS}),
+    ("mail", "smtp://mail.example.com", MailChannel, {"port": 465, "tls_mode": TlsMode.TLS}),
     (
-        Channel.MAIL,
+        "mail",
         "smtp://me:word@mail.example.com:2525/?disable_ssl=True",
         MailChannel,
         {"port": 2525, "user": "me", "tls_mode": TlsMode.STARTTLS},
     ),
     (
-        Channel.SLACK,
+        "slack",
         f"slack://:xoxb-1@/?base_url={SLACK_API}&timeout=3",
         SlackChannel,
         {"client.token": "xoxb-1", "client.base_url": "http://127.0.0.1:1/api/", "client.timeout": 3},
     ),
     (
-        Channel.SLACK_WEBHOOK,
+        "slack_webhook",
         f'{{"conn_type": "slackwebhook", "password": "{HOOK}"}}',
         SlackWebhookChannel,
         {"name": "given", "url": HOOK, "timeout_s": 10},
     ),
     (
-        Channel.SLACK_WEBHOOK,
+        "slack_webhook",
         '{"conn_type": "slackwebhook", "password": "T/B/x", "extra": {"timeout": 3}}',
         SlackWebhookChannel,
         {"url": HOOK, "timeout_s": 3},
     ),
     (
-        Channel.SLACK_WEBHOOK,
+        "slack_webhook",
         '{"conn_type": "slackwebhook", "host": "http://127.0.0.1:1/services", "password": "/T/B/x"}',
         SlackWebhookChannel,
         {"url": "http://127.0.0.1:1/services/T/B/x"},
@@ -83,20 +83,20 @@ def test_a_connection_means_what_its_provider_says(
 
 LACKING = "create one of type"
 MALFORMED = [
-    (Channel.MAIL, "smtp://", LACKING),
-    (Channel.SLACK, "slack://", LACKING),
-    (Channel.SLACK_WEBHOOK, '{"conn_type": "slackwebhook"}', "has not got a password; create one of type slackwebhook"),
-    (Channel.MAIL, '{"conn_type": "smtp", "host": "h", "password": "hunter2", "extra": {"timeout": "10s"}}', "'10s'"),
-    (Channel.MAIL, '{"conn_type": "smtp", "host": "h", "password": "hunter2", "extra": {"timeout": "nan"}}', "'nan'"),
-    (Channel.SLACK, '{"conn_type": "slack", "password": "hunter2", "extra": {"timeout": -1}}', "not -1"),
-    (Channel.SLACK, '{"conn_type": "slack", "password": "hunter2", "extra": {"timeout": null}}', "not None"),
-    (Channel.SLACK, '{"conn_type": "slack", "password": "hunter2", "extra": "[1]"}', "is malformed"),
+    ("mail", "smtp://", LACKING),
+    ("slack", "slack://", LACKING),
+    ("slack_webhook", '{"conn_type": "slackwebhook"}', "has not got a password; create one of type slackwebhook"),
+    ("mail", '{"conn_type": "smtp", "host": "h", "password": "hunter2", "extra": {"timeout": "10s"}}', "'10s'"),
+    ("mail", '{"conn_type": "smtp", "host": "h", "password": "hunter2", "extra": {"timeout": "nan"}}', "'nan'"),
+    ("slack", '{"conn_type": "slack", "password": "hunter2", "extra": {"timeout": -1}}', "not -1"),
+    ("slack", '{"conn_type": "slack", "password": "hunter2", "extra": {"timeout": null}}', "not None"),
+    ("slack", '{"conn_type": "slack", "password": "hunter2", "extra": "[1]"}', "is malformed"),
     (
-        Channel.SLACK_WEBHOOK,
+        "slack_webhook",
         '{"conn_type": "slackwebhook", "password": "hunter2", "extra": {"timeout": "1e9"}}',
         "'1e9'",
     ),
-    (Channel.SLACK_WEBHOOK, '{"conn_type": "slackwebhook", "password": "hunter2", "nonsense": ', "'half'"),
+    ("slack_webhook", '{"conn_type": "slackwebhook", "password": "hunter2", "nonsense": ', "'half'"),
 ]
 
 

@@ -13,7 +13,6 @@ import pytest
 from sqlalchemy import Engine
 
 from offsetguard.model.intervals import Interval
-from offsetguard.model.notification import Channel
 from offsetguard.model.views import MessageView
 from offsetguard.store import judged_intervals, outbox
 from offsetguard.store.database import database_time, open_database, writing
@@ -28,7 +27,7 @@ from offsetguard_peers.host_clock import HostClock
 from offsetguard_peers.smtp.server import SmtpServer
 
 OFF_BY = timedelta(minutes=10)
-OPS = Lane(Channel.MAIL, "ops@example.org")
+OPS = Lane("mail", "ops@example.org")
 DELIVER = "from offsetguard_airflow.operators.outbox import DeliverOperator as D; D(task_id='deliver').execute({})"
 
 

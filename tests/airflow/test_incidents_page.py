@@ -20,7 +20,7 @@ from offsetguard.catalogue import Sentence
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.incident import EventKind, Evidence, Incident, IncidentEvent, Subject
 from offsetguard.model.intervals import Interval
-from offsetguard.model.notification import Channel, GroupKey, NotificationKey, Notified, NotifiedIncident
+from offsetguard.model.notification import GroupKey, NotificationKey, Notified, NotifiedIncident
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.stacks import ClientStacks, ThreadStack
 from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity
@@ -106,7 +106,7 @@ def form_token(page: httpx.Response) -> str:
 
 def test_the_login_sees_what_is_open_and_nobody_else_does(airflow: AirflowStandalone, engine: Engine) -> None:
     incident = stored(engine, "seen")
-    key = NotificationKey(GroupKey("orders", "demo", "consumer_offline"), Channel.MAIL, "orders@example.org")
+    key = NotificationKey(GroupKey("orders", "demo", "consumer_offline"), "mail", "orders@example.org")
     known = Notified(NOW, "thread", {incident.incident_id: NotifiedIncident(Severity.CRITICAL, NOW, NOW)})
     with writing(engine) as session:
         notifications.save(session, {key: known})

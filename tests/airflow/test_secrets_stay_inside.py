@@ -13,7 +13,6 @@ from urllib.parse import quote
 
 import pytest
 
-from offsetguard.model.notification import Channel
 from offsetguard.store import outbox
 from offsetguard.store.database import open_database, writing
 from offsetguard_peers.airflow.standalone import AirflowStandalone
@@ -125,14 +124,12 @@ def _fill_outbox(url: str) -> None:
     engine = open_database(url)
     incident = VIEW.firing[0].model_copy(update={"summary": TEXT, "cause": TEXT})
     view = VIEW.model_copy(update={"firing": (incident,)})
-    receivers = ((Channel.MAIL, "ops@example.org"), (Channel.SLACK, "#alerts"), (Channel.SLACK_WEBHOOK, "hook"))
+    receivers = (("mail", "ops@example.org"), ("slack", "#alerts"), ("slack_webhook", "hook"))
     with writing(engine) as session:
         for channel, receiver in receivers:
             key, now = f"{channel} {receiver}", datetime.now(UTC)
             outbox.enqueue(session, idempotency_key=key, channel=channel, receiver=receiver, view=view, now=now)
-        outbox.enqueue(
-            session, idempotency_key="damaged", channel=Channel.MAIL, receiver="b@example.org", view=view, now=now
-        )
+        outbox.enqueue(session, idempotency_key="damaged", channel="mail", receiver="b@example.org", view=view, now=now)
     with engine.begin() as connection:
         damage = "view_json = replace(view_json, '\"cause\"', '\"unknown\"')"  # as another release would have it
         connection.exec_driver_sql(f"UPDATE outbox SET {damage} WHERE idempotency_key = 'damaged'")

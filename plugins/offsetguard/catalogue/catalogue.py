@@ -24,6 +24,7 @@ from offsetguard.catalogue.text import (
     format_moment,
     render_text,
 )
+from offsetguard.model.channels import DECLARED
 
 FIGURES, GLOSSARY = "figures.yml", "glossary.yml"
 _FILES = files("offsetguard.catalogue")
@@ -43,7 +44,8 @@ def _said() -> Mapping[str, Mapping[Language, str]]:
     names = (
         file.name for file in _FILES.iterdir() if file.name.endswith(".yml") and file.name not in {FIGURES, GLOSSARY}
     )
-    return {key: texts for name in names for key, texts in entries(name).items()}
+    titles = {f"channel_{one.name}": {Language.EN: one.title, Language.ZH: one.title_zh} for one in DECLARED.values()}
+    return titles | {key: texts for name in names for key, texts in entries(name).items()}
 
 
 class Sentence(Readable):

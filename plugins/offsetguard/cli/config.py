@@ -17,13 +17,14 @@ import click
 from offsetguard.cli.output import json_line
 from offsetguard.cli.parameters import credentials_from, format_option
 from offsetguard.collect.name_servers import unmatched_addresses
-from offsetguard.config import RECEIVER_LISTS, EffectivePolicy
+from offsetguard.config import EffectivePolicy
 from offsetguard.config.checks import check_file, groups_not_seen
 from offsetguard.config.file import ConfigFile, ConfigProblems, Problem, read_config_file
 from offsetguard.config.routes import MATCHED_BY
 from offsetguard.config.workspace import Workspace
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.judge.registry import RULES
+from offsetguard.model.channels import RECEIVER_LISTS
 from offsetguard.model.errors import ConfigError, RocketMQError
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.header import Credentials

@@ -225,7 +225,7 @@ def _config_for(namesrv: str) -> tuple[str, Config]:
 
 def default_config(name_servers: Mapping[str, Sequence[str]]) -> Config:
     """Return a configuration with the default limits for clusters by name, with their name servers."""
-    nobody = {"nobody": Team(mail=["nobody@localhost"])}  # nothing is sent
+    nobody = {"nobody": Team.model_validate({"mail": ["nobody@localhost"]})}  # nothing is sent
     clusters = {name: Cluster(name_servers=list(addresses)) for name, addresses in name_servers.items()}
     return Config(clusters=clusters, teams=nobody, default_team="nobody")
 

@@ -19,11 +19,12 @@ from offsetguard.catalogue.text import Locale, format_duration, format_moment
 from offsetguard.cli.output import show
 from offsetguard.cli.parameters import MOMENT, check_is_known, format_option
 from offsetguard.config.file import ConfigFile, read_config_file
-from offsetguard.config.routes import RECEIVER_LISTS, Route
+from offsetguard.config.routes import Route
 from offsetguard.config.workspace import Workspace
 from offsetguard.decide.audience import Audience, Circumstances
 from offsetguard.decide.incidents.timing import steps
 from offsetguard.judge.registry import RULES
+from offsetguard.model.channels import DECLARED, RECEIVER_LISTS
 from offsetguard.model.incident import Evidence, Incident, Subject
 from offsetguard.model.intervals import Interval, zone_of
 from offsetguard.model.notification import Mute
@@ -156,7 +157,7 @@ def _rows(answer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _receivers(found: Iterable[Mapping[str, str]]) -> str:
-    return ", ".join(f"{one['channel'].replace('slack', 'Slack').replace('_', ' ')} {one['receiver']}" for one in found)
+    return ", ".join(f"{DECLARED[one['channel']].title} {one['receiver']}" for one in found)
 
 
 def _when(answer: Mapping[str, Any]) -> str:

@@ -7,4 +7,4 @@ No secrets in it: logins come from Airflow connections, whose ids stand here.
 from offsetguard.config.configuration import Cluster, Collection, Config, FleetCollection, LogSource, Retention, Tls
 from offsetguard.config.fields import TimeZone
 from offsetguard.config.groups import EffectivePolicy, GroupPolicy, Judgement, WindowPolicy
-from offsetguard.config.routes import RECEIVER_LISTS, Delivery, Team
+from offsetguard.config.routes import Delivery, Team

@@ -14,16 +14,12 @@ from offsetguard.config.contradictions import contradictions
 from offsetguard.config.fields import matches
 from offsetguard.config.file import ConfigFile, Problem, did_you_mean
 from offsetguard.config.groups import GroupPolicy
-from offsetguard.config.routes import RECEIVER_LISTS, QuietHours, RouteEntry
+from offsetguard.config.routes import QuietHours, RouteEntry
 from offsetguard.config.yaml_lines import Path
+from offsetguard.model.channels import DECLARED, RECEIVER_LISTS
 from offsetguard.model.intervals import moment_in, zone_of
 from offsetguard.model.verdicts import Severity
 
-WEBHOOKS_CANNOT = (
-    "a Slack webhook can only add messages: repeats and ends are new messages, none is edited, threaded or marked "
-    "as over, and after a crash one may come twice; with a bot token (delivery.slack_connection) and a channel in "
-    "`slack` they are"
-)
 EntryT = TypeVar("EntryT", "GroupPolicy", "RouteEntry")
 _OR_IGNORE = "; correct it, or ignore this until the group has started once"
 _DAY, _WEEK = 24 * 60, 7 * 24 * 60  # minutes
@@ -168,15 +164,16 @@ def teams_of_nothing(file: ConfigFile) -> Iterator[Problem]:
 
 
 def limits_of_receivers(file: ConfigFile) -> Iterator[Problem]:
-    """Yield notes: where webhooks stand, and teams that leave hearing to the default team."""
+    """Yield notes: what channels that are used cannot do, and teams that leave hearing to the default team."""
     config = file.config
     for name, team in config.teams.items():
         if not any(getattr(team, name) for name in RECEIVER_LISTS):
             what = f"has nobody to tell: the default team ({config.default_team}) hears what is its own"
             yield file.problem(("teams", name), what)
     for where, names in _lists(file):
-        if where[-1] == "slack_webhooks" and names:
-            yield file.problem(where, WEBHOOKS_CANNOT)
+        note = DECLARED[RECEIVER_LISTS[str(where[-1])]].note
+        if note is not None and names:
+            yield file.problem(where, note)
 
 
 def _lists(file: ConfigFile) -> Iterator[tuple[Path, list[str]]]:

@@ -22,7 +22,8 @@ from offsetguard.config.fields import (
     matches,
 )
 from offsetguard.config.groups import EffectivePolicy, GroupPolicy, Judgement, Policies
-from offsetguard.config.routes import RECEIVER_LISTS, Delivery, Route, RouteChoice, RouteEntry, Routing, Team
+from offsetguard.config.routes import Delivery, Route, RouteChoice, RouteEntry, Routing, Team
+from offsetguard.model.channels import RECEIVER_LISTS
 from offsetguard.model.verdicts import Severity
 
 
@@ -166,7 +167,7 @@ def asking_everything(config: Config, cluster: str) -> Config:
 
 
 Path = tuple[str | int, ...]
-_HEARD = "the default team needs a mail address, a Slack channel or a Slack webhook: it hears the rest"
+_HEARD = f"the default team needs a receiver ({', '.join(RECEIVER_LISTS)}): it hears the rest"
 
 
 def reference_problems(document: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:

@@ -21,16 +21,16 @@ from pydantic_core import ErrorDetails
 from offsetguard.config.configuration import Config, reference_problems
 from offsetguard.config.disk import replace_text, why_unwritten
 from offsetguard.config.fields import Section
-from offsetguard.config.routes import RECEIVER_LISTS
 from offsetguard.config.secret_values import gives_itself_away, smells
 from offsetguard.config.workspace import Workspace
 from offsetguard.config.yaml_lines import LinedDocument, Path, read_lined_yaml
+from offsetguard.model.channels import RECEIVER_LISTS
 from offsetguard.model.errors import ConfigError
 
 _USE_A_CONNECTION = (
     "secrets do not belong in this file; use an Airflow connection and write its id here "
     "(clusters.<name>.connection, delivery.mail_connection, delivery.slack_connection, "
-    "teams.<name>.slack_webhooks, delivery.heartbeat_connection)"
+    "delivery.heartbeat_connection, and a team's lists of connections)"
 )
 _DURATION = re.compile(r"(\d+)\s*(ms|s|min|m|h|d)")
 _UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}

@@ -103,7 +103,8 @@ def _rows(model: type[Section]) -> Iterator[str]:
         default = "must be set" if key in schema.get("required", ()) else _default(value.get("default"))
         if model is GroupPolicy:
             default = "`default_team`" if key == "team" else _default(defaults[key]) if key in defaults else default
-        yield f"| `{key}` | {_value(key, value)} | {default} | {explained[key].replace('|', chr(92) + '|')} |"
+        meaning = (value.get("description") or explained[key]).replace("|", chr(92) + "|")
+        yield f"| `{key}` | {_value(key, value)} | {default} | {meaning} |"
 
 
 def _value(key: str, schema: dict[str, Any]) -> str:

@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, time
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from types import GenericAlias
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import quote
 
-from pydantic import Field, StrictBool, StrictInt
+from pydantic import Field, StrictBool, StrictInt, create_model
 
 from offsetguard.catalogue.text import Language
+from offsetguard.config import fields
 from offsetguard.config.fields import (
     ConnectionId,
     ConsoleUrl,
@@ -26,7 +28,6 @@ from offsetguard.config.fields import (
     Moment,
     Name,
     Section,
-    SlackChannelName,
     TimeOfDay,
     TimeZone,
     WebUrl,
@@ -34,9 +35,12 @@ from offsetguard.config.fields import (
     matcher,
     matches,
 )
+from offsetguard.model.channels import DECLARED, RECEIVER_LISTS
 from offsetguard.model.intervals import moment_in, zone_of
-from offsetguard.model.notification import Channel, Receiver
+from offsetguard.model.notification import Receiver
 from offsetguard.model.verdicts import Severity
+
+SectionT = TypeVar("SectionT", bound=Section)
 
 
 class Delivery(Section):
@@ -68,17 +72,23 @@ class Delivery(Section):
         return self.console_url.format(**{name: quote(value, safe="") for name, value in names.items()})
 
 
+def _with_receivers(section: type[SectionT]) -> type[SectionT]:
+    """Give a section a list of receivers for each channel; in a route None leaves those of the team."""
+    lists: dict[str, Any] = {}
+    for one in DECLARED.values():
+        receivers = GenericAlias(list, getattr(fields, one.receiver))
+        if issubclass(section, Entry):
+            lists[one.receivers] = receivers | None, Field(None, description="instead of the team's own; [] is nobody")
+        else:
+            lists[one.receivers] = receivers, Field([], description=one.meaning)
+    return create_model(section.__name__, __base__=section, __doc__=section.__doc__, __module__=__name__, **lists)
+
+
+@_with_receivers
 class Team(Section):
     """Who is told, and how."""
 
-    mail: list[MailAddress] = []  # each gets its own message
-    slack: list[SlackChannelName] = []  # names or ids; the bot must be a member
-    slack_webhooks: list[ConnectionId] = []  # Airflow connections; can only add messages
     daily_report_at: TimeOfDay | None = None  # without it: as in `delivery`
-
-
-RECEIVER_LISTS = {"mail": Channel.MAIL, "slack": Channel.SLACK, "slack_webhooks": Channel.SLACK_WEBHOOK}
-"""Fields of a team, and of a route, that hold receivers; in this order they are told."""
 
 
 def receivers(lists: dict[str, list[str]]) -> tuple[Receiver, ...]:
@@ -126,6 +136,7 @@ class MaintenanceEntry(Section):
     comment: Line = ""  # stands beside what was muted
 
 
+@_with_receivers
 class RouteEntry(Entry):
     """What holds for the notifications that the patterns match; for each field the first entry that sets it wins."""
 
@@ -134,9 +145,6 @@ class RouteEntry(Entry):
     consumer_group: Glob = "*"  # "*" also matches what is about no group in particular
     rule: Glob = "*"  # glob on the rule's id, as at the foot of each message; daily_report: the daily report
     severity: Severity = Severity.INFO  # at least
-    mail: list[MailAddress] | None = None  # instead of the team's own; [] is nobody by mail
-    slack: list[SlackChannelName] | None = None  # likewise
-    slack_webhooks: list[ConnectionId] | None = None  # likewise
     language: Language | None = None  # of messages
     time_zone: TimeZone | None = None  # of times in messages, and the clock of quiet hours and maintenance
     group_wait_ms: MillisecondsOrNone | None = None  # as in delivery
@@ -193,7 +201,9 @@ DEFAULTS_IN_DELIVERY = (
     "send_resolved",
     "digest_above",
 )
-RouteEntry.SETS = tuple(name for name in RouteEntry.key_names() if name not in MATCHED_BY)
+RouteEntry.SETS = tuple(
+    dict.fromkeys(one for one in (*RECEIVER_LISTS, *RouteEntry.key_names()) if one not in MATCHED_BY)
+)
 
 
 @dataclass(frozen=True, slots=True)

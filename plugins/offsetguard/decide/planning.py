@@ -14,7 +14,7 @@ from datetime import datetime
 from sqlalchemy.orm import Session
 
 from offsetguard.config import Config
-from offsetguard.config.routes import RECEIVER_LISTS, Route
+from offsetguard.config.routes import Route
 from offsetguard.decide.audience import Audience, Circumstances, Routed
 from offsetguard.decide.incidents.timing import (
     NEVER_NOTIFIED,
@@ -26,6 +26,7 @@ from offsetguard.decide.incidents.timing import (
 )
 from offsetguard.decide.message_views import KnownIncidents, Notification, Writer, digest
 from offsetguard.decide.outlooks import Outlooks
+from offsetguard.model.channels import DECLARED, RECEIVER_LISTS
 from offsetguard.model.incident import Incident, IncidentEvent, digest_of
 from offsetguard.model.intervals import Interval
 from offsetguard.model.notification import Channel, GroupKey, NotificationKey, Notified, NotifiedIncident, Receiver
@@ -242,23 +243,25 @@ _Written = tuple[NotificationKey, Notification, MessageView]
 
 
 def _messages(views: Sequence[_Written], interval: Interval) -> Iterator[PlannedMessage]:
-    """Give the mails, a digest for each team of which a receiver would get too many, then everything else."""
-    mails: defaultdict[tuple[str, str, str, str], list[_Written]] = defaultdict(list)
+    """Give the messages; a digest for each team of which a receiver that takes one would get too many."""
+    together: defaultdict[tuple[Receiver, str, str, str], list[_Written]] = defaultdict(list)
     for key, notification, view in views:
-        if key.channel is Channel.MAIL:
-            mails[key.receiver, key.group.team, view.language, view.time_zone].append((key, notification, view))
-    for (receiver, *_), found in mails.items():
+        if DECLARED[key.channel].digests:
+            reader = (key.channel, key.receiver)
+            together[reader, key.group.team, view.language, view.time_zone].append((key, notification, view))
+        else:
+            yield _message(key, view, interval)
+    for (receiver, *_), found in together.items():
         messages = [_message(key, view, interval) for key, _, view in found]
         if len(found) <= min(notification.route.digest_above for _, notification, _ in found):
             yield from messages
         else:
             yield _digest_of(receiver, messages, [view for *_, view in found])
-    yield from (_message(key, view, interval) for key, _, view in views if key.channel is not Channel.MAIL)
 
 
-def _digest_of(receiver: str, messages: Sequence[PlannedMessage], views: Sequence[MessageView]) -> PlannedMessage:
+def _digest_of(receiver: Receiver, messages: Sequence[PlannedMessage], views: Sequence[MessageView]) -> PlannedMessage:
     key = digest_of("digest", *(message.idempotency_key for message in messages))
-    return PlannedMessage(key, Channel.MAIL, receiver, digest(views, thread_key=key[:32]))
+    return PlannedMessage(key, *receiver, digest(views, thread_key=key[:32]))
 
 
 def _message(key: NotificationKey, view: MessageView, interval: Interval) -> PlannedMessage:
@@ -266,7 +269,7 @@ def _message(key: NotificationKey, view: MessageView, interval: Interval) -> Pla
         *(f"firing {one.incident_id} {one.severity}" for one in view.firing),
         *(f"resolved {one.incident_id}" for one in view.resolved),
     )
-    parts = (view.thread_key, interval.name, view.reason.value, key.channel.value, key.receiver, *content)
+    parts = (view.thread_key, interval.name, view.reason.value, key.channel, key.receiver, *content)
     return PlannedMessage(digest_of(*parts), key.channel, key.receiver, view)
 
 

@@ -18,9 +18,10 @@ from offsetguard.catalogue.text import Locale
 from offsetguard.config import Config
 from offsetguard.config.routes import Route
 from offsetguard.judge.registry import rule_title
+from offsetguard.model.channels import DECLARED
 from offsetguard.model.incident import Incident, digest_of
 from offsetguard.model.intervals import zone_of
-from offsetguard.model.notification import Channel
+from offsetguard.model.notification import Receiver
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import (
     CLUSTERS_LISTED,
@@ -58,9 +59,9 @@ def write_daily_reports(engine: Engine, config: Config, *, now: datetime) -> tup
         route = config.route(team, "", rule_id=DAILY_REPORT, severity=Severity.INFO)
         at = config.daily_report_at(team)
         day = None if at is None else day_to_report(at, route.time_zone, now)
-        receivers = [receiver for channel, receiver in route.receivers if channel is Channel.MAIL]
+        receivers = [one for one in route.receivers if DECLARED[one[0]].daily_reports]
         if day is not None and receivers and route.heard_by == team:
-            keys = {digest_of(DAILY_REPORT, team, day.isoformat(), receiver): receiver for receiver in receivers}
+            keys = {digest_of(DAILY_REPORT, team, day.isoformat(), *one): one for one in receivers}
             enqueued = _enqueue(engine, keys, partial(daily_report, config=config, route=route, day=day), now)
             written += [WrittenReport(team, day, receiver) for receiver in enqueued]
     return tuple(written)
@@ -122,7 +123,7 @@ def daily_report(session: Session, config: Config, route: Route, day: date) -> D
 
 
 def _enqueue(
-    engine: Engine, keys: Mapping[str, str], report: Callable[[Session], DailyReportView], now: datetime
+    engine: Engine, keys: Mapping[str, Receiver], report: Callable[[Session], DailyReportView], now: datetime
 ) -> list[str]:
     """Put a report into the outbox for those who have not got it; `keys`: idempotency key -> receiver.
 
@@ -136,8 +137,8 @@ def _enqueue(
         serialize(session, DAILY_REPORT)
         enqueued = [
             receiver
-            for key, receiver in keys.items()
-            if outbox.enqueue(session, idempotency_key=key, channel=Channel.MAIL, receiver=receiver, view=view, now=now)
+            for key, (channel, receiver) in keys.items()
+            if outbox.enqueue(session, idempotency_key=key, channel=channel, receiver=receiver, view=view, now=now)
         ]
     return sorted(enqueued)
 

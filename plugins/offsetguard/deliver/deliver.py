@@ -9,12 +9,11 @@ Not here: no row is deleted, no failure is without its reason in the outbox and 
 import logging
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from datetime import datetime
 from importlib import import_module
-from pkgutil import iter_modules
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
@@ -23,6 +22,7 @@ from offsetguard.deliver import channels
 from offsetguard.deliver.channels.channel import Transport, Unavailable
 from offsetguard.deliver.in_doubt import InDoubt
 from offsetguard.deliver.lane_service import Clock, Delivery, DeliveryReport, LaneService, Result
+from offsetguard.model.channels import DECLARED
 from offsetguard.model.notification import Channel
 from offsetguard.store import outbox
 from offsetguard.store.database import database_time
@@ -34,21 +34,14 @@ POLL_EVERY_S = 0.5
 _PAUSE_S = 0.05
 
 
-def _found() -> Iterator[type[Transport]]:
-    """Give the channels: one class of the shape of `channels/channel.py` in each file of that folder."""
-    for one in iter_modules(channels.__path__, f"{channels.__name__}."):
-        module = import_module(one.name)
-        for name in vars(module).values():
-            if (
-                isinstance(name, type)
-                and issubclass(name, Transport)
-                and name.__module__ == one.name
-                and name is not Transport
-            ):
-                yield name
+def _opened_by(channel: Channel) -> type[Transport]:
+    """Return the class in the file of a channel that has its shape."""
+    module = import_module(f"{channels.__name__}.{channel}")
+    of_its_shape = (one for one in vars(module).values() if isinstance(one, type) and issubclass(one, Transport))
+    return next(one for one in of_its_shape if one.__module__ == module.__name__)
 
 
-CHANNELS = {channel.CHANNEL: channel for channel in _found()}
+CHANNELS = {channel: _opened_by(channel) for channel in DECLARED}
 OpenTransport = Callable[[Lane], Transport | Unavailable]
 
 _log = logging.getLogger(__name__)
@@ -121,14 +114,17 @@ class _Sweep:
         for lane in lanes:
             if lane not in self._busy.values():
                 # opened here and not in the lane: connections are Airflow's, which may want its own thread
-                self._busy[self._pools[lane.channel].submit(service.serve, lane, self._transport(lane))] = lane
+                pool = self._pools.get(lane.channel) or next(iter(self._pools.values()))
+                self._busy[pool.submit(service.serve, lane, self._transport(lane))] = lane
 
     def _transport(self, lane: Lane) -> Transport | Unavailable:
         """Return what leads to a receiver; whatever keeps it from being opened concerns that receiver alone."""
+        if lane.channel not in CHANNELS:
+            return Unavailable(f"this release knows no channel {lane.channel!r}; it knows {', '.join(CHANNELS)}")
         try:
             return self._open_transport(lane)
         except Exception as error:  # noqa: BLE001 the code of others; its text may have the address
-            what = lane.channel.value.rpartition("_")[2]
+            what = lane.channel.rpartition("_")[2]
             reason = f"{what} {lane.receiver!r} could not be opened: {type(error).__name__}"
             _log.error("%s, at\n%s", reason, "".join(traceback.format_tb(error.__traceback__)))  # lines of code alone
             return Unavailable(reason)

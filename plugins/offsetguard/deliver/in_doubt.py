@@ -67,7 +67,7 @@ class InDoubt:
         return None if slot.over else min(concerned, default=None)
 
     def _concerns(self, one: Channel, other: Channel) -> bool:
-        return one is other or not self._slow & {one, other}
+        return one == other or not self._slow & {one, other}
 
 
 class Slot:

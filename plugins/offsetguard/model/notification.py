@@ -7,15 +7,7 @@ from enum import StrEnum
 
 from offsetguard.model.verdicts import Severity
 
-
-class Channel(StrEnum):
-    """How a receiver is reached; the value is also the name of the list that holds such receivers in the file."""
-
-    MAIL = "mail"  # receiver: a mail address
-    SLACK = "slack"  # receiver: a channel's name or id; parents are edited, updates are threaded
-    SLACK_WEBHOOK = "slack_webhook"  # receiver: id of an Airflow connection; messages can only be added
-
-
+Channel = str  # how a receiver is reached, by the name that the channel's file declares
 Receiver = tuple[Channel, str]
 
 

@@ -93,7 +93,7 @@ def recipients_of(session: Session, incident: Incident) -> list[Recipient]:
         )
         for key, last in sorted(
             of_cluster(session, subject.cluster).items(),
-            key=lambda item: (item[0].group.team, item[0].channel.value, item[0].receiver),
+            key=lambda item: (item[0].group.team, item[0].channel, item[0].receiver),
         )
         if key.group.rule_id == subject.rule_id and (wanted in last.firing or wanted in last.muted)
     ]
@@ -164,4 +164,4 @@ def _notified(row: LastNotificationRow) -> Notified:
 
 def _digest(key: NotificationKey) -> str:
     group = key.group
-    return digest_of(group.team, group.cluster, group.rule_id, key.channel.value, key.receiver)
+    return digest_of(group.team, group.cluster, group.rule_id, key.channel, key.receiver)

@@ -165,7 +165,7 @@ def due_lanes(engine: Engine, *, now: datetime) -> list[Lane]:
         .order_by(func.min(OutboxRow.id))
     )
     with reading(engine) as session:
-        return [Lane(Channel(channel), receiver) for channel, receiver in session.execute(query)]
+        return [Lane(channel, receiver) for channel, receiver in session.execute(query)]
 
 
 def claim_next(engine: Engine, lane: Lane, *, now: datetime, claim_ms: int = CLAIM_MS) -> OutboxRow | None:

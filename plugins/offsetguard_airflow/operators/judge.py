@@ -213,10 +213,10 @@ def _lines(report: JudgeReport) -> Iterator[tuple[int, str]]:
     yield logging.INFO, f"{len(report.opened)} incidents {verb} opened, {len(report.resolved)} resolved"
     for decision in report.decisions:
         key, muted = decision.key, f", {decision.muted_count} muted" if decision.muted_count else ""
-        about = f"team {key.group.team}, rule {key.group.rule_id}, {key.channel.value} to {key.receiver}"
+        about = f"team {key.group.team}, rule {key.group.rule_id}, {key.channel} to {key.receiver}"
         yield logging.INFO, f"{about}: {decision.decision.reason.value}{muted}"
     for message in report.messages:
-        yield logging.INFO, f"message by {message.channel.value} to {message.receiver} {verb} written"
+        yield logging.INFO, f"message by {message.channel} to {message.receiver} {verb} written"
 
 
 def _rest(entries: Sequence[object]) -> Iterator[tuple[int, str]]:

@@ -19,7 +19,7 @@ from offsetguard.judge.rule import Rule
 from offsetguard.model.changes import Kind
 from offsetguard.model.forecast import Kind as Forecast
 from offsetguard.model.incident import EventKind
-from offsetguard.model.notification import Channel, MuteReason
+from offsetguard.model.notification import MuteReason
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import NotificationReason
 from offsetguard.views.changes import AskedChanges
@@ -104,7 +104,6 @@ def test_every_language_has_words_for_figures() -> None:
 def test_words_that_a_program_puts_together_have_their_texts() -> None:
     made = {f"outcome_{outcome.value}" for outcome in Outcome}
     made |= {f"severity_{severity.value}" for severity in Severity}
-    made |= {f"channel_{channel.value}" for channel in Channel}
     made |= {f"why_{reason.value}" for reason in NotificationReason if reason.is_sent}
     made |= {f"page_trust_{trust.value}" for trust in Trust} | {f"page_found_{kind.value}" for kind in FoundKind}
     made |= {f"page_event_{kind.value}" for kind in EventKind} | {f"page_mute_{reason.value}" for reason in MuteReason}

@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.model.errors import UnknownName
 from offsetguard.model.incident import EventKind, IncidentEvent, Subject
-from offsetguard.model.notification import Channel, GroupKey, MuteReason, NotificationKey, Notified, NotifiedIncident
+from offsetguard.model.notification import GroupKey, MuteReason, NotificationKey, Notified, NotifiedIncident
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import Explained, QueueEvidence, Severity
 from offsetguard.store import incidents, notifications
@@ -68,7 +68,7 @@ def known(database: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
         incidents.save(session, [BILLING, HARMLESS, OVER, PENDING])
         opened = IncidentEvent(BILLING.incident_id, START, EventKind.OPENED, "critical: billing is offline")
         incidents.record_events(session, [opened])
-        key = NotificationKey(GroupKey("orders", "demo", "consumer_offline"), Channel.MAIL, "orders@example.org")
+        key = NotificationKey(GroupKey("orders", "demo", "consumer_offline"), "mail", "orders@example.org")
         knows = NotifiedIncident(Severity.CRITICAL, START, START, repeats=2)
         muted = {OVER.incident_id: MuteReason.SILENCE}
         notifications.save(session, {key: Notified(START, "thread", {BILLING.incident_id: knows}, muted)})

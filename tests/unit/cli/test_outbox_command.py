@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import Engine
 
-from offsetguard.model.notification import Channel
 from offsetguard.store import outbox
 from offsetguard.store.database import writing
 from offsetguard_peers.cases.messages import VIEW
@@ -18,12 +17,12 @@ NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
 def kept(database: Engine) -> Engine:
     """One message waits, one was refused for good with a reason that would clear a terminal."""
     with writing(database) as session:
-        for channel, receiver in ((Channel.MAIL, "orders@example.org"), (Channel.SLACK, "#gone")):
+        for channel, receiver in (("mail", "orders@example.org"), ("slack", "#gone")):
             outbox.enqueue(session, idempotency_key=receiver, channel=channel, receiver=receiver, view=VIEW, now=NOW)
     for lane in outbox.due_lanes(database, now=NOW):
         message = outbox.claim_next(database, lane, now=NOW)
         assert message is not None
-        if message.channel is Channel.SLACK:
+        if message.channel == "slack":
             outbox.mark_failed(database, message, error="channel_not_found \x1b[2J")
         else:
             outbox.mark_retry(database, message, next_attempt_at=NOW, error="connection refused")

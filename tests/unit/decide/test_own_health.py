@@ -11,7 +11,6 @@ from sqlalchemy import Engine, delete
 from offsetguard.decide.own_health import troubles_of
 from offsetguard.deliver.heartbeat import beat, write_down
 from offsetguard.model.intervals import Interval
-from offsetguard.model.notification import Channel
 from offsetguard.store import cycles, judged_intervals, outbox, published_intervals
 from offsetguard.store.database import writing
 from offsetguard.store.locks import PUBLICATION, hold
@@ -38,9 +37,7 @@ def judge(engine: Engine, cluster: str, ended: datetime, *, published: bool = Tr
 
 def put(engine: Engine, key: str, at: datetime) -> None:
     with writing(engine) as session:
-        outbox.enqueue(
-            session, idempotency_key=key, channel=Channel.MAIL, receiver="ops@example.org", view=VIEW, now=at
-        )
+        outbox.enqueue(session, idempotency_key=key, channel="mail", receiver="ops@example.org", view=VIEW, now=at)
 
 
 def troubles(engine: Engine, now: datetime = NOW) -> list[tuple[str | None, str]]:
@@ -151,7 +148,7 @@ def test_an_outbox_that_does_not_drain_is_told_after_a_quarter_of_an_hour_whatev
     ((cluster, text),) = troubles(working)
     assert cluster is None
     assert text.startswith("the outbox does not drain: 2 messages, the oldest since 2026-11-21 10:25")
-    message = outbox.claim_next(working, Lane(Channel.MAIL, "ops@example.org"), now=NOW)
+    message = outbox.claim_next(working, Lane("mail", "ops@example.org"), now=NOW)
     assert message is not None
     assert len(troubles(working)) == 1, "a deliverer that hangs with it has not delivered it"
     outbox.mark_retry(working, message, next_attempt_at=NOW + 30 * MINUTE, error="451 later")
@@ -165,7 +162,7 @@ def test_what_was_refused_for_good_is_trouble_until_an_operator_redrives_or_dism
     working: Engine, way_out: str
 ) -> None:
     put(working, "1", NOW)
-    message = outbox.claim_next(working, Lane(Channel.MAIL, "ops@example.org"), now=NOW)
+    message = outbox.claim_next(working, Lane("mail", "ops@example.org"), now=NOW)
     assert message is not None
     outbox.mark_failed(working, message, error="550 5.1.1 no such user")
     ((cluster, text),) = troubles(working)

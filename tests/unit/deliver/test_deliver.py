@@ -7,12 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from offsetguard.config.routes import RECEIVER_LISTS
 from offsetguard.deliver.channels.channel import Unavailable
 from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
-from offsetguard.deliver.deliver import CHANNELS, deliver_due
+from offsetguard.deliver.deliver import deliver_due
 from offsetguard.deliver.lane_service import Result, wait_before_retry
-from offsetguard.model.notification import Channel
 from offsetguard.store import outbox
 from offsetguard.store.models import Status
 from offsetguard.store.outbox import WAITS_FOR_EARLIER
@@ -234,8 +232,3 @@ def test_waits_double_up_to_half_an_hour_and_heed_the_receivers_wish() -> None:
     assert hasty == [1, 2, 3, 4, 5, 6, 7, 8, 9, *[10] * 11], "ever less hasty"
     assert wait_before_retry(21, "key", 1.0).total_seconds() >= 1800, "and then it is no short pause any more"
     assert len({wait_before_retry(1, str(key)) for key in range(20)}) > 5, "no herd comes back at once"
-
-
-def test_every_kind_of_receiver_has_one_list_in_the_configuration_and_one_channel() -> None:
-    assert set(CHANNELS) == set(Channel), "a file of deliver/channels/ says which CHANNEL it is"
-    assert sorted(RECEIVER_LISTS.values()) == sorted(Channel), "config/routes.py says where its receivers stand"

@@ -5,7 +5,6 @@ import threading
 from offsetguard.deliver.channels.channel import LIMIT_S
 from offsetguard.deliver.channels.mail import MailChannel
 from offsetguard.deliver.in_doubt import LONGEST_WAIT_S, InDoubt, Slot
-from offsetguard.model.notification import Channel
 from offsetguard.store.outbox import CLAIM_MS
 from offsetguard_peers.waiting import wait_until
 
@@ -37,7 +36,7 @@ def end(thread: threading.Thread) -> None:
 def test_the_second_waits_until_the_first_has_left() -> None:
     in_doubt = InDoubt(slot_s=NEVER_S, longest_wait_s=NEVER_S)
     seen: list[str] = []
-    first, second = in_doubt.slot(Channel.MAIL), in_doubt.slot(Channel.SLACK_WEBHOOK)
+    first, second = in_doubt.slot("mail"), in_doubt.slot("slack_webhook")
     first.enter()
     thread = in_background(second, seen, "second")
     thread.join(0.2)
@@ -50,7 +49,7 @@ def test_the_second_waits_until_the_first_has_left() -> None:
 
 def test_who_stays_too_long_loses_the_turn_and_takes_nothing_away_when_it_leaves_late() -> None:
     in_doubt = InDoubt(slot_s=0.05, short_slot_s=NEVER_S, longest_wait_s=NEVER_S)
-    slow, second, third = (in_doubt.slot(Channel.MAIL) for _ in range(3))
+    slow, second, third = (in_doubt.slot("mail") for _ in range(3))
     slow.enter()
     enter(second)  # returns although the other has not left
     slow.leave()
@@ -65,10 +64,10 @@ def test_who_stays_too_long_loses_the_turn_and_takes_nothing_away_when_it_leaves
 def test_of_sixteen_webhooks_that_never_answer_one_alone_holds_up_the_mail_for_one_turn() -> None:
     in_doubt = InDoubt(slot_s=0.2, short_slot_s=NEVER_S, longest_wait_s=NEVER_S)
     seen: list[str] = []
-    threads = [in_background(in_doubt.slot(Channel.SLACK_WEBHOOK), seen, "webhook") for _ in range(16)]
+    threads = [in_background(in_doubt.slot("slack_webhook"), seen, "webhook") for _ in range(16)]
     wait_until(lambda: len(seen) == 2, "the first to lose its turn, and the second, which would keep it for ever")
     for _ in range(8):
-        mail = in_doubt.slot(Channel.MAIL)
+        mail = in_doubt.slot("mail")
         enter(mail)
         mail.leave()
     assert len(seen) == 2, "webhooks wait for webhooks, mail does not"
@@ -82,8 +81,8 @@ def test_webhooks_that_never_answer_do_not_hold_up_one_that_does() -> None:
 
     def take_turns() -> None:
         for _ in range(7_200):
-            in_doubt.slot(Channel.SLACK_WEBHOOK).enter()  # and never leaves
-        in_doubt.slot(Channel.SLACK_WEBHOOK).enter()
+            in_doubt.slot("slack_webhook").enter()  # and never leaves
+        in_doubt.slot("slack_webhook").enter()
         seen.append("the one that answers")
 
     threading.Thread(target=take_turns, daemon=True).start()
@@ -92,8 +91,8 @@ def test_webhooks_that_never_answer_do_not_hold_up_one_that_does() -> None:
 
 def test_nobody_waits_for_longer_than_a_claim_allows() -> None:
     in_doubt = InDoubt(slot_s=NEVER_S, longest_wait_s=0.05)
-    enter(in_doubt.slot(Channel.MAIL))
-    enter(in_doubt.slot(Channel.MAIL))
+    enter(in_doubt.slot("mail"))
+    enter(in_doubt.slot("mail"))
     for timeout_s in (0.5, 10.0, 30.0, 600.0):
         limit_s = MailChannel("h", timeout_s=timeout_s).limit_s
         assert limit_s <= LIMIT_S
@@ -103,7 +102,7 @@ def test_nobody_waits_for_longer_than_a_claim_allows() -> None:
 def test_a_turn_that_is_over_is_not_entered_late() -> None:
     """A call that nobody waits for any more may come so far all the same."""
     in_doubt = InDoubt(slot_s=NEVER_S, longest_wait_s=NEVER_S)
-    late = in_doubt.slot(Channel.MAIL)
+    late = in_doubt.slot("mail")
     late.leave()
     enter(late)
-    enter(in_doubt.slot(Channel.MAIL))
+    enter(in_doubt.slot("mail"))

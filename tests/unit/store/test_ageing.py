@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Engine, func, select
 
 from offsetguard.model.incident import EventKind, Incident, IncidentEvent
-from offsetguard.model.notification import Channel, GroupKey, MuteReason, NotificationKey, Notified, NotifiedIncident
+from offsetguard.model.notification import GroupKey, MuteReason, NotificationKey, Notified, NotifiedIncident
 from offsetguard.model.silence import Matchers, Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import ageing, incidents, notifications, outbox, silences
@@ -30,7 +30,7 @@ from offsetguard_peers.judging.records import an_incident
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 DAY = timedelta(days=1)
 OLD = NOW - DAY
-KEY = NotificationKey(GroupKey("orders", "main", "accumulation"), Channel.MAIL, "orders@example.org")
+KEY = NotificationKey(GroupKey("orders", "main", "accumulation"), "mail", "orders@example.org")
 
 
 def incident(name: str, resolved_at: datetime | None) -> Incident:
@@ -48,7 +48,7 @@ def keep(engine: Engine, name: str, resolved_at: datetime | None = None) -> None
 
 
 def claimed(engine: Engine, at: datetime, receiver: str = KEY.receiver) -> OutboxRow:
-    message = outbox.claim_next(engine, Lane(Channel.MAIL, receiver), now=at)
+    message = outbox.claim_next(engine, Lane("mail", receiver), now=at)
     assert message is not None
     return message
 
@@ -64,7 +64,7 @@ def send(engine: Engine, key: str, *, thread: str, at: datetime, receiver: str =
 def write(engine: Engine, key: str, *, thread: str, at: datetime, receiver: str = KEY.receiver) -> None:
     view = VIEW.model_copy(update={"thread_key": thread})
     with writing(engine) as session:
-        assert outbox.enqueue(session, idempotency_key=key, channel=Channel.MAIL, receiver=receiver, view=view, now=at)
+        assert outbox.enqueue(session, idempotency_key=key, channel="mail", receiver=receiver, view=view, now=at)
 
 
 def is_told(engine: Engine, known: Notified) -> None:

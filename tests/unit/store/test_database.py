@@ -15,7 +15,6 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, StatementError
 
 from offsetguard.model.errors import StoreError
 from offsetguard.model.intervals import Interval
-from offsetguard.model.notification import Channel
 from offsetguard.store import database, published_intervals
 from offsetguard.store.database import open_database, reading, serialize, writing
 from offsetguard.store.models import Base, OutboxRow, Status
@@ -146,7 +145,7 @@ def test_an_error_shows_no_value(engine: Engine, values: dict[str, object], kind
     row: dict[str, object] = {
         name: SECRET for name, column in OutboxRow.__table__.columns.items() if column.type.python_type is str
     }
-    row |= {"channel": Channel.MAIL, "status": Status.PENDING, "attempts": 0}
+    row |= {"channel": "mail", "status": Status.PENDING, "attempts": 0}
     row |= dict.fromkeys(("interval_start", "created_at", "next_attempt_at"), datetime(2026, 11, 21, tzinfo=UTC))
     row |= values
     with pytest.raises(kind) as caught, writing(engine) as session:

@@ -18,7 +18,7 @@ from offsetguard.store.day_figures import (
     muted_incidents,
     silences_in_force,
 )
-from offsetguard.store.models import Channel, CycleRow, JudgedIntervalRow, Mode, OutboxRow, Status
+from offsetguard.store.models import CycleRow, JudgedIntervalRow, Mode, OutboxRow, Status
 from offsetguard_peers.judging.records import an_incident
 
 MINUTE = timedelta(minutes=1)
@@ -72,7 +72,7 @@ def message(
     key: str, at: datetime, *, team: str = "a", rule_id: str = "messages_lost", status: Status = Status.SENT
 ) -> OutboxRow:
     return OutboxRow(
-        idempotency_key=key, channel=Channel.MAIL, receiver="a@example.com", team=team, cluster="demo",
+        idempotency_key=key, channel="mail", receiver="a@example.com", team=team, cluster="demo",
         rule_id=rule_id, thread_key=key, interval_start=at, view_json="{}", created_at=at, status=status, attempts=1,
         next_attempt_at=at,
     )  # fmt: skip

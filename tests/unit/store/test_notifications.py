@@ -11,9 +11,9 @@ from sqlalchemy import Engine, select
 
 from offsetguard.catalogue import Sentence
 from offsetguard.decide.incidents.timing import NEVER_NOTIFIED
+from offsetguard.model.channels import DECLARED
 from offsetguard.model.incident import EventKind, IncidentEvent
 from offsetguard.model.notification import (
-    Channel,
     GroupKey,
     MuteReason,
     NotificationKey,
@@ -28,7 +28,7 @@ from offsetguard_peers.judging.records import an_incident
 
 AT = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 GROUP = GroupKey("ops", "demo", "accumulation")
-KEY = NotificationKey(GROUP, Channel.MAIL, "ops@example.org")
+KEY = NotificationKey(GROUP, "mail", "ops@example.org")
 LAST = Notified(
     AT,
     "thread",
@@ -39,8 +39,8 @@ LAST = Notified(
 
 
 def test_what_is_kept_is_read_back(each_engine: Engine) -> None:
-    other = NotificationKey(GROUP, Channel.SLACK, "#ops")
-    elsewhere = NotificationKey(GroupKey("ops", "other", "accumulation"), Channel.MAIL, "ops@example.org")
+    other = NotificationKey(GROUP, "slack", "#ops")
+    elsewhere = NotificationKey(GroupKey("ops", "other", "accumulation"), "mail", "ops@example.org")
     kept = {
         KEY: LAST,
         other: Notified(muted={"b": MuteReason.QUIET_HOURS}),
@@ -76,7 +76,7 @@ def test_a_receiver_was_told_when_it_accepted_the_first_message_and_not_at_a_min
         IncidentEvent("a", AT + timedelta(seconds=n), EventKind.NOTIFIED, Sentence("event_notified", **said))
         for n in (103, 900)
     ]
-    other = NotificationKey(GROUP, Channel.SLACK, "#ops")
+    other = NotificationKey(GROUP, "slack", "#ops")
     with writing(each_engine) as session:
         notifications.save(session, {KEY: LAST, other: Notified(AT, muted={"a": MuteReason.SILENCE})})
         incidents.record_events(session, events)
@@ -98,7 +98,9 @@ def test_a_timeline_is_in_order_although_minutes_are_judged_after_people_have_ac
 
 
 names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=20)
-keys = st.builds(NotificationKey, st.builds(GroupKey, names, st.just("demo"), names), st.sampled_from(Channel), names)
+keys = st.builds(
+    NotificationKey, st.builds(GroupKey, names, st.just("demo"), names), st.sampled_from(sorted(DECLARED)), names
+)
 
 
 @given(rows=st.dictionaries(keys, st.builds(lambda name: Notified(AT, name), names), max_size=4))

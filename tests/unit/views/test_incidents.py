@@ -17,7 +17,6 @@ from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import UnknownName
 from offsetguard.model.incident import EventKind, Incident, IncidentEvent
 from offsetguard.model.intervals import Interval
-from offsetguard.model.notification import Channel
 from offsetguard.model.silence import Matchers, Silence
 from offsetguard.model.stacks import ClientStacks, ThreadStack
 from offsetguard.model.verdicts import Severity
@@ -145,8 +144,8 @@ def test_an_incident_tells_its_story_in_the_words_of_its_reader(warehouse: Wareh
         incidents.record_events(session, [muted])
         silences.acknowledge(session, incident, author="anna", comment="restarting", now=now)
         silences.add(session, Silence(Matchers(cluster="main"), "li", "load", now, now + MINUTE, now))
-        outbox.enqueue(session, idempotency_key="k", channel=Channel.MAIL, receiver="a@example.com", view=view, now=now)
-    message = outbox.claim_next(engine, outbox.Lane(Channel.MAIL, "a@example.com"), now=now, claim_ms=60_000)
+        outbox.enqueue(session, idempotency_key="k", channel="mail", receiver="a@example.com", view=view, now=now)
+    message = outbox.claim_next(engine, outbox.Lane("mail", "a@example.com"), now=now, claim_ms=60_000)
     assert message is not None
     outbox.mark_accepted(engine, message, accepted_at=now, receipt="<1@offsetguard>")
     page = shown(warehouse, incident)

@@ -20,7 +20,6 @@ from offsetguard import left_behind
 from offsetguard.config.routes import Delivery
 from offsetguard.deliver.in_doubt import Slot
 from offsetguard.model.errors import DeliveryError
-from offsetguard.model.notification import Channel
 from offsetguard.store.models import OutboxRow
 
 LIMIT_S = 90.0  # shorter than a claim in the outbox lasts: nobody else may try the same message meanwhile
@@ -86,7 +85,6 @@ class Handover:
 class Transport(ABC):
     """A channel, opened by one connection. The names in capitals are constants of its class."""
 
-    CHANNEL: ClassVar[Channel]
     LANES: ClassVar[int]  # receivers served at the same time
     CONNECTION_FIELD: ClassVar[str | None]  # of `delivery`, which names the Airflow connection; None: the receiver does
     CONNECTION_NEEDS: ClassVar[str]  # what there is no channel without: host, password

@@ -25,9 +25,20 @@ from offsetguard.config.routes import Delivery
 from offsetguard.deliver.channels.channel import LIMIT_S, Connection, Handover, Receipt, TookTooLong, Transport, bounded
 from offsetguard.deliver.in_doubt import LONGEST_WAIT_S
 from offsetguard.deliver.messages.mail import render_mail
+from offsetguard.model.channels import Declared
 from offsetguard.model.errors import DeliveryError
-from offsetguard.model.notification import Channel
 from offsetguard.store.models import OutboxRow
+
+CHANNEL = Declared(
+    name="mail",
+    receivers="mail",
+    receiver="MailAddress",
+    meaning="each gets its own message",
+    title="mail",
+    title_zh="邮件",
+    digests=True,
+    daily_reports=True,
+)
 
 MOST_REPLY_BYTES = 64 * 1024  # real ones have a line for each of a dozen extensions
 _CONVERSATION_STEPS = 3  # a whole conversation may last this many time-outs
@@ -124,7 +135,6 @@ class MailChannel(Transport):
     timeout_s: float = 10.0
     sender: str = "offsetguard@localhost"  # the address of `From`
 
-    CHANNEL: ClassVar = Channel.MAIL
     LANES: ClassVar = 8  # all of them go through one server
     CONNECTION_FIELD: ClassVar = "mail_connection"
     CONNECTION_NEEDS: ClassVar = "host"

@@ -44,12 +44,21 @@ from offsetguard.deliver.channels.channel import LIMIT_S, Connection, Handover, 
 from offsetguard.deliver.messages.slack import EVENT_TYPE, SlackMessage, render_slack
 from offsetguard.deliver.messages.slack_blocks import Block
 from offsetguard.deliver.one_request import NoAddress, ask
+from offsetguard.model.channels import Declared
 from offsetguard.model.errors import DeliveryError
-from offsetguard.model.notification import Channel
 from offsetguard.model.views import MessageView
 from offsetguard.store import notifications
 from offsetguard.store.models import OutboxRow
 from offsetguard.store.outbox import LONGEST_WAIT
+
+CHANNEL = Declared(
+    name="slack",
+    receivers="slack",
+    receiver="SlackChannelName",
+    meaning="names or ids; the bot must be a member",
+    title="Slack",
+    title_zh="Slack 消息",
+)
 
 _PARENT_IS_GONE = {"thread_not_found", "message_not_found"}
 _NOT_TO_BE_EDITED = {
@@ -112,7 +121,6 @@ class SlackChannel(Transport):
     client: WebClient
     limit_s: float = LIMIT_S  # for all that one message takes
 
-    CHANNEL: ClassVar = Channel.SLACK
     LANES: ClassVar = 8
     CONNECTION_FIELD: ClassVar = "slack_connection"
     CONNECTION_NEEDS: ClassVar = "password"

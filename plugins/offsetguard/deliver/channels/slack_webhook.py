@@ -28,9 +28,20 @@ from offsetguard.deliver.channels.channel import LIMIT_S, Connection, Handover, 
 from offsetguard.deliver.channels.slack import USUAL_WAIT_S, rendered_for_slack, retry_after_s
 from offsetguard.deliver.messages.slack import SlackMessage
 from offsetguard.deliver.one_request import Answer, NoAddress, NotAnswered, ask
+from offsetguard.model.channels import Declared
 from offsetguard.model.errors import DeliveryError
-from offsetguard.model.notification import Channel
 from offsetguard.store.models import OutboxRow
+
+CHANNEL = Declared(
+    name="slack_webhook",
+    receivers="slack_webhooks",
+    meaning="Airflow connections; can only add messages",
+    title="Slack webhook",
+    title_zh="Slack Webhook 消息",
+    note="a Slack webhook can only add messages: repeats and ends are new messages, none is edited, threaded or marked "
+    "as over, and after a crash one may come twice; with a bot token (delivery.slack_connection) and a channel in "
+    "`slack` they are",
+)
 
 _WEBHOOK_IS_GONE = {"no_service", "no_service_id", "no_active_hooks", "no_team", "team_disabled", "invalid_token"}
 _DO_NEXT = {
@@ -57,7 +68,6 @@ class SlackWebhookChannel(Transport):
     timeout_s: int = 10
     proxy: str | None = field(default=None, repr=False)
 
-    CHANNEL: ClassVar = Channel.SLACK_WEBHOOK
     LANES: ClassVar = 16  # webhooks lead to as many places as there are
     CONNECTION_FIELD: ClassVar = None
     CONNECTION_NEEDS: ClassVar = "password"

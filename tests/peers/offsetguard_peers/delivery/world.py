@@ -46,9 +46,9 @@ class Channels:
 
     def __call__(self, lane: outbox.Lane) -> Transport | Unavailable:
         """Return what leads to a receiver."""
-        if lane.channel is Channel.SLACK_WEBHOOK:
+        if lane.channel == "slack_webhook":
             return self.webhook(lane.receiver)
-        return self.mail if lane.channel is Channel.MAIL else self.slack
+        return self.mail if lane.channel == "mail" else self.slack
 
 
 @dataclass(slots=True)
@@ -103,8 +103,8 @@ def delivery_world(engine: Engine) -> Iterator[DeliveryWorld]:
 def channel_of(receiver: str) -> Channel:
     """Tell how a receiver of this world is reached."""
     if "@" in receiver:
-        return Channel.MAIL
-    return Channel.SLACK if receiver.startswith("#") else Channel.SLACK_WEBHOOK
+        return "mail"
+    return "slack" if receiver.startswith("#") else "slack_webhook"
 
 
 @dataclass(frozen=True)
