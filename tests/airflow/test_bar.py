@@ -76,6 +76,8 @@ def test_every_page_leads_to_all_others_and_stays_in_its_language(browser: httpx
         answer = browser.get(address)
         assert (answer.status_code, '<html lang="zh">' in answer.text) == (200, True), address
         assert "Asia/Shanghai" in answer.text
+    said = re.sub(r"<[^>]+>", "", shown.text)
+    assert re.findall(r"[\u4e00-\u9fff] ?[,;:].*", said) == [], "signs are as wide as the words around them"
     english = browser.get(links["English"])
     assert (english.status_code, '<html lang="en">' in english.text) == (200, True)
     assert english.url.path == shown.url.path
@@ -125,6 +127,7 @@ def test_what_is_not_there_is_said_with_near_names_and_the_way_back(browser: htt
     missing = browser.get(f"fleet/group?cluster={CLUSTER}&consumer_group=bar-biling")
     assert missing.status_code == 404
     assert f"did you mean '{GROUP}'" in unescape(missing.text)
+    assert 'value="bar-biling"' in missing.text, "so that it can be searched at once"
     for page in (missing, browser.get("nowhere/at/all")):
         assert page.status_code == 404
         assert browser.get(links_of(page, 'header class="bar"')["Fleet"]).status_code == 200

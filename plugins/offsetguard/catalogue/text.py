@@ -40,6 +40,7 @@ class FigureWords:
     yes: str
     no: str
     between: str  # what stands between the parts of a list of sentences
+    comma: str  # what stands between the parts of another list
     colon: str  # what stands after a head, before what is said of it
 
 
@@ -55,12 +56,13 @@ FIGURE_WORDS = {
         yes="yes",
         no="no",
         between="; ",
+        comma=", ",
         colon=": ",
     ),
     Language.ZH: FigureWords(
         "天",
         "小时",
-        "分",
+        "分钟",
         "秒",
         "毫秒",
         "按此速度永远不会",
@@ -68,6 +70,7 @@ FIGURE_WORDS = {
         yes="是",
         no="否",
         between="；",
+        comma="，",
         colon="：",
     ),
 }
@@ -127,7 +130,7 @@ def format_messages(count: int) -> str:
 
 
 def format_duration(duration_ms: float, locale: Locale = ENGLISH_UTC) -> str:
-    """Two largest units: 754000 -> '12 min 34 s' or '12 分 34 秒'; below one second in ms.
+    """Two largest units: 754000 -> '12 min 34 s' or '12 分钟 34 秒'; below one second in ms.
 
     What a rate next to 0 makes of a backlog is no duration: beyond LONGEST_MS it is never.
     """

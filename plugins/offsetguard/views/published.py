@@ -44,7 +44,7 @@ Kept = TypeVar("Kept")
 _NAMED_IN = {"consumer_group": GROUP_FACTS, "topic": TOPIC_FACTS}
 _STATES_KEPT = timedelta(days=7)  # of queues on brokers that are not seen
 _ON_BROKERS = "SELECT consumer_group, list_sort(list(DISTINCT broker_name)) AS brokers FROM states GROUP BY ALL"
-_CLIENTS = "SELECT DISTINCT client_id, consumer_group FROM clients"
+_NAMES = "SELECT topic, NULL, NULL FROM topics UNION SELECT NULL, client_id, consumer_group FROM clients"
 
 
 class Run(NamedTuple):
@@ -240,14 +240,15 @@ class PublishedFacts:
 
     def _read_names(self, published: PublishedInterval) -> NamesOf:
         cluster, interval = published.cluster, published.interval
-        of_clients = Source(CLIENT_SNAPSHOTS, ("client_id", "consumer_group"))
-        clients = self._reader.query(_CLIENTS, cluster, interval.start, interval.end, clients=of_clients)
+        clients, topics = Source(CLIENT_SNAPSHOTS, ("client_id", "consumer_group")), Source(TOPIC_FACTS, ("topic",))
+        found = self._reader.query(_NAMES, cluster, interval.start, interval.end, topics=topics, clients=clients)
+        names = list(zip(*(column.to_pylist() for column in found.columns), strict=True))
         return NamesOf(
             cluster=cluster,
             groups=tuple(one.consumer_group for one in self._read(published).groups),
-            topics=tuple(self._reader.published(TOPIC_FACTS, published, columns=("topic",))["topic"].to_pylist()),
+            topics=tuple(topic for topic, _, _ in names if topic is not None),
             brokers=Manifest.from_json(published.manifest_json).master_broker_names,
-            clients=tuple((one["client_id"], one["consumer_group"]) for one in clients.to_pylist()),
+            clients=tuple((client_id, group) for _, client_id, group in names if client_id is not None),
         )
 
     def _groups_on(self, published: PublishedInterval, broker_names: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -74,6 +74,7 @@ def refused(request: Request, because: str, status_code: int) -> Response:
         "because": because,
         "is_missing": status_code == status.HTTP_404_NOT_FOUND,
         "is_form": request.method == "POST",
+        "searched": request.query_params.get("consumer_group") or request.query_params.get("topic", ""),
     }
     return HTMLResponse(
         _rendered(request, "refused.html.j2", view=None, bar=None, **said), status_code, headers=FORM_HEADERS
@@ -95,6 +96,9 @@ def _rendered(request: Request, template: str, *, view: Record | None, **given: 
 
     return _ENVIRONMENT.get_template(template).render(
         {"words": words, "say": words.say, "figure": words.figure, "language": words.locale.language},
+        comma=words.locale.words.comma,
+        colon=words.locale.words.colon,
+        between=words.locale.words.between,
         to=to,
         here=here,
         load=lambda name: tag_of(name, up),

@@ -29,8 +29,8 @@ def test_every_figure_of_a_rules_table_has_a_name_for_readers(rule: Rule) -> Non
     [
         ("effective_lag", 1234567, "1,234,567", "1,234,567"),
         ("effective_lag", 0, "0", "0"),
-        ("lag_ms", 754_000, "12 min 34 s", "12 分 34 秒"),
-        ("lag_ms", 3_900_000, "1 h 5 min", "1 小时 5 分"),
+        ("lag_ms", 754_000, "12 min 34 s", "12 分钟 34 秒"),
+        ("lag_ms", 3_900_000, "1 h 5 min", "1 小时 5 分钟"),
         ("lag_ms", 3_600_000, "1 h", "1 小时"),
         ("lag_ms", 93_600_000, "1 d 2 h", "1 天 2 小时"),
         ("lag_ms", 93_784_000, "1 d 2 h", "1 天 2 小时"),
