@@ -99,12 +99,12 @@ RULE = Rule(
             summary_zh="{consumer_group} 在 {topic} 上停滞：{effective_lag:messages} 条消息等待消费",
             cause=_BEHIND + _ONLINE + _STAND_STILL + _ALLOWED + " Its clients are pull consumers, which do not say "
             "which queues they hold.",
-            cause_zh=_BEHIND_ZH + _STAND_STILL_ZH + _ALLOWED_ZH + "其客户端是主动拉取的消费者（pull consumer），不会报"
+            cause_zh=_BEHIND_ZH + _STAND_STILL_ZH + _ALLOWED_ZH + "其客户端是主动拉取的消费者，不会报"
             "告自己持有哪些队列。",
             do_next="See what the threads of its application do that poll: it no longer polls, has paused these queues "
             "and not resumed them, or does not commit. " + commands.STACKS_GO,
-            do_next_zh="请查看应用中调用 poll 的线程：应用可能不再拉取、暂停（pause）了这些队列而没有恢复（resume），或"
-            "没有提交位点。" + commands.STACKS_GO_ZH,
+            do_next_zh="请查看应用中调用 'poll' 的线程：应用可能不再拉取、用 'pause' 暂停了这些队列而没有用 'resume' "
+            "恢复，或没有提交位点。" + commands.STACKS_GO_ZH,
             commands=(commands.STACKS,),
         ),
         "steady": Texts(
