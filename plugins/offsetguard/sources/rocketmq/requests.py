@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import IntEnum
 from functools import cache
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, dataclass_transform
 
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.rocketmq import as_written
@@ -28,12 +28,15 @@ PULL_SUBSCRIPTION_IN_REQUEST = 4  # PullSysFlag.FLAG_SUBSCRIPTION: the group nee
 AnswerT = TypeVar("AnswerT")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass_transform(frozen_default=True)
 class Request(Generic[AnswerT]):
-    """The shape of all requests."""
+    """The shape of all requests: each is a frozen dataclass of its fields."""
 
     code: ClassVar[IntEnum]
     success_codes: ClassVar[frozenset[int]] = frozenset({ResponseCode.SUCCESS})
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
 
     def ext_fields(self) -> dict[str, str]:
         """Return the request's fields as RocketMQ wants them: all texts, booleans as true and false."""
@@ -63,7 +66,6 @@ def of_header(
     return lambda _, answer: read(answer.ext_fields)
 
 
-@dataclass(frozen=True, slots=True)
 class GetBrokerClusterInfo(Request[routes.ClusterInfo]):
     """Name server: which brokers are registered."""
 
@@ -71,7 +73,6 @@ class GetBrokerClusterInfo(Request[routes.ClusterInfo]):
     decode = of_body(routes.cluster_info)
 
 
-@dataclass(frozen=True, slots=True)
 class GetRouteInfoByTopic(Request[routes.TopicRoute]):
     """Name server: where a topic lives; refused with TOPIC_NOT_EXIST when nowhere."""
 
@@ -80,7 +81,6 @@ class GetRouteInfoByTopic(Request[routes.TopicRoute]):
     topic: str
 
 
-@dataclass(frozen=True, slots=True)
 class GetAllTopicConfig(Request[Entries[str, broker_settings.TopicConfig]]):
     """Every topic of a broker. No paging fields are sent: then every version answers with all of them."""
 
@@ -88,7 +88,6 @@ class GetAllTopicConfig(Request[Entries[str, broker_settings.TopicConfig]]):
     decode = of_body(broker_settings.topic_config_table)
 
 
-@dataclass(frozen=True, slots=True)
 class GetAllSubscriptionGroupConfig(Request[Entries[str, broker_settings.SubscriptionGroupConfig]]):
     """Every consumer group of a broker; all at once, as for topics."""
 
@@ -96,7 +95,6 @@ class GetAllSubscriptionGroupConfig(Request[Entries[str, broker_settings.Subscri
     decode = of_body(broker_settings.subscription_group_table)
 
 
-@dataclass(frozen=True, slots=True)
 class GetAllConsumerOffset(Request[offset_table.AllConsumerOffsets]):
     """Every committed offset of a broker; the only request that shows "never committed" as such."""
 
@@ -104,7 +102,6 @@ class GetAllConsumerOffset(Request[offset_table.AllConsumerOffsets]):
     decode = of_body(offset_table.all_consumer_offsets)
 
 
-@dataclass(frozen=True, slots=True)
 class GetConsumeStats(Request[Entries[MessageQueue, offsets.ConsumeOffsets]]):
     """Offsets of one group on one broker (read queues only); without topic: of all topics that it committed on."""
 
@@ -114,7 +111,6 @@ class GetConsumeStats(Request[Entries[MessageQueue, offsets.ConsumeOffsets]]):
     topic: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class GetTopicStatsInfo(Request[offsets.TopicStats]):
     """Min and max offset of every queue of a topic on one broker (write queues; 5.x: the larger number)."""
 
@@ -123,7 +119,6 @@ class GetTopicStatsInfo(Request[offsets.TopicStats]):
     topic: str
 
 
-@dataclass(frozen=True, slots=True)
 class GetConsumerConnectionList(Request[consumers.ConsumerConnections]):
     """Who is connected for a group; refused with CONSUMER_NOT_ONLINE when nobody is."""
 
@@ -132,7 +127,6 @@ class GetConsumerConnectionList(Request[consumers.ConsumerConnections]):
     consumer_group: str
 
 
-@dataclass(frozen=True, slots=True)
 class GetBrokerRuntimeInfo(Request[broker_figures.BrokerRuntimeInfo]):
     """The broker's own figures: version, disk, rates."""
 
@@ -140,7 +134,6 @@ class GetBrokerRuntimeInfo(Request[broker_figures.BrokerRuntimeInfo]):
     decode = of_body(broker_figures.broker_runtime_info)
 
 
-@dataclass(frozen=True, slots=True)
 class GetBrokerConfig(Request[dict[str, str]]):
     """Every effective setting of a broker, name -> text."""
 
@@ -148,7 +141,6 @@ class GetBrokerConfig(Request[dict[str, str]]):
     decode = of_body(broker_settings.broker_config)
 
 
-@dataclass(frozen=True, slots=True)
 class GetBrokerHaStatus(Request[datetime | None]):
     """When a slave last read from its master, by its own clock (5.x); None = it has not, or is a master."""
 
@@ -156,7 +148,6 @@ class GetBrokerHaStatus(Request[datetime | None]):
     decode = of_body(broker_figures.last_replicated_at)
 
 
-@dataclass(frozen=True, slots=True)
 class GetMaxOffset(Request[int]):
     """Number of the next message to be written to a queue."""
 
@@ -166,7 +157,6 @@ class GetMaxOffset(Request[int]):
     queue_id: int
 
 
-@dataclass(frozen=True, slots=True)
 class GetMinOffset(Request[int]):
     """Number of the oldest message that a queue still holds."""
 
@@ -176,7 +166,6 @@ class GetMinOffset(Request[int]):
     queue_id: int
 
 
-@dataclass(frozen=True, slots=True)
 class GetEarliestMsgStoretime(Request[datetime | None]):
     """When the oldest message that a queue still holds was stored; None = it holds none (the broker says -1)."""
 
@@ -186,7 +175,6 @@ class GetEarliestMsgStoretime(Request[datetime | None]):
     queue_id: int
 
 
-@dataclass(frozen=True, slots=True)
 class SearchOffsetByTimestamp(Request[int]):
     """Number of the first message of a queue that was stored at a moment (ms since 1970) or later.
 
@@ -201,7 +189,6 @@ class SearchOffsetByTimestamp(Request[int]):
     timestamp: int
 
 
-@dataclass(frozen=True, slots=True)
 class QueryConsumeTimeSpan(Request[Entries[MessageQueue, offsets.ConsumeTimeSpan]]):
     """How old the first unconsumed message of each queue of (topic, group) is on one broker."""
 
@@ -211,7 +198,6 @@ class QueryConsumeTimeSpan(Request[Entries[MessageQueue, offsets.ConsumeTimeSpan
     consumer_group: str = field(metadata={"ext": "group"})
 
 
-@dataclass(frozen=True, slots=True)
 class GetConsumerRunningInfo(Request[consumers.ConsumerRunningInfo]):
     """What a client says of itself: the broker asks it, and holds a thread until it answers, 10 s at most.
 
@@ -226,7 +212,6 @@ class GetConsumerRunningInfo(Request[consumers.ConsumerRunningInfo]):
     jstack_enable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
 class ViewBrokerStatsData(Request[broker_figures.BrokerStats]):
     """One rate as this replica counted it; refused with 1 (NotThere) when it has counted nothing since its start."""
 
@@ -236,7 +221,6 @@ class ViewBrokerStatsData(Request[broker_figures.BrokerStats]):
     stats_key: str
 
 
-@dataclass(frozen=True, slots=True)
 class GetSystemTopicListFromBroker(Request[Entries[str, str]]):
     """The topics that this broker takes for RocketMQ's own."""
 
@@ -244,7 +228,6 @@ class GetSystemTopicListFromBroker(Request[Entries[str, str]]):
     decode = of_body(broker_settings.topic_list)
 
 
-@dataclass(frozen=True, slots=True)
 class PullMessage(Request[PullResult]):
     """Read messages of one queue once, without waiting, committing or being online.
 
@@ -283,7 +266,8 @@ class PullMessage(Request[PullResult]):
 @cache
 def _ext_names(kind: type[Request[Any]]) -> tuple[tuple[str, str], ...]:
     """Return each field of a request and RocketMQ's name for it."""
-    return tuple((one.name, one.metadata.get("ext") or _camel_case(one.name)) for one in fields(kind))
+    declared = fields(kind)  # type: ignore[arg-type] # each is a dataclass
+    return tuple((one.name, one.metadata.get("ext") or _camel_case(one.name)) for one in declared)
 
 
 def _camel_case(name: str) -> str:

@@ -1,7 +1,6 @@
 """Requests that OffsetGuard does not send, and tests do: what a broker says another way, and who may ask for it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import IntEnum
 
 from offsetguard.sources.rocketmq import fastjson
@@ -23,7 +22,6 @@ def _list_of(name: str) -> Callable[[bytes], tuple[str, ...]]:
     return lambda body: tuple(texts(fastjson.decode_object(body), name))
 
 
-@dataclass(frozen=True, slots=True)
 class QueryConsumerOffset(Request[int]):
     """The committed offset of one queue; refused with QUERY_NOT_FOUND when the group never committed.
 
@@ -38,7 +36,6 @@ class QueryConsumerOffset(Request[int]):
     set_zero_if_not_found: bool = False
 
 
-@dataclass(frozen=True, slots=True)
 class GetConsumerListByGroup(Request[tuple[str, ...]]):
     """The members of a group as this broker gives them to each other; refused with 1 (NotThere) when it has none."""
 
@@ -47,7 +44,6 @@ class GetConsumerListByGroup(Request[tuple[str, ...]]):
     consumer_group: str
 
 
-@dataclass(frozen=True, slots=True)
 class GetAllTopicListFromNameServer(Request[tuple[str, ...]]):
     """Name server: every topic of every broker."""
 
@@ -55,7 +51,6 @@ class GetAllTopicListFromNameServer(Request[tuple[str, ...]]):
     decode = of_body(_list_of("topicList"))
 
 
-@dataclass(frozen=True, slots=True)
 class QueryTopicConsumeByWho(Request[tuple[str, ...]]):
     """Which groups consume a topic: those that are online for it, and those with offsets of it.
 

@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -284,7 +283,6 @@ def test_one_body_that_cannot_be_decoded_spoils_no_other() -> None:
     assert "GET_TOPIC_STATS_INFO(topic=bad)" in str(outcomes[1])
 
 
-@dataclass(frozen=True, slots=True)
 class RequestWithADefect(Request[int]):
     """Its decoder has a defect."""
 
