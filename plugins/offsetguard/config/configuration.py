@@ -167,7 +167,7 @@ def asking_everything(config: Config, cluster: str) -> Config:
 
 
 Path = tuple[str | int, ...]
-_HEARD = f"the default team needs a receiver ({', '.join(RECEIVER_LISTS)}): it hears the rest"
+_HEARD = "the default team needs somebody to tell (a mail address, a channel or a robot): it hears the rest"
 
 
 def reference_problems(document: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:

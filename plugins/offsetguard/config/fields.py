@@ -161,6 +161,13 @@ ConnectionId = Annotated[
     _written(r"[A-Za-z0-9_.-]{1,200}", "is not the id of an Airflow connection"),
     _shown_as("connection id"),
 ]
+Mention = Annotated[
+    StrictStr,
+    _written(
+        r"(?!all$)[A-Za-z0-9_.+-]{1,64}", "is not the id of one person: write letters, digits, '_', '.', '+', '-'"
+    ),
+    _shown_as("person"),
+]
 TimeZone = Annotated[
     StrictStr,
     _written(r"[^\x00-\x1f]{1,100}", "is not the name of a time zone"),

@@ -53,7 +53,7 @@ class Delivery(Section):
     send_resolved: StrictBool = True  # tell when it is over, with duration and peak
     language: Language = Language.EN  # of messages
     time_zone: TimeZone = "UTC"  # of times in messages
-    digest_above: Count = 10  # more mails than this to one receiver at once become one digest
+    digest_above: Count = 10  # more messages than this to one mail address or robot at once become one
     daily_report_at: TimeOfDay | None = None  # in the team's zone; without it: no daily report
     mail_connection: ConnectionId = "offsetguard_smtp"  # Airflow connection of type SMTP
     mail_from: MailAddress = "offsetguard@localhost"  # sender of mails
@@ -73,7 +73,7 @@ class Delivery(Section):
 
 
 def _with_receivers(section: type[SectionT]) -> type[SectionT]:
-    """Give a section a list of receivers for each channel; in a route None leaves those of the team."""
+    """Give a section a list of receivers for each channel, and a team those whom it calls; in a route None is unset."""
     lists: dict[str, Any] = {}
     for one in DECLARED.values():
         receivers = GenericAlias(list, getattr(fields, one.receiver))
@@ -81,6 +81,8 @@ def _with_receivers(section: type[SectionT]) -> type[SectionT]:
             lists[one.receivers] = receivers | None, Field(None, description="instead of the team's own; [] is nobody")
         else:
             lists[one.receivers] = receivers, Field([], description=one.meaning)
+            if one.mentions is not None:
+                lists[one.mentions_list] = list[fields.Mention], Field([], description=one.mentions)
     return create_model(section.__name__, __base__=section, __doc__=section.__doc__, __module__=__name__, **lists)
 
 

@@ -199,6 +199,7 @@ def digest(views: Sequence[MessageView], *, thread_key: str) -> DigestView:
         page_url=first.page_url,
         data_docs_url=first.data_docs_url,
         late=any(view.late for view in views),
+        mentions=first.mentions,
     )
 
 

@@ -101,7 +101,10 @@ def plan(
     decisions = tuple(planner.decide(key) for key in sorted({*audience.routed, *given.notified}))
     writer = Writer(audience, incidents)
     sent = [(one.key, one.notification) for one in decisions if one.notification is not None]
-    views = [(key, notification, writer.view(notification, outlooks=outlooks, late=late)) for key, notification in sent]
+    views = [
+        (key, one, _mentioning(writer.view(one, outlooks=outlooks, late=late), key, one.route, config))
+        for key, one in sent
+    ]
     return Plan(
         decisions,
         tuple(_messages(views, interval)),
@@ -249,14 +252,20 @@ def _messages(views: Sequence[_Written], interval: Interval) -> Iterator[Planned
         if DECLARED[key.channel].digests:
             reader = (key.channel, key.receiver)
             together[reader, key.group.team, view.language, view.time_zone].append((key, notification, view))
-        else:
-            yield _message(key, view, interval)
     for (receiver, *_), found in together.items():
         messages = [_message(key, view, interval) for key, _, view in found]
         if len(found) <= min(notification.route.digest_above for _, notification, _ in found):
             yield from messages
         else:
             yield _digest_of(receiver, messages, [view for *_, view in found])
+    yield from (_message(key, view, interval) for key, _, view in views if not DECLARED[key.channel].digests)
+
+
+def _mentioning(view: MessageView, key: NotificationKey, route: Route, config: Config) -> MessageView:
+    """Return a view with those whom the channel calls for the team that it reaches."""
+    channel = DECLARED[key.channel]
+    called = getattr(config.teams.get(route.heard_by), channel.mentions_list, ())
+    return view.model_copy(update={"mentions": tuple(called)}) if called else view
 
 
 def _digest_of(receiver: Receiver, messages: Sequence[PlannedMessage], views: Sequence[MessageView]) -> PlannedMessage:

@@ -23,6 +23,12 @@ class Declared:
     note: str | None = None  # what somebody who uses it should know
     digests: bool = False  # takes one message instead of many
     daily_reports: bool = False
+    mentions: str | None = None  # what those are whom it calls, in `<receivers>_mentions` of a team; None: it cannot
+
+    @property
+    def mentions_list(self) -> str:
+        """The field of a team that lists them."""
+        return f"{self.receivers}_mentions"
 
 
 def _declared() -> Iterator[Declared]:

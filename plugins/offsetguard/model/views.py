@@ -172,6 +172,7 @@ class Addressed(Record):
     time_zone: str = "UTC"  # IANA name; in which the reader sees moments
     page_url: str | None = None  # the Airflow UI
     data_docs_url: str | None = None
+    mentions: tuple[str, ...] = ()  # people whom the channel calls, by its own ids
 
 
 class Cause(Record):
@@ -333,6 +334,11 @@ ACKNOWLEDGE, SILENCE = "acknowledge", "silence"  # ids of the forms on an incide
 def data_docs_url(page_url: str, cluster: str) -> str:
     """Return the address of a cluster's Data Docs; `page_url`: Airflow's own, as `delivery.page_url` has it."""
     return f"{page_url.rstrip('/')}{URL_PREFIX}{DATA_DOCS_PATH}/{quote(cluster, safe='')}/index.html"
+
+
+def incidents_url(page_url: str) -> str:
+    """Return the address of the list of open incidents."""
+    return f"{page_url.rstrip('/')}{URL_PREFIX}{INCIDENTS_PATH}/"
 
 
 def incident_url(page_url: str, incident_id: str) -> str:

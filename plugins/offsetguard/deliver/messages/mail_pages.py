@@ -29,7 +29,7 @@ def digest_texts(view: DigestView, words: Catalogue) -> "MailTexts":
     """Return a digest as text and HTML; `view`: harmless."""
     status = view.severity if any(section.firing_count for section in view.sections) else wording.RESOLVED
     word = wording.status_word(status, words)
-    in_brief = words.say("mail_digest_news", count=len(view.sections), what=_what(view, words))
+    in_brief = words.say("mail_digest_news", count=len(view.sections), what=what_happened(view, words))
     return fill(
         "digest",
         {
@@ -44,7 +44,7 @@ def digest_texts(view: DigestView, words: Catalogue) -> "MailTexts":
             "footer": words.say("mail_digest_footer", interval=view.interval_start, team=view.team),
             "sections": view.sections[:SECTIONS_SHOWN],
             "more_sections": wording.more(len(view.sections) - SECTIONS_SHOWN, "cause", words),
-            "counted": lambda section: _counted(section, words),
+            "counted": lambda section: counted_of(section, words),
             "with_cause": _shown_with_cause(view),
             "section_notes": lambda section: tuple(wording.of_cause(section, words)),
         },
@@ -59,7 +59,8 @@ def _shown_with_cause(view: DigestView) -> Counter[int]:
     return Counter(section for _, _, section in worst[:WITH_CAUSE])
 
 
-def _what(view: DigestView, words: Catalogue) -> str:
+def what_happened(view: DigestView, words: Catalogue) -> str:
+    """Return how many findings a digest has, and how many have resolved."""
     firing = sum(section.firing_count for section in view.sections)
     resolved = sum(section.resolved_count for section in view.sections)
     parts = [words.say("findings", count=firing)] if firing or not resolved else []
@@ -67,7 +68,7 @@ def _what(view: DigestView, words: Catalogue) -> str:
     return words.say("mail_digest_both", one=parts[0], other=parts[1]) if len(parts) > 1 else parts[0]
 
 
-def _counted(section: DigestSection, words: Catalogue) -> str:
+def counted_of(section: DigestSection, words: Catalogue) -> str:
     """Return `312 consumer groups`, or `3 findings` where they are not about groups."""
     if section.group_count:
         return words.say("consumer_groups", count=section.group_count)

@@ -1,0 +1,1 @@
+"""A server that is DingTalk, WeCom and Feishu to robots, as strict as they are."""
