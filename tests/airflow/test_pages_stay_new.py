@@ -141,9 +141,13 @@ def test_a_page_refreshes_itself_says_so_and_says_when_it_cannot(
         assert page.locator("#refreshed").inner_text().endswith("refreshed every 30 s")
         assert page.input_value("input[name=search]") == "what somebody types"
         page.goto(f"{airflow.base_url}{FLEET}{GROUP}")
+        readings = page.locator(".chart + output")
+        readings.nth(3).wait_for(state="attached")
+        assert [text.startswith("Drag to zoom") for text in readings.all_inner_texts()] == [True, False, False, False]
         chart = page.get_by_role("application").first
         chart.press("ArrowLeft")
         page.get_by_text("98,765; least 98,765, greatest 98,765").wait_for()
+        assert len({text[:16] for text in readings.all_inner_texts()}) == 1, "all are read at one moment"
         assert page.locator("figure svg:visible").count() == 0
         publish(warehouse, 0, lag=55_555)
         page.evaluate("htmx.trigger('#refreshed', 'refresh')")

@@ -3,9 +3,15 @@
 {
   const lang = document.documentElement.lang, UNITS = [[86_400e3, "day"], [3_600e3, "hour"], [60e3, "minute"], [1e3, "second"], [0, "millisecond"]], seconds = (moment) => Date.parse(moment) / 1e3;
   const clock = (at) => new Date(at * 1e3).toLocaleString("sv", { dateStyle: "short", timeStyle: "short" }); // 2026-11-26 04:38
+  // Lines of an axis lie at round numbers: of durations in their own unit, of counts never at parts of one.
+  const ROUND = [...Array(15).keys()].flatMap((zeros) => [1, 2, 5].map((one) => one * 10 ** zeros)), MINUTES = [1, 2, 5, 10, 15, 30];
+  const STEPS = {
+    _ms: [...ROUND.filter((one) => one < 1e3), ...[1e3, 60e3].flatMap((unit) => MINUTES.map((one) => one * unit)), ...[1, 2, 3, 6, 12].map((one) => one * 3_600e3), ...ROUND.map((one) => one * 86_400e3)],
+    tps: [.1, .2, .5, ...ROUND],
+  };
   let charts = [], zoom = null, whole = "", held = -1; // the chart that has the focus
   const said = (figure, value) => {
-    if (!figure.endsWith("_ms")) return value.toLocaleString(lang, { maximumFractionDigits: figure.endsWith("_tps") ? 1 : 0 });
+    if (!figure.endsWith("_ms") || value === 0) return value.toLocaleString(lang, { maximumFractionDigits: figure.endsWith("_tps") ? 1 : 0 });
     const [size, unit] = UNITS.find(([least]) => value >= least) ?? UNITS.at(-1);
     return (value / (size || 1)).toLocaleString(lang, { style: "unit", unit, unitDisplay: "short", maximumFractionDigits: 1 });
   };
@@ -36,7 +42,7 @@
     }
     ctx.restore();
   };
-  const chartOf = (course, figure) => {
+  const chartOf = (course, figure, place) => {
     const svg = figure.querySelector("svg"), target = document.createElement("div"), reading = document.createElement("output");
     const since = seconds(svg.dataset.since), until = seconds(svg.dataset.until), over = layers(svg, since, until), name = course.figure;
     const end = since + (svg.viewBox.baseVal.width / Number(svg.dataset.width)) * (until - since);
@@ -52,7 +58,8 @@
       reading.textContent = [told, ...new Set(here.map(({ text }) => text).filter(Boolean))].join("; ");
     };
     Object.assign(target, { className: "chart", tabIndex: 0, role: "application" }); reading.className = "soft";
-    target.setAttribute("aria-label", `${figure.querySelector("figcaption").textContent.trim()}. ${reading.textContent = figure.dataset.keys}`);
+    target.setAttribute("aria-label", `${figure.querySelector("figcaption").textContent.trim()}. ${figure.dataset.keys}`);
+    reading.textContent = place ? "" : figure.dataset.keys; // said once for all of a page
     figure.classList.add("charted"); figure.append(target, reading);
     const chart = new uPlot({
       width: target.clientWidth, height: 170, legend: { show: false }, cursor: { y: false, drag: { x: true, y: false } },
@@ -60,9 +67,14 @@
       series: [{}, { stroke: line, width: 1.5, points: { show: false } }, { points: { show: false } }, { points: { show: false } }],
       bands: [{ series: [3, 2], fill: line.replace("rgb(", "rgba(").replace(")", ", .25)") }],
       axes: [{ ...axis, size: 30, values: (_, at) => at.map((one) => clock(one).split(" ")[end - since > 129_600 ? 0 : 1]) },
-        { ...axis, size: 70, values: (_, at) => at.map((one) => said(name, one)) }],
+        { ...axis, size: 70, incrs: STEPS[name.slice(-3)] ?? ROUND, values: (_, at) => at.map((one) => said(name, one)) }],
       hooks: {
-        drawClear: [(one) => paint(one, over)], setCursor: [(one) => read(one)],
+        drawClear: [(one) => paint(one, over)],
+        setCursor: [(one) => { // all charts of a page are read at one moment
+          const { idx, left } = one.cursor;
+          read(one);
+          charts.forEach((other) => other !== one && other.cursor.idx !== idx && other.setCursor({ left, top: idx == null ? -10 : 0 }));
+        }],
         setScale: [(one, key) => {
           const { min, max } = one.scales.x;
           if (key !== "x" || (zoom?.[0] === min && zoom?.[1] === max)) return;
@@ -85,7 +97,7 @@
     const view = await answer.json(), kept = zoom && whole !== String(zoom) ? zoom : null;
     document.querySelectorAll(".chart, .chart + output").forEach((one) => one.remove());
     charts.forEach((chart) => chart.destroy()); charts = []; zoom = null;
-    charts = view.courses.map((course) => chartOf(course, document.querySelector(`figure[data-figure=${course.figure}]`)));
+    charts = view.courses.map((course, place) => chartOf(course, document.querySelector(`figure[data-figure=${course.figure}]`), place));
     if (held >= 0) charts[held].root.parentNode.focus({ preventScroll: true });
     held = -1;
     queueMicrotask(() => { whole = String(zoom); if (kept) charts[0].setScale("x", { min: kept[0], max: kept[1] }); });
