@@ -104,11 +104,12 @@ class WorkspaceViews:
         return repr((clusters, [run and run.run_id for run in runs], ages, marks, self._configured()))
 
     def bar(self, cluster: str) -> Bar:
-        """Return what every page says, whatever it is about."""
+        """Return what every page says; `cluster`: that it is about, whatever else it may be is taken for all."""
         config = self._config()
+        clusters = tuple(self._facts.clusters(config.clusters if config else ()))
+        picked = cluster if cluster in clusters else ""
         with reading(self._engine) as session:
-            open_count = incidents.count(session, Which(cluster), over=False)
-        return Bar(cluster, tuple(self._facts.clusters(config.clusters if config else ())), open_count)
+            return Bar(picked, clusters, incidents.count(session, Which(picked), over=False))
 
     def fleet(self, wanted: Wanted, words: Catalogue) -> Fleet:
         """Return clusters, and the groups that are asked for, of all clusters or one."""

@@ -64,3 +64,17 @@ def test_the_nearest_names_stand_first_and_of_many_the_others_are_counted(views:
     assert (len(all_of_them.found), all_of_them.found_count) == (FOUND, 2 * (FOUND + 5))
     for nothing in ("", "  ", "nowhere"):
         assert views.search(AskedSearch(q=nothing), catalogue()).found_count == 0
+
+
+@pytest.mark.parametrize(("asked", "picked", "count"), [("main", "main", 1), ("other", "other", 0), ("", "", 1)])
+def test_the_bar_counts_what_is_open_of_the_cluster_that_is_picked(
+    views: WorkspaceViews, asked: str, picked: str, count: int
+) -> None:
+    bar = views.bar(asked)
+    assert (bar.cluster, bar.clusters, bar.open_count) == (picked, ("main", "other"), count)
+
+
+@pytest.mark.parametrize("asked", ["edge-*", "\0", "nowhere"])
+def test_what_is_no_cluster_is_taken_for_all_of_them(views: WorkspaceViews, asked: str) -> None:
+    bar = views.bar(asked)
+    assert (bar.cluster, bar.open_count) == ("", 1)
