@@ -63,6 +63,7 @@ docs: ## Write the generated pages again (tables, configuration, invariants, rul
 	@$(RUN) python -m offsetguard.judge.reference > docs/rules.md
 	@$(RUN) python -m offsetguard.sources.logs.reference > docs/logs.md
 	@$(RUN) python -m offsetguard.views.reference > docs/pages-as-data.md
+	@$(RUN) python -m offsetguard.deliver.messages.cloud_event > docs/webhook.md
 	@$(RUN) python -m offsetguard_peers.source_matrix > docs/sources.md
 	@$(RUN) python -m offsetguard_peers.verdicts > docs/verdicts.md
 	@$(RUN) python -m offsetguard_peers.printed_commands docs/messages.md

@@ -77,9 +77,9 @@ class OnePost(Transport):
         if answer.status == http.HTTPStatus.TOO_MANY_REQUESTS:
             raise self.too_fast(retry_after_s(answer.headers) or USUAL_WAIT_S)
         if answer.status >= http.HTTPStatus.INTERNAL_SERVER_ERROR:
-            raise self.unknown(f"{self.SERVICE} failed with HTTP {answer.status}")
+            raise self.unknown(f"{self.SERVICE} failed with HTTP {answer.status}", retry_after_s(answer.headers))
         if answer.is_redirect:
-            raise self.not_theirs()
+            raise self.elsewhere()
         return answer
 
     @property
@@ -87,10 +87,14 @@ class OnePost(Transport):
         """The receiver as errors name it."""
         return f"the {self.SERVICE} {self.KIND} of the Airflow connection {self.name!r}"
 
-    def unknown(self, what: str) -> DeliveryError:
+    def unknown(self, what: str, wait_s: float | None = None) -> DeliveryError:
         """Return the error of an answer that does not say what became of the message."""
         reason = f"{self.who}: {what}; whether the channel has the message is unknown"
-        return DeliveryError(reason, permanent=False)
+        return DeliveryError(reason, permanent=False, retry_after_s=wait_s)
+
+    def elsewhere(self) -> DeliveryError:
+        """Return the error of a redirect."""
+        return self.not_theirs()
 
     def not_theirs(self) -> DeliveryError:
         """Return the error of an answer by somebody else."""
