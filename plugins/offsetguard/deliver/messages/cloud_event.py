@@ -89,7 +89,7 @@ every try: after a crash or a time-out a message may come twice, and whoever kee
 |---|---|
 | 2xx | accepted |
 | 3xx | not followed; it waits with the reason |
-| 400, 413, 422 | refused for good: `offsetguard outbox list --failed` has it |
+| 400, 413, 422 | refused for good: `offsetguard outbox list --status failed` has it |
 | 410 | likewise: the receiver wants nothing any more; take it out of the configuration |
 | 429, 503 with `Retry-After` | tried again then, after an hour at most |
 | anything else, or none in time | tried again, later each time, half an hour apart at last |
