@@ -21,7 +21,7 @@ from offsetguard.deliver.in_doubt import InDoubt, Slot
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.model.errors import DeliveryError
 from offsetguard.model.notification import Channel
-from offsetguard.store import outbox
+from offsetguard.store import outbox, send_budgets
 from offsetguard.store.database_errors import what_failed
 from offsetguard.store.models import OutboxRow
 from offsetguard.store.outbox import Lane
@@ -165,7 +165,7 @@ class LaneService:
         deliveries: list[Delivery] = []
         while self.clock.elapsed_s() < self.sweep_s:
             claimed_at = time.monotonic()
-            message = self._claim(lane, deliveries)
+            message = self._claim(lane, transport, deliveries)
             if message is None:
                 break
             slot = self.in_doubt.slot(lane.channel)
@@ -184,9 +184,17 @@ class LaneService:
             time.sleep(max(wait.total_seconds(), 0.0))
         return deliveries
 
-    def _claim(self, lane: Lane, before: list[Delivery]) -> OutboxRow | None:
+    def _claim(self, lane: Lane, transport: Transport | Unavailable, before: list[Delivery]) -> OutboxRow | None:
+        """Claim the next message once its receiver may be sent one more."""
+        per_minute = transport.PER_MINUTE if isinstance(transport, Transport) else None
         try:
-            return outbox.claim_next(self.engine, lane, now=self.clock.now(), claim_ms=self.claim_ms)
+            if per_minute is not None:
+                wait = send_budgets.wait_for_one(self.engine, lane, per_minute=per_minute, now=self.clock.now())
+                time.sleep(wait.total_seconds())
+            message = outbox.claim_next(self.engine, lane, now=self.clock.now(), claim_ms=self.claim_ms)
+            if per_minute is not None and message is not None:
+                send_budgets.take_one(self.engine, lane, per_minute=per_minute, now=self.clock.now())
+            return message
         except SQLAlchemyError:
             if not before:
                 raise

@@ -315,6 +315,17 @@ class NotificationLogRow(MappedAsDataclass, Base, kw_only=True):
     )
 
 
+class SendBudgetRow(Base):
+    """How many messages a receiver may be sent at a moment; see `store.send_budgets`."""
+
+    __tablename__ = "send_budgets"
+
+    channel: Mapped[Channel] = mapped_column(primary_key=True)
+    receiver: Mapped[str] = mapped_column(primary_key=True)
+    left: Mapped[float]  # at that moment; below 0 where two deliverers took one at the same time
+    at: Mapped[datetime]
+
+
 class LastNotificationRow(Base):
     """What a receiver was last notified of about one (team, cluster, rule); see `model.notification.Notified`."""
 

@@ -86,6 +86,7 @@ class Transport(ABC):
     """A channel, opened by one connection. The names in capitals are constants of its class."""
 
     LANES: ClassVar[int]  # receivers served at the same time
+    PER_MINUTE: ClassVar[int | None] = None  # messages that a receiver takes; None: it says when it is too much
     CONNECTION_FIELD: ClassVar[str | None]  # of `delivery`, which names the Airflow connection; None: the receiver does
     CONNECTION_NEEDS: ClassVar[str]  # what there is no channel without: host, password
     CONNECTION_ADVICE: ClassVar[str]  # what to do when there is none

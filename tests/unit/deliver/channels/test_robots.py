@@ -169,3 +169,13 @@ def test_the_outbox_hands_over_and_keeps_what_was_refused(world: DeliveryWorld, 
         world.engine, lambda _: robot(name, server.address(name)), now=world.rows()["first"].next_attempt_at
     )
     assert (later.sent, len(server.received)) == (2, 2)
+
+
+def test_more_than_a_robot_takes_at_once_waits_and_none_is_refused(world: DeliveryWorld, server: RobotServer) -> None:
+    """Feishu takes five a second; without a budget the sixth is refused."""
+    with writing(world.engine) as session:
+        for number in range(8):
+            view = VIEW.model_copy(update={"thread_key": str(number)})
+            outbox.enqueue(session, idempotency_key=str(number), channel="feishu", receiver="night", view=view, now=NOW)
+    report = deliver_due(world.engine, lambda _: robot("feishu", server.address("feishu")), now=NOW)
+    assert (report.sent, report.retried, server.refused) == (8, 0, [])
