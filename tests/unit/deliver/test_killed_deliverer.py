@@ -1,6 +1,7 @@
 """A deliverer killed with SIGKILL at any step loses nothing and repeats at most one message; Slack sees no repeat."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from multiprocessing.process import BaseProcess
 from queue import SimpleQueue
@@ -9,6 +10,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from offsetguard.deliver.deliver import deliver_due
+from offsetguard.store import outbox
 from offsetguard.store.database import open_database, writing
 from offsetguard.store.models import Status
 from offsetguard_peers.cases.running import examples
@@ -18,10 +20,12 @@ from offsetguard_peers.delivery.world import (
     LATER,
     NOW,
     RESOLVED,
+    VIEW,
     DeliveryWorld,
     delivery_world,
     running_deliverer,
 )
+from offsetguard_peers.robots.server import Fault, RobotServer
 from offsetguard_peers.smtp.server import Step
 from offsetguard_peers.waiting import wait_until
 
@@ -65,6 +69,26 @@ def test_killed_at_a_step_the_message_still_arrives(
     assert {row.status for row in world.rows().values()} == {Status.SENT}
     accepted = len(world.smtp.mails) + len(world.slack.messages)
     assert accepted == 2 + repeats
+
+
+@pytest.mark.parametrize("robot", ["dingtalk", "feishu", "wecom"])
+@pytest.mark.parametrize("accepted", [False, True])
+def test_killed_while_a_robot_keeps_its_answer_back_costs_one_repeat_at_most(
+    world: DeliveryWorld, robot: str, accepted: bool
+) -> None:
+    with RobotServer(signs=False) as server:
+        for key, view in (("warning", VIEW), ("resolved", RESOLVED)):
+            with writing(world.engine) as session:
+                outbox.enqueue(session, idempotency_key=key, channel=robot, receiver="night", view=view, now=NOW)
+        server.faults.append(Fault(accepts=accepted, hangs=True))
+        addresses = replace(world.addresses, robots={robot: server.address(robot)})
+        with running_deliverer(addresses, NOW) as process:
+            wait_until(lambda: not server.faults and (server.received or not accepted), "the robot to be reached")
+            process.kill()
+            ended(process)
+        assert deliver_due(world.engine, addresses.channels(), now=CLAIMS_HAVE_ENDED).reasons == ()
+        assert {row.status for row in world.rows().values()} == {Status.SENT}
+        assert len(server.received) == 2 + accepted
 
 
 @pytest.mark.postgres

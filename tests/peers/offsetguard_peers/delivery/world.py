@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -15,7 +15,7 @@ from offsetguard.deliver.channels.channel import Transport, Unavailable
 from offsetguard.deliver.channels.mail import MailChannel
 from offsetguard.deliver.channels.slack import SlackChannel
 from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
-from offsetguard.deliver.deliver import deliver_due
+from offsetguard.deliver.deliver import CHANNELS, deliver_due
 from offsetguard.model.notification import Channel
 from offsetguard.model.views import MessageView
 from offsetguard.store import outbox
@@ -43,9 +43,12 @@ class Channels:
     mail: Transport | Unavailable
     slack: Transport | Unavailable = NOT_HERE
     webhook: Callable[[str], Transport | Unavailable] = lambda _: NOT_HERE
+    robots: Mapping[str, Transport] = field(default_factory=dict)  # by channel
 
     def __call__(self, lane: outbox.Lane) -> Transport | Unavailable:
         """Return what leads to a receiver."""
+        if lane.channel in self.robots:
+            return self.robots[lane.channel]
         if lane.channel == "slack_webhook":
             return self.webhook(lane.receiver)
         return self.mail if lane.channel == "mail" else self.slack
@@ -117,6 +120,7 @@ class Addresses:
     slack_token: str
     dead_webhooks: dict[str, str]
     webhook_url: str  # of all others
+    robots: Mapping[str, str] = field(default_factory=dict)  # by channel; they want no signature
 
     def channels(self, patience_s: float = 30.0) -> Channels:
         """Transports to the servers."""
@@ -126,6 +130,7 @@ class Addresses:
             webhook=lambda name: SlackWebhookChannel(
                 name, self.dead_webhooks.get(name, self.webhook_url), int(patience_s)
             ),
+            robots={name: CHANNELS[name](name, url, int(patience_s)) for name, url in self.robots.items()},  # type: ignore[call-arg] # robots
         )
 
 
