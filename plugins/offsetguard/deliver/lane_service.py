@@ -7,7 +7,7 @@ accepted is logged for as long as the claim lasts, however often the database ha
 import hashlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -16,11 +16,13 @@ from typing import TypeVar
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from offsetguard.decide.message_views import digest
 from offsetguard.deliver.channels.channel import Handover, Receipt, Transport, Unavailable
 from offsetguard.deliver.in_doubt import InDoubt, Slot
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.model.errors import DeliveryError
 from offsetguard.model.notification import Channel
+from offsetguard.model.views import DigestView, MessageView
 from offsetguard.store import outbox, send_budgets
 from offsetguard.store.database_errors import what_failed
 from offsetguard.store.models import OutboxRow
@@ -96,6 +98,10 @@ class DeliveryReport:
 
     def _count(self, result: Result) -> int:
         return sum(delivery.result is result for delivery in self.deliveries)
+
+
+def _digest(views: Sequence[MessageView], thread_key: str) -> DigestView:
+    return digest(views, thread_key=thread_key)
 
 
 def _behind(delivery: Delivery) -> str:
@@ -189,6 +195,8 @@ class LaneService:
         per_minute = transport.PER_MINUTE if isinstance(transport, Transport) else None
         try:
             if per_minute is not None:
+                most = per_minute // 2  # what goes out within half a minute
+                outbox.merge_waiting(self.engine, lane, now=self.clock.now(), more_than=most, digest=_digest)
                 wait = send_budgets.wait_for_one(self.engine, lane, per_minute=per_minute, now=self.clock.now())
                 time.sleep(wait.total_seconds())
             message = outbox.claim_next(self.engine, lane, now=self.clock.now(), claim_ms=self.claim_ms)

@@ -76,7 +76,7 @@ def _notified_incidents(session: Session) -> set[str]:
     return {incident_id for row in rows for document in row for incident_id in from_text(document)}
 
 
-_OVER = (Status.SENT, Status.DISMISSED)  # nobody will do anything about them any more
+_OVER = (Status.SENT, Status.DISMISSED, Status.MERGED)  # nobody will do anything about them any more
 
 
 def _messages(session: Session, moment: datetime, after: int | None) -> tuple[int, int | None]:

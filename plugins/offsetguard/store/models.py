@@ -36,6 +36,7 @@ class Status(StrEnum):
     SENT = "sent"
     FAILED = "failed"  # sending the same again cannot help; kept until it is re-driven or dismissed
     DISMISSED = "dismissed"  # failed, and an operator has looked: nobody will get it
+    MERGED = "merged"  # too many waited: a digest that took its place says it
 
 
 # SQLite counts rows by itself only in a column of type INTEGER

@@ -6,6 +6,7 @@
        |                        '---deliverer died: the claim ends at claimed_until
        '--redrive-- failed
 
+Of what waits for a receiver that takes so many a minute, a digest may take the place (`merge_waiting`).
 A lane is one receiver. Within it the oldest message goes first, and no message of a thread goes before an earlier one
 of it is sent or failed: never "resolved" before the warning that it resolves. A digest is of many threads, so it waits
 for everything before it, and everything after it waits for it.
@@ -14,7 +15,8 @@ never hold one row at once. `now` is by the database's clock: hosts need not agr
 between the receiver's acceptance and `mark_accepted` leaves a row that is sent once more.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -23,9 +25,9 @@ from sqlalchemy import ColumnElement, Engine, and_, case, func, or_, select, upd
 from sqlalchemy.orm import Session, aliased
 
 from offsetguard.catalogue import Sentence
-from offsetguard.model.incident import EventKind, IncidentEvent
+from offsetguard.model.incident import EventKind, IncidentEvent, digest_of
 from offsetguard.model.notification import Channel
-from offsetguard.model.views import DIGEST, AnyView, Cause, DigestView
+from offsetguard.model.views import DIGEST, AnyView, Cause, DigestView, MessageView
 from offsetguard.store.columns import count_changed
 from offsetguard.store.database import current_time, reading, writing
 from offsetguard.store.incidents import record_events
@@ -35,6 +37,7 @@ CLAIM_MS = 120_000  # longer than any channel's time-outs together
 LONGEST_WAIT = timedelta(hours=1)  # before a further attempt: no receiver's wish is heeded for longer
 CLOCK_ERROR = timedelta(seconds=10)  # by so much NTP may set the database's clock back, and nobody minds
 MAX_ERROR_LENGTH = 2_000
+MOST_MERGED = 500  # messages, into one digest
 WAITS_FOR_EARLIER = "not tried: an earlier message of the same thread, or a digest, has to go first"
 
 
@@ -187,6 +190,38 @@ def claim_next(engine: Engine, lane: Lane, *, now: datetime, claim_ms: int = CLA
         ):
             return None
         return session.get_one(OutboxRow, row_id)
+
+
+def merge_waiting(
+    engine: Engine,
+    lane: Lane,
+    *,
+    now: datetime,
+    more_than: int,
+    digest: Callable[[Sequence[MessageView], str], AnyView],
+) -> int:
+    """Let one digest take the place of messages that are due in a lane, if more than so many are; returns how many.
+
+    They are of one team and cluster, in one language and time zone: the largest part of what waits.
+    """
+    due = (_of(lane), _free_at(now), OutboxRow.rule_id != DIGEST)
+    with reading(engine) as session:
+        if (session.scalar(select(func.count()).where(*due)) or 0) <= more_than:
+            return 0
+    with writing(engine) as session:
+        parts: defaultdict[tuple[str, ...], list[tuple[OutboxRow, MessageView]]] = defaultdict(list)
+        query = select(OutboxRow).where(*due).order_by(OutboxRow.id).limit(MOST_MERGED)
+        for row in session.scalars(query.with_for_update(skip_locked=True)):
+            if isinstance(view := row.view, MessageView):
+                parts[view.team, view.cluster, view.language, view.time_zone].append((row, view))
+        largest = max(parts.values(), key=len, default=[])
+        if len(largest) <= 1:
+            return 0
+        key = digest_of("merged", *(row.idempotency_key for row, _ in largest))
+        view = digest([one for _, one in largest], key[:32])
+        enqueue(session, idempotency_key=key, channel=lane.channel, receiver=lane.receiver, view=view, now=now)
+        ids = [row.id for row, _ in largest]
+        return _count_changed(session, (OutboxRow.id.in_(ids),), status=Status.MERGED, last_error=f"digest {key[:8]}")
 
 
 def mark_accepted(engine: Engine, message: OutboxRow, *, accepted_at: datetime, receipt: str) -> bool:

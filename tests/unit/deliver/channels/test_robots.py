@@ -13,8 +13,10 @@ from offsetguard.deliver.channels.channel import Connection, open_transport
 from offsetguard.deliver.channels.one_post import Robot
 from offsetguard.deliver.deliver import CHANNELS, deliver_due
 from offsetguard.model.errors import DeliveryError
+from offsetguard.model.views import AnyView, DigestView, MessageView
 from offsetguard.store import outbox
 from offsetguard.store.database import writing
+from offsetguard.store.models import Status
 from offsetguard_peers.cases import messages
 from offsetguard_peers.delivery.world import NOW, DeliveryWorld
 from offsetguard_peers.robots.server import SECRET, TOKEN, Fault, RobotServer
@@ -179,3 +181,29 @@ def test_more_than_a_robot_takes_at_once_waits_and_none_is_refused(world: Delive
             outbox.enqueue(session, idempotency_key=str(number), channel="feishu", receiver="night", view=view, now=NOW)
     report = deliver_due(world.engine, lambda _: robot("feishu", server.address("feishu")), now=NOW)
     assert (report.sent, report.retried, server.refused) == (8, 0, [])
+
+
+@pytest.mark.parametrize(("name", "count"), [("dingtalk", 30), ("feishu", 120), ("wecom", 1_000)])
+def test_a_storm_becomes_a_digest_and_none_is_refused_lost_or_sent_twice(
+    each_world: DeliveryWorld, server: RobotServer, name: str, count: int
+) -> None:
+    with writing(each_world.engine) as session:
+        for number in range(count):
+            one = messages.incident(incident_id=f"incident {number}", summary=f"group {number} stands still")
+            view = messages.message(one, thread_key=f"thread {number}", rule_id=f"rule_{number % 7}")
+            key = f"key {number}"
+            outbox.enqueue(session, idempotency_key=key, channel=name, receiver="night", view=view, now=NOW)
+    report = deliver_due(each_world.engine, lambda _: robot(name, server.address(name)), now=NOW)
+    rows = outbox.messages(each_world.engine, limit=2_000)
+    assert server.refused == []
+    assert report.reasons == ()
+    assert {row.status for row in rows} == {Status.SENT, Status.MERGED}
+    told = [one for row in rows if row.status is Status.SENT for one in _told(row.view)]
+    assert sorted(told) == sorted(f"incident {number}" for number in range(count)), "each once"
+    assert len(server.received) <= 3
+    assert "causes in one message" in server.received[-1].text
+
+
+def _told(view: AnyView) -> list[str]:
+    assert isinstance(view, MessageView | DigestView)
+    return [one.incident_id for one in view.firing]
