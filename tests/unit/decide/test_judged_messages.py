@@ -9,6 +9,7 @@ from sqlalchemy import Engine
 
 from offsetguard.catalogue import Sentence
 from offsetguard.catalogue.text import Language
+from offsetguard.config import Team
 from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.decide.message_views import MessageContext, digest, message_view
 from offsetguard.deliver.messages.slack import render_slack
@@ -43,6 +44,21 @@ def test_trouble_opens_an_incident_and_tells_every_receiver_of_the_team(engine: 
         ("lag", "20,000"),
         ("oldest unconsumed", "10 min"),
     ]
+
+
+def test_a_robot_is_given_those_whom_the_team_that_it_reaches_wants_called(engine: Engine) -> None:
+    given = config()
+    teams = {
+        name: Team.model_validate(
+            {**team.model_dump(), "dingtalk": ["chat"], "dingtalk_mentions": ["13800000000"], "wecom": ["night"]}
+        )
+        for name, team in given.teams.items()
+    }
+    report = judge(
+        engine, facts(0, group("billing", 20_000, old=True)), config=given.model_copy(update={"teams": teams})
+    )
+    called = {message.channel: message.view.mentions for message in report.messages}
+    assert called == {"dingtalk": ("13800000000",), "wecom": (), "mail": (), "slack": ()}
 
 
 def a_stage(rule_id: str, group: str) -> Incident:
