@@ -19,8 +19,6 @@ From where  what the group had consumed by then, or the oldest message: what ret
             Log lines tell whole seconds: half of one has passed.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

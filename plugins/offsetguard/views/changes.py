@@ -1,7 +1,5 @@
 """What changed in a cluster over a span."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated

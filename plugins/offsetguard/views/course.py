@@ -6,8 +6,6 @@ NumPy goes through the rows: pyarrow's `group_by`, its `to_numpy`, and its funct
 moment of Python import pyarrow's datasets and pandas, 80 MiB, into the API server.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum

@@ -4,8 +4,6 @@ Of each cluster the newest published interval is shown, and its age beside it. U
 the sum of what is known, and says of how many queues nothing is; a group is well where all of it was seen, lately.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """One consumer group: what is wrong and what to do, its course, its topics, queues and members, what changed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any

@@ -4,8 +4,6 @@ It is dark where nothing waits, and the brighter the more waits, on a logarithmi
 seeing colours (viridis). What is not known is transparent, so that the page's own hatching shows in either theme.
 """
 
-from __future__ import annotations
-
 import math
 import struct
 import zlib

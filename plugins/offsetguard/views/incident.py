@@ -1,7 +1,5 @@
 """One incident: its words, its timeline, the course of what it is about, and what was lost in its time."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """Incidents, open and past, as a list that can be asked."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Names that people ask for: what comes near one of which nothing is known, and incidents by the start of their id."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from difflib import get_close_matches
 

@@ -4,8 +4,6 @@ Of a group that is what its topics say together: its backlog is gone with the la
 one; what is lost first counts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum

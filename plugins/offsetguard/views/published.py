@@ -1,7 +1,5 @@
 """What was published last of each cluster, as views need it; read again only when something newer is there."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Generic, NamedTuple, TypeVar

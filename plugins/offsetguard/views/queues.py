@@ -5,8 +5,6 @@ Healthy it was where its group and topic have facts of the interval, with as man
 broker told of queues; there nothing waited. In all other intervals nothing is known of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any, ClassVar
@@ -15,6 +13,7 @@ import pyarrow as pa
 from pydantic import ConfigDict, Field, field_validator
 
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
+from offsetguard.model.offsets import sum_of_known
 from offsetguard.model.views import Record
 from offsetguard.views.course import POINTS, AskedMoment, AskedSpan, Name, Span
 from offsetguard.views.fleet import Trust
@@ -171,8 +170,8 @@ def queues_view(asked: AskedQueues, rows: QueueRows, now: datetime) -> QueuesVie
         since=since,
         until=rows.until,
         step_ms=step // _MS,
-        queue_count=_sum(row["queue_count"] for row in rows.topics),
-        suspect_queue_count=_sum(row["suspect_queue_count"] for row in rows.topics),
+        queue_count=sum_of_known(row["queue_count"] for row in rows.topics),
+        suspect_queue_count=sum_of_known(row["suspect_queue_count"] for row in rows.topics),
         unseen_broker_names=rows.unseen_broker_names,
         worst=queue_lines(rows.queues),
         interval_count=seen[None, None, None],
@@ -214,8 +213,3 @@ def heat_lines(
 
 def _greatest(known: Iterable[int | None]) -> int | None:
     return max((one for one in known if one is not None), default=None)
-
-
-def _sum(known: Iterable[int | None]) -> int | None:
-    numbers = [one for one in known if one is not None]
-    return sum(numbers) if numbers else None

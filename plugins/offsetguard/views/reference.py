@@ -3,8 +3,6 @@
 What a record is stands in its docstring, what a field means in the comment behind it.
 """
 
-from __future__ import annotations
-
 import inspect
 import sys
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 A silence that is about nothing for a week was forgotten, or never meant what it says: it will hide the next trouble.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum

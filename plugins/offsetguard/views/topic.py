@@ -1,7 +1,5 @@
 """One topic: who reads it, its queues and what they keep, what comes in against what is usual at this hour."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any

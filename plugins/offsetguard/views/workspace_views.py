@@ -3,8 +3,6 @@
 Pages and assistants ask here; how they say a view is their own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -4,8 +4,6 @@ A page has `routes(may_write)`: `may_write` is what routes that change something
 them: every process of Airflow asks for the names, and only the API server for the pages.
 """
 
-from __future__ import annotations
-
 import pkgutil
 
 

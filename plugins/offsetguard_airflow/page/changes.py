@@ -1,7 +1,5 @@
 """What changed in a cluster, by whoever did it."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request

@@ -1,7 +1,5 @@
 """The Data Docs of the newest published interval of each cluster; nothing outside of their folder can be named."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fastapi import APIRouter, HTTPException, Request, status

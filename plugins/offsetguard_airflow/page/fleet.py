@@ -3,8 +3,6 @@
 Below it the pages of one group, of its queues and of one topic, which the menu does not have: they need a name.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Annotated
 

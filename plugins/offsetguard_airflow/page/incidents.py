@@ -3,8 +3,6 @@
 What is done stands under the name that Airflow knows.
 """
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from typing import Annotated
 

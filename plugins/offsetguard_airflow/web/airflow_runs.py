@@ -4,8 +4,6 @@ Airflow's database says which run stands for which minute: it is asked only when
 follows such a link. Airflow asks for the right to what it shows itself.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 from urllib.parse import quote, urlencode
 

@@ -4,8 +4,6 @@ Airflow does not protect the apps of plugins. Every route here depends on Airflo
 the UI, or a bearer token) of somebody with the right (`rights.py`).
 """
 
-from __future__ import annotations
-
 import importlib
 import logging
 from urllib.parse import urlencode

@@ -9,8 +9,6 @@ made for this user has. The token is an HMAC of user and expiry by Airflow's own
 nothing has to be kept.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Forms as browsers send them: taken only from a page of ours that was made for the same user."""
 
-from __future__ import annotations
-
 import time
 from typing import Annotated
 from urllib.parse import parse_qsl

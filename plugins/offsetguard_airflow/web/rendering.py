@@ -4,8 +4,6 @@ Templates have views as they are, names of brokers and all: what they print is m
 they link to is not. Every page has the bar of `layout.html.j2`.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

@@ -5,8 +5,6 @@ and `can_create` on RESOURCE give the same alone, without the DAG: who has the f
 acknowledge and silence.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

@@ -4,8 +4,6 @@ The address has the hash of the file, so that browsers may keep it for a year; a
 What others wrote is kept as npm has it, its licence beside it, and its hash stands here.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from functools import cache
