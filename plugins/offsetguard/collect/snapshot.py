@@ -133,7 +133,7 @@ def _tables(one_round: Round, origin: str) -> dict[str, pa.Table]:
     moves = [*rows.moves(masters), *moves_from(logs.events, cluster, interval.start)]
     tables[TOPIC_QUEUE_SNAPSHOTS.name] = topic_queue_table(one_round, masters)
     tables[QUEUE_SNAPSHOTS.name] = queue_table(one_round, _letting_go(masters), members, pop_groups, origin)
-    moves += reset_moves(one_round.resets, one_round.earlier, tables[QUEUE_SNAPSHOTS.name], members, interval)
+    moves += reset_moves(one_round.resets, one_round.earlier, tables, members, interval)
     if one_round.events is not EventStart.LEAVE:  # a newer snapshot was compared with an older one than ours
         moves += jumps(one_round.earlier, tables, cluster, interval, pop_groups)
     for table, made in ((OFFSET_MOVES, moves), (UNDECODABLE_RECORDS, undecodable)):

@@ -48,13 +48,19 @@ def queues(committed: int | None, end: int | None, read_at: datetime, oldest: in
     return table_of(QUEUE_SNAPSHOTS, [row])
 
 
-def clients(tps: float | None, rt_ms: float) -> pa.Table:
+def clients(tps: float | None, rt_ms: float, *, newcomer: str | None = None) -> pa.Table:
     """Return three clients that finish a third of it each; two brokers see b, and c does not say so."""
     names = ("client_id", "broker_name", "consume_ok_tps")
     each = None if tps is None else tps / 3
     seen = [("a", "x", each), ("b", "x", each), ("b", "y", each), ("c", "x", None)]
+    seen += [(newcomer, "x", None)] if newcomer else []
     rows = [dict(zip(names, one, strict=True)) for one in seen]
     return table_of(CLIENT_SNAPSHOTS, [{**row, "consumer_group": "billing", "consume_rt_ms": rt_ms} for row in rows])
+
+
+def this_round(committed: int | None, end: int | None, *, newcomer: str | None = None) -> Mapping[str, pa.Table]:
+    names = QUEUE_SNAPSHOTS.name, CLIENT_SNAPSHOTS.name
+    return dict(zip(names, (queues(committed, end, NOW), clients(0.0, 0.0, newcomer=newcomer)), strict=True))
 
 
 def moved(
@@ -69,13 +75,14 @@ def moved(
     oldest: int = 0,
     is_written: bool = False,
     ago_s: float = 30.5,
+    newcomer: str | None = None,
 ) -> tuple[int, int] | None:
     earlier = EarlierRound(
         tables={QUEUE_SNAPSHOTS.name: queues(*before, NOW - MINUTE, oldest), CLIENT_SNAPSHOTS.name: clients(tps, rt_ms)}
     )
     order = replace(ORDER, at=NOW - timedelta(seconds=ago_s))
     reset = QueueReset(order, QUEUE, target, told_after, is_written)
-    found = list(reset_moves([reset], earlier, queues(*after, NOW), members, INTERVAL))
+    found = list(reset_moves([reset], earlier, this_round(*after, newcomer=newcomer), members, INTERVAL))
     for row in found:
         assert (row["origin"], row["moved_at"], row["queue_id"]) == ("reset", order.at, 0)
     return (found[0]["requested_offset"], found[0]["corrected_offset"]) if found else None
@@ -124,6 +131,18 @@ def test_a_commit_before_the_target_is_one_of_before_the_order_unless_the_broker
     assert moved(*sides, 1500, {"billing": ONLINE}, 2.0, is_written=is_written, ago_s=ago_s) == expected, why
 
 
+def test_a_client_that_came_since_may_be_slow_whatever_its_group_was_before() -> None:
+    """5.5.0, seen live: a group that had kept up was deployed anew, fell behind, and was set to the end: 0 skipped."""
+    for what, before, after, expected in (
+        ("it kept up", (999, 1000), (1300, 1600), None),
+        ("it was behind", (400, 1000), (1300, 1600), None),
+        ("nothing has come since", (1300, 1300), (1300, 1300), (1300, 1300)),
+        ("this round still saw where it was", (999, 1000), (1100, 1600), (1100, 1300)),
+    ):
+        moves = moved(before, after, 1300, {"billing": ONLINE}, 2.0, newcomer="d", is_written=True)
+        assert moves == expected, what
+
+
 def test_a_group_without_clients_is_where_it_committed() -> None:
     assert moved((1000, 1000), (700, 1600), 700, {"billing": OFFLINE}, tps=2.0) == (1000, 700)
     assert moved((1000, 1000), (700, 1600), 700, {}) == (1300, 700), "not known to have none"
@@ -167,7 +186,7 @@ def test_where_a_queue_was_is_not_known_if_a_round_was_missed(minutes: int) -> N
             }
         )
         target = 1600 if committed == 1450 else 1300
-        now = queues(committed, 1600, NOW)
+        now = this_round(committed, 1600)
         for members in (ONLINE, OFFLINE):
             resets = [QueueReset(ORDER, QUEUE, target, is_written=committed == 1450)]
             found = list(reset_moves(resets, earlier, now, {"billing": members}, INTERVAL))
@@ -175,15 +194,16 @@ def test_where_a_queue_was_is_not_known_if_a_round_was_missed(minutes: int) -> N
 
 
 def test_without_a_round_before_nobody_knows_from_where() -> None:
-    assert list(reset_moves([QueueReset(ORDER, QUEUE, 1)], EarlierRound(), queues(1, 2, NOW), {}, INTERVAL)) == []
+    assert list(reset_moves([QueueReset(ORDER, QUEUE, 1)], EarlierRound(), this_round(1, 2), {}, INTERVAL)) == []
 
 
 def test_where_a_queue_was_is_not_known_if_it_was_not_read_before_the_order_and_after_it() -> None:
     """`check` reads lines of half an hour, and a bundle may hold lines that were written behind its last round."""
-    earlier = EarlierRound(tables={QUEUE_SNAPSHOTS.name: queues(990, 1000, NOW - MINUTE)})
+    seen = {QUEUE_SNAPSHOTS.name: queues(990, 1000, NOW - MINUTE), CLIENT_SNAPSHOTS.name: clients(None, 0.0)}
+    earlier = EarlierRound(tables=seen)
     for at, known in ((NOW - 2 * MINUTE, 0), (NOW - MINUTE, 1), (NOW, 1), (NOW + MINUTE, 0)):
         reset = QueueReset(replace(ORDER, at=at), QUEUE, 700)
-        assert len(list(reset_moves([reset], earlier, queues(700, 1600, NOW), {}, INTERVAL))) == known, at
+        assert len(list(reset_moves([reset], earlier, this_round(700, 1600), {}, INTERVAL))) == known, at
 
 
 def test_a_client_that_is_told_when_it_pulls_next_has_gone_on_until_then_and_finishes_what_it_has_in_hand() -> None:
