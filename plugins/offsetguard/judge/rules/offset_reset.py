@@ -249,7 +249,7 @@ def _figures(one: Causes, variant: str) -> dict[str, Figure]:
     moved = move_figures(moves) if moves else {}
     both = repeated_and_skipped(moves, one.queues)
     if one.reset_lines and all(move.origin == "event" for move in moves):  # corrections of what was asked for after it
-        both = {name: figure or None for name, figure in both.items()}
+        both = dict.fromkeys(both)
     if variant == "set_beyond":
         return {**fallen_end(one.set_beyond, fell=False), **both}
     if variant == "within_again":
