@@ -10,6 +10,8 @@ THIS_HOSTS = {
     "offsetguard/collect/collector.py": "when a round ended",
     "offsetguard_airflow/operators/collect.py": "when a round began",
     "offsetguard/deliver/channels/slack.py": "what Slack's date means for a wait",
+    "offsetguard/deliver/channels/one_post.py": "a robot checks when a message was signed",
+    "offsetguard/deliver/channels/webhook.py": "so does who takes the webhook",
     "offsetguard/lake/upkeep/clean.py": "commits to Iceberg carry it",
     "offsetguard_airflow/operators/housekeeping.py": "days of retention",
     "offsetguard_airflow/operators/spark_job.py": "for a process of this host",
