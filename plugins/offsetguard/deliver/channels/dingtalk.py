@@ -86,7 +86,7 @@ class DingTalkRobot(Robot):
         if self.secret is None:
             return self.url, said
         timestamp = round(at_s * 1_000)
-        sign = signature(self.secret, f"{timestamp}\n{self.secret}")
+        sign = signature(self.secret.encode(), f"{timestamp}\n{self.secret}".encode())
         return f"{self.url}&timestamp={timestamp}&sign={quote_plus(sign)}", said
 
     @classmethod

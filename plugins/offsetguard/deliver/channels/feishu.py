@@ -72,7 +72,8 @@ class FeishuBot(Robot):
         if self.secret is None:
             return self.url, said
         timestamp = str(round(at_s))
-        return self.url, {"timestamp": timestamp, "sign": signature(f"{timestamp}\n{self.secret}", ""), **said}
+        sign = signature(f"{timestamp}\n{self.secret}".encode(), b"")
+        return self.url, {"timestamp": timestamp, "sign": sign, **said}
 
 
 def _document(whole: Letter) -> dict[str, Any]:

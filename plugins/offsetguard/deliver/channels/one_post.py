@@ -196,6 +196,6 @@ def as_json(document: dict[str, Any]) -> bytes:
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def signature(key: str, text: str) -> str:
+def signature(key: bytes, signed: bytes) -> str:
     """Return HMAC-SHA256 in base64."""
-    return base64.b64encode(hmac.digest(key.encode(), text.encode(), hashlib.sha256)).decode()
+    return base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()

@@ -15,8 +15,6 @@ https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.
 
 import base64
 import binascii
-import hashlib
-import hmac
 import http
 import ipaddress
 import socket
@@ -27,7 +25,7 @@ from urllib.parse import urlsplit
 
 from offsetguard.config.routes import Delivery
 from offsetguard.deliver.channels.channel import Connection, Handover, Malformed, Receipt
-from offsetguard.deliver.channels.one_post import OnePost
+from offsetguard.deliver.channels.one_post import OnePost, signature
 from offsetguard.deliver.messages.cloud_event import MEDIA_TYPE, cloud_event
 from offsetguard.model.channels import Declared
 from offsetguard.model.errors import DeliveryError
@@ -85,12 +83,11 @@ class Webhook(OnePost):
         self._stop_if_inward()
         timestamp = round(time.time() if at_s is None else at_s)
         signed = f"{message_id}.{timestamp}.".encode() + body
-        signatures = (base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode() for key in self.keys)
         headers = {
             "Content-Type": MEDIA_TYPE,
             "webhook-id": message_id,
             "webhook-timestamp": str(timestamp),
-            "webhook-signature": " ".join(f"v1,{one}" for one in signatures),
+            "webhook-signature": " ".join(f"v1,{signature(key, signed)}" for key in self.keys),
         }
         status = self.post(self.url, body, headers).status
         if status < http.HTTPStatus.MULTIPLE_CHOICES:

@@ -43,6 +43,8 @@ _ALLOWED = (
     "message{max_lag_messages:plural}, {max_lag_ms:duration})."
 )
 _ALLOWED_ZH = "（最早消息已等待 {lag_ms:duration}；允许：{max_lag_messages:messages} 条，{max_lag_ms:duration}）。"
+_STANDS = "{consumer_group} stands still on {topic}: " + _MESSAGES + " wait"
+_STANDS_ZH = "{consumer_group} 在 {topic} 上停滞：{effective_lag:messages} 条消息等待消费"
 _STAND_STILL = (
     ", and {stalled_queue_count} of its {queue_count} queue{queue_count:plural} stand still: nothing was committed "
     "there for {silence}"
@@ -85,8 +87,8 @@ RULE = Rule(
             commands=(commands.STACKS,),
         ),
         "stalled": Texts(
-            summary="{consumer_group} stands still on {topic}: " + _MESSAGES + " wait",
-            summary_zh="{consumer_group} 在 {topic} 上停滞：{effective_lag:messages} 条消息等待消费",
+            summary=_STANDS,
+            summary_zh=_STANDS_ZH,
             cause=_BEHIND + _ONLINE + _STAND_STILL + _ALLOWED,
             cause_zh=_BEHIND_ZH + _STAND_STILL_ZH + _ALLOWED_ZH,
             do_next="A listener that hangs, a message that fails again and again, or a queue that no client holds "
@@ -95,8 +97,8 @@ RULE = Rule(
             commands=(commands.STACKS,),
         ),
         "pulled": Texts(
-            summary="{consumer_group} stands still on {topic}: " + _MESSAGES + " wait",
-            summary_zh="{consumer_group} 在 {topic} 上停滞：{effective_lag:messages} 条消息等待消费",
+            summary=_STANDS,
+            summary_zh=_STANDS_ZH,
             cause=_BEHIND + _ONLINE + _STAND_STILL + _ALLOWED + " Its clients are pull consumers, which do not say "
             "which queues they hold.",
             cause_zh=_BEHIND_ZH + _STAND_STILL_ZH + _ALLOWED_ZH + "其客户端是主动拉取的消费者，不会报"
