@@ -10,13 +10,13 @@ import pytest
 from offsetguard.model.errors import ConnectionLost, PeerUnreachable, RequestTimedOut, RocketMQError
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.sources.rocketmq.client import RocketMQClient
-from offsetguard.sources.rocketmq.message import PullStatus
-from offsetguard.sources.rocketmq.refusals import (
+from offsetguard.sources.rocketmq.codes import (
     BrokerSystemError,
     ConsumerNotOnline,
     RequestCodeNotSupported,
     TopicNotExist,
 )
+from offsetguard.sources.rocketmq.message import PullStatus
 from offsetguard.sources.rocketmq.requests import (
     GetAllConsumerOffset,
     GetBrokerClusterInfo,

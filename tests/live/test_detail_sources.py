@@ -7,7 +7,7 @@ import pytest
 from offsetguard.collect.broker_rows import broker_rows
 from offsetguard.collect.landing import Row
 from offsetguard.model.errors import BrokerRefused
-from offsetguard.sources.rocketmq.refusals import NotThere
+from offsetguard.sources.rocketmq.codes import NotThere
 from offsetguard.sources.rocketmq.requests import GetAllTopicConfig, GetConsumerRunningInfo, ViewBrokerStatsData
 from offsetguard_peers.collecting import now_interval, rates_of, readings_of, tell
 from offsetguard_peers.rocketmq.admin import Admin

@@ -21,7 +21,7 @@ from offsetguard.config.workspace import Workspace
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.model.errors import OffsetGuardError
 from offsetguard.model.intervals import Interval
-from offsetguard.sources.bundle.rounds import RecordedRound, rounds_of_bundle
+from offsetguard.sources.bundle.replay import RecordedRound, rounds_of_bundle
 from offsetguard.sources.rocketmq.header import Credentials
 from offsetguard.sources.state_files.transport import rounds_of_state_folder
 

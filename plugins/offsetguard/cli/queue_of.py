@@ -36,7 +36,7 @@ from offsetguard.judge.windows.windows import judge_queues
 from offsetguard.model.errors import RocketMQError
 from offsetguard.model.offsets import MAX_QUEUES, MessageQueue, QueueOffsets, offsets_of
 from offsetguard.sources.rocketmq.client import RocketMQClient
-from offsetguard.sources.rocketmq.refusals import TopicNotExist
+from offsetguard.sources.rocketmq.codes import TopicNotExist
 from offsetguard.sources.rocketmq.requests import (
     GetAllTopicConfig,
     GetBrokerClusterInfo,

@@ -23,8 +23,8 @@ from offsetguard.collect.replica import ReplicaLink
 from offsetguard.model.errors import NotRecorded, RequestTimedOut, RocketMQError
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.stacks import ClientStacks, as_text, of_text
+from offsetguard.sources.rocketmq.codes import ClientTimedOut
 from offsetguard.sources.rocketmq.consumers import ConsumerRunningInfo, ProcessQueueInfo
-from offsetguard.sources.rocketmq.refusals import ClientTimedOut
 from offsetguard.sources.rocketmq.requests import GetConsumerRunningInfo
 from offsetguard.sources.rocketmq.stacks import stacks_of
 

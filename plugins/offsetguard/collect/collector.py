@@ -29,7 +29,7 @@ from offsetguard.config.workspace import MANIFEST_FILE_NAME
 from offsetguard.model.errors import IntervalHasPassed, SnapshotError
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.bundle.reader import Bundle
-from offsetguard.sources.bundle.rounds import Damage, all_rounds_of_bundle
+from offsetguard.sources.bundle.replay import Damage, all_rounds_of_bundle
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.header import Credentials
 from offsetguard.sources.rocketmq.transport import Transport

@@ -32,7 +32,7 @@ from offsetguard.collect.pop import BROKERS_WITHOUT_POP, POP_STATISTICS
 from offsetguard.collect.replica import ReplicaLink
 from offsetguard.collect.system_names import RETRY_PREFIX, is_lite_topic
 from offsetguard.model.errors import NotRecorded, RequestTimedOut, RocketMQError
-from offsetguard.sources.rocketmq.refusals import ClientTimedOut, NotThere
+from offsetguard.sources.rocketmq.codes import ClientTimedOut, NotThere
 from offsetguard.sources.rocketmq.requests import GetConsumerRunningInfo, ViewBrokerStatsData
 
 SHARE_OF_PLACES = 4  # one place in so many is for groups that are not suspect

@@ -23,7 +23,7 @@ from offsetguard.collect.replica import Replica
 from offsetguard.model.errors import DamagedSnapshot
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MASTER_ID, MessageQueue, QueueOffsets
-from offsetguard.sources.bundle.rounds import Damage
+from offsetguard.sources.bundle.replay import Damage
 from offsetguard.tables import (
     BROKER_SNAPSHOTS,
     BROKER_STATS,

@@ -15,8 +15,8 @@ from offsetguard.collect.broker_reading import BrokerReading
 from offsetguard.collect.manifest import Gap, Outcome, RequestLedger, outcome_of
 from offsetguard.collect.system_names import TopicKind, is_lite_topic, is_system_group, topic_kind
 from offsetguard.model.errors import RocketMQError
+from offsetguard.sources.rocketmq.codes import ConsumerNotOnline
 from offsetguard.sources.rocketmq.consumers import ConsumerConnections, Subscription
-from offsetguard.sources.rocketmq.refusals import ConsumerNotOnline
 from offsetguard.sources.rocketmq.requests import GetConsumerConnectionList
 from offsetguard.sources.rocketmq.transport import Transport
 

@@ -8,7 +8,7 @@ from offsetguard.collect.manifest import Gap, Outcome, RequestLedger, outcome_of
 from offsetguard.collect.replica import Replica, unreadable_entries
 from offsetguard.config import Cluster
 from offsetguard.model.errors import RocketMQError
-from offsetguard.sources.rocketmq.refusals import BrokerSystemError
+from offsetguard.sources.rocketmq.codes import BrokerSystemError
 from offsetguard.sources.rocketmq.requests import GetBrokerClusterInfo
 from offsetguard.sources.rocketmq.routes import ClusterInfo
 from offsetguard.sources.rocketmq.transport import Transport

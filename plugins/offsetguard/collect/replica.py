@@ -20,7 +20,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from offsetguard.collect.manifest import Gap, Outcome, RequestLedger, outcome_of
 from offsetguard.model.errors import BrokerRefused, ConnectionLost, NotRecorded, RocketMQError, UndecodableBody
 from offsetguard.model.offsets import MASTER_ID
-from offsetguard.sources.rocketmq.refusals import AccessDenied
+from offsetguard.sources.rocketmq.codes import AccessDenied
 from offsetguard.sources.rocketmq.requests import Request
 from offsetguard.sources.rocketmq.transport import Transport
 

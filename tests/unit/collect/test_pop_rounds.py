@@ -20,11 +20,10 @@ from offsetguard.judge.rules.accumulation import find
 from offsetguard.judge.windows.windows import judge_queues
 from offsetguard.model.errors import RequestTimedOut, RocketMQError
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
+from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode, refusal
 from offsetguard.sources.rocketmq.consumers import Connection, ConsumerConnections
 from offsetguard.sources.rocketmq.offset_table import AllConsumerOffsets, all_consumer_offsets
 from offsetguard.sources.rocketmq.offsets import ConsumeOffsets, consume_stats
-from offsetguard.sources.rocketmq.refusals import refusal
 from offsetguard.sources.rocketmq.requests import GetConsumerConnectionList
 from offsetguard.tables import LANDED, QUEUE_SNAPSHOTS
 from offsetguard_peers.scripted.broker import ScriptedBroker

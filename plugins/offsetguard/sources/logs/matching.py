@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from offsetguard.sources.logs import broker, client, lock, stats, store
+from offsetguard.sources.logs import broker, client, lock, store
 from offsetguard.sources.logs.pattern import REPEATS, SIGN, FieldType, Pattern, is_literal
 
 Value = str | int | float | None
@@ -20,7 +20,6 @@ _INT64 = range(-(2**63), 2**63)
 PATTERNS = (
     *broker.PATTERNS,
     *lock.PATTERNS,
-    *stats.PATTERNS,
     *store.PATTERNS,
     *client.PATTERNS,
 )

@@ -17,9 +17,8 @@ from offsetguard.config import Cluster, Tls
 from offsetguard.model.errors import RocketMQError
 from offsetguard.sources.rocketmq.header import Credentials, RemotingCommand, signed_ext_fields
 from offsetguard.sources.rocketmq.peer import Pacing, Peer
-from offsetguard.sources.rocketmq.reach import Reach
+from offsetguard.sources.rocketmq.reach import Reach, tls_context
 from offsetguard.sources.rocketmq.requests import AnswerT, Request
-from offsetguard.sources.rocketmq.tls import tls_context
 from offsetguard.sources.rocketmq.transport import answer_of
 from offsetguard.sources.rocketmq.wire import Batch, Exchange, Outcome
 

@@ -21,11 +21,9 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from offsetguard.model.errors import ConnectionLost, PeerUnreachable, RequestTimedOut, RocketMQError
-from offsetguard.sources.rocketmq.codes import ResponseCode
+from offsetguard.sources.rocketmq.codes import ResponseCode, SystemBusy
 from offsetguard.sources.rocketmq.header import RemotingCommand
-from offsetguard.sources.rocketmq.reach import Reach
-from offsetguard.sources.rocketmq.refusals import SystemBusy
-from offsetguard.sources.rocketmq.tls import DOES_IT_SPEAK_TLS, why_tls_failed
+from offsetguard.sources.rocketmq.reach import DOES_IT_SPEAK_TLS, Reach, why_tls_failed
 from offsetguard.sources.rocketmq.wire import Batch, Exchange, Outcome, Wire
 
 BUSY_REPEATS = 2

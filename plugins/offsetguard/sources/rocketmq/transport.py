@@ -10,9 +10,9 @@ from datetime import datetime
 from typing import Protocol
 
 from offsetguard.model.errors import RocketMQError, UndecodableBody
+from offsetguard.sources.rocketmq.codes import refusal
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
-from offsetguard.sources.rocketmq.refusals import refusal
 from offsetguard.sources.rocketmq.requests import AnswerT, Request
 
 

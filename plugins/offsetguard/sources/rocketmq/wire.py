@@ -14,7 +14,7 @@ from typing import Protocol, cast
 from offsetguard.model.errors import ConnectionLost, RequestTimedOut, RocketMQError, UndecodableResponse
 from offsetguard.sources.rocketmq.connection import Answered, Asked, Broken, Closed, Connection, Event
 from offsetguard.sources.rocketmq.header import RemotingCommand
-from offsetguard.sources.rocketmq.tls import why_tls_failed
+from offsetguard.sources.rocketmq.reach import why_tls_failed
 
 Outcome = RemotingCommand | RocketMQError
 

@@ -3,22 +3,70 @@
 A broker that dies while it writes leaves a torn, empty or missing file. 4.x: the new text goes to X.tmp, X is copied to
 X.bak and deleted, X.tmp is renamed. 5.1+: X is copied to X.bak and overwritten in place. 5.4+: X is moved to X.bak and
 written anew, so that X.bak is the newest state there is while X is torn. Brokers themselves fall back to X.bak, and so
-do we; what was wrong with X is a note with its bytes, never silence. A file that was edited by hand is read as fastjson
-reads it, before its .bak.
+do we; what was wrong with X is a note with its bytes, never silence.
 Source: ConfigManager and MixAll.string2File, 4.9.8 and 5.3.3; apache/rocketmq#9706 (5.4.0).
+
+A file that was edited by hand is read as fastjson reads it, before its .bak: comments, commas before a closing bracket,
+single quotes, names without quotes, and offsets in quotes. A broker that starts with such a file has its offsets. Two
+linear scans that walk over whole strings; nothing runs back.
+Source: JSONLexerBase of fastjson 1 (Feature.AllowSingleQuotes, AllowUnQuotedFieldNames, skipComment); apache/rocketmq
+4.x. Which of these fastjson2 accepts (5.x), was not tried.
 """
 
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from offsetguard.sources.bundle.rounds import Damage
+from offsetguard.sources.bundle.replay import Damage
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
-from offsetguard.sources.state_files.by_hand import as_strict
+
+_STRING = r'"(?>(?:[^"\\]+|\\.)*)(?:"|\Z)'
+# atomic groups and not possessive ones: CPython's issue 106052
+_FOREIGN = re.compile(
+    rf"(?P<string>{_STRING})"
+    r"|(?P<comment>//[^\n]*+|/\*(?>(?:[^*]+|\*(?!/))*)(?:\*/|\Z))"
+    r"|'(?P<single>(?>(?:[^'\\]+|\\.)*))'"
+    r"|(?P<name>[A-Za-z_$%][^\s\"',:{}\[\]/]*+)(?=\s*+:)",
+    re.DOTALL,
+)
+_LOOSE = re.compile(
+    rf'(?P<number>(?:"[0-9]++"|(?<=[{{,\s])[0-9]++)\s*+:\s*+"(?=-?[0-9]++"))(?P<value>-?[0-9]++)"'
+    rf"|(?P<string>{_STRING})|(?P<comma>,(?=\s*+[}}\]]))",
+    re.DOTALL,
+)
+_QUOTE = re.compile(r'\\.|"', re.DOTALL)
+
+
+def as_strict(text: bytes) -> bytes:
+    """Return UTF-8 text as strict as brokers write it; the same where nothing of it is loose."""
+    quoted = _FOREIGN.sub(_quoted, text.decode())
+    return _LOOSE.sub(_tight, quoted).encode()
+
+
+def _quoted(match: re.Match[str]) -> str:
+    if match.lastgroup == "string":
+        return match[0]
+    if match.lastgroup == "comment":
+        return " "
+    if match.lastgroup == "name":
+        return f'"{match[0]}"'
+    return f'"{_QUOTE.sub(_escaped, match["single"])}"'
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return {'"': '\\"', "\\'": "'"}.get(match[0], match[0])
+
+
+def _tight(match: re.Match[str]) -> str:
+    if match.lastgroup == "value":
+        return match["number"][:-1] + match["value"]
+    return match[0] if match.lastgroup == "string" else ""
+
 
 MAX_FILE_BYTES = 256 * 1024 * 1024  # unpacked; 113,000 offsets are 2 MB
 GZIP_MAGIC = b"\x1f\x8b"

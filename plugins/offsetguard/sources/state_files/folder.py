@@ -10,7 +10,7 @@ from pathlib import Path
 
 from offsetguard.model.errors import BundleError
 from offsetguard.sources.bundle.layout import broker_of
-from offsetguard.sources.bundle.rounds import Damage
+from offsetguard.sources.bundle.replay import Damage
 from offsetguard.sources.rocketmq import broker_settings, offset_table
 from offsetguard.sources.state_files.config_file import Reading, StateFile, read_state_file
 

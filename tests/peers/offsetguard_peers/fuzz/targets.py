@@ -42,7 +42,7 @@ from offsetguard.sources.rocketmq.json_fields import int_key
 from offsetguard.sources.rocketmq.message import MAGIC_V2, decode_messages, decode_pull_result
 from offsetguard.sources.rocketmq.stacks import stacks_of
 from offsetguard.sources.state_files.config_file import read_state_file
-from offsetguard.sources.state_files.consume_queue import read_topic
+from offsetguard.sources.state_files.transport import read_topic
 from offsetguard.tables import BROKER_SNAPSHOTS, BROKER_STATS, CLIENT_QUEUE_SNAPSHOTS, CLIENT_SNAPSHOTS
 from offsetguard_peers.fuzz.documents import document_targets
 from offsetguard_peers.fuzz.target import Target

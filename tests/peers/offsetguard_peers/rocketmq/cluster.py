@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
-from offsetguard.sources.rocketmq.refusals import BrokerSystemError
+from offsetguard.sources.rocketmq.codes import BrokerSystemError
 from offsetguard.sources.rocketmq.requests import GetBrokerClusterInfo
 from offsetguard_peers.processes import ChildProcess, ReservedPort
 from offsetguard_peers.rocketmq import security

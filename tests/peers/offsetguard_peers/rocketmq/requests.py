@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import TypeVar
 
+from offsetguard.sources.rocketmq.codes import refusal
 from offsetguard.sources.rocketmq.connection import Frame, FrameReader, encode_frame
 from offsetguard.sources.rocketmq.header import (
     Credentials,
@@ -19,7 +20,6 @@ from offsetguard.sources.rocketmq.header import (
     encode_header,
     signed_ext_fields,
 )
-from offsetguard.sources.rocketmq.refusals import refusal
 from offsetguard.sources.rocketmq.requests import Request
 from offsetguard_peers.rocketmq import security
 

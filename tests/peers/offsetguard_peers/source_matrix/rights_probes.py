@@ -5,8 +5,8 @@ from typing import Any
 
 from offsetguard.model.errors import BrokerRefused
 from offsetguard.sources.rocketmq import requests as ask_for
+from offsetguard.sources.rocketmq.codes import AccessDenied
 from offsetguard.sources.rocketmq.header import Credentials
-from offsetguard.sources.rocketmq.refusals import AccessDenied
 from offsetguard.sources.rocketmq.requests import Request
 from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.asking_client import AskingClient

@@ -24,9 +24,8 @@ from offsetguard.sources.bundle.recording import (
 )
 from offsetguard.sources.bundle.replay import BundleTransport
 from offsetguard.sources.rocketmq.client import RocketMQClient
-from offsetguard.sources.rocketmq.codes import RequestCode
+from offsetguard.sources.rocketmq.codes import ConsumerNotOnline, RequestCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
-from offsetguard.sources.rocketmq.refusals import ConsumerNotOnline
 from offsetguard.sources.rocketmq.requests import (
     GetAllConsumerOffset,
     GetBrokerClusterInfo,

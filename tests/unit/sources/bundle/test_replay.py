@@ -21,11 +21,16 @@ from offsetguard.model.errors import (
 from offsetguard.sources.bundle.layout import Exchange, Meta, index_line
 from offsetguard.sources.bundle.log_replay import MAX_LOG_BYTES, LogReplay, log_sources
 from offsetguard.sources.bundle.reader import Bundle, key_of, moments, open_bundle
-from offsetguard.sources.bundle.replay import PERIOD_MS, BundleTransport
-from offsetguard.sources.bundle.rounds import MAX_ROUNDS, all_rounds_of_bundle, rounds_of_bundle
+from offsetguard.sources.bundle.replay import (
+    MAX_ROUNDS,
+    PERIOD_MS,
+    BundleTransport,
+    all_rounds_of_bundle,
+    rounds_of_bundle,
+)
 from offsetguard.sources.logs.log_files import LogCursor
 from offsetguard.sources.logs.tailing import read_logs
-from offsetguard.sources.rocketmq.refusals import ConsumerNotOnline
+from offsetguard.sources.rocketmq.codes import ConsumerNotOnline
 from offsetguard.sources.rocketmq.requests import (
     GetAllConsumerOffset,
     GetAllTopicConfig,

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from offsetguard.model.errors import BrokerRefused, ConnectionLost, RequestTimedOut, UndecodableBody
 from offsetguard.sources.rocketmq.client import LARGE_BODY_BYTES, RocketMQClient
-from offsetguard.sources.rocketmq.codes import RequestCode
+from offsetguard.sources.rocketmq.codes import RequestCode, SystemBusy
 from offsetguard.sources.rocketmq.connection import Frame, encode_frame
 from offsetguard.sources.rocketmq.header import ONEWAY_FLAG, RemotingCommand, encode_header
 from offsetguard.sources.rocketmq.peer import BUSY_REPEATS, GIVE_UP_AFTER
-from offsetguard.sources.rocketmq.refusals import SystemBusy
 from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset, GetMaxOffset, GetTopicStatsInfo, Request
 from offsetguard_peers.cases.running import examples
 from offsetguard_peers.scripted.peer import (

@@ -15,9 +15,9 @@ from offsetguard.model.errors import (
     UndecodableResponse,
 )
 from offsetguard.sources.rocketmq.client import RocketMQClient
+from offsetguard.sources.rocketmq.codes import AccessDenied, TopicNotExist
 from offsetguard.sources.rocketmq.connection import Frame, encode_frame
 from offsetguard.sources.rocketmq.reach import Reach
-from offsetguard.sources.rocketmq.refusals import AccessDenied, TopicNotExist
 from offsetguard.sources.rocketmq.requests import GetBrokerRuntimeInfo, GetMaxOffset, GetTopicStatsInfo
 from offsetguard_peers.cases.running import for_each
 from offsetguard_peers.scripted.peer import PATIENT_MS, QUICK_MS, Conversation, answer_bytes, ask, failure

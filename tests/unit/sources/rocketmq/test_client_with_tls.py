@@ -11,8 +11,8 @@ import pytest
 from offsetguard.config import Tls
 from offsetguard.model.errors import ConfigError, ConnectionLost, PeerUnreachable, RocketMQError, UndecodableResponse
 from offsetguard.sources.rocketmq.client import RocketMQClient
+from offsetguard.sources.rocketmq.reach import tls_context
 from offsetguard.sources.rocketmq.requests import GetMaxOffset
-from offsetguard.sources.rocketmq.tls import tls_context
 from offsetguard_peers.rocketmq.security import TlsFiles, make_tls_files
 from offsetguard_peers.scripted.peer import Conversation, ScriptedPeer, echo_queue_id
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from offsetguard.model.errors import BrokerRefused
-from offsetguard.sources.rocketmq import refusals, requests
+from offsetguard.sources.rocketmq import codes, requests
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.sources.rocketmq.connection import Connection
 from offsetguard.sources.rocketmq.header import Credentials, signed_ext_fields
@@ -113,26 +113,26 @@ def test_requests_have_the_fields_of_rocketmqs_headers(request_: Request[Any], f
 @for_each(
     "code, remark, error_type",
     [
-        (1, "java.lang.NullPointerException", refusals.BrokerSystemError),
-        (1, None, refusals.BrokerSystemError),
-        (1, "The stats <GROUP_GET_NUMS> <Archive2@G_NEVER2> not exist", refusals.NotThere),
-        (1, "The Consumer <G> <192.0.2.2@16789#1265283451712> not online", refusals.NotThere),
-        (1, "no consumer for this group, G_NEVER2", refusals.NotThere),
-        (1, "java.lang.RuntimeException: The stats <a> <b> not exist", refusals.BrokerSystemError),
-        (1, "org.apache.rocketmq.acl.common.AclException: Check signature failed", refusals.AccessDenied),
-        (2, "[REJECTREQUEST]system busy", refusals.SystemBusy),
-        (3, " request type 361 not supported", refusals.RequestCodeNotSupported),
-        (14, "not available", refusals.ServiceNotAvailable),
-        (16, "no permission", refusals.AccessDenied),
-        (17, "No topic route info", refusals.TopicNotExist),
+        (1, "java.lang.NullPointerException", codes.BrokerSystemError),
+        (1, None, codes.BrokerSystemError),
+        (1, "The stats <GROUP_GET_NUMS> <Archive2@G_NEVER2> not exist", codes.NotThere),
+        (1, "The Consumer <G> <192.0.2.2@16789#1265283451712> not online", codes.NotThere),
+        (1, "no consumer for this group, G_NEVER2", codes.NotThere),
+        (1, "java.lang.RuntimeException: The stats <a> <b> not exist", codes.BrokerSystemError),
+        (1, "org.apache.rocketmq.acl.common.AclException: Check signature failed", codes.AccessDenied),
+        (2, "[REJECTREQUEST]system busy", codes.SystemBusy),
+        (3, " request type 361 not supported", codes.RequestCodeNotSupported),
+        (14, "not available", codes.ServiceNotAvailable),
+        (16, "no permission", codes.AccessDenied),
+        (17, "No topic route info", codes.TopicNotExist),
         (24, "the consumer's group info not exist\nSee ...", BrokerRefused),
-        (206, "the consumer group[G] not online", refusals.ConsumerNotOnline),
-        (207, "consumer <G> <C> Timeout", refusals.ClientTimedOut),
+        (206, "the consumer group[G] not online", codes.ConsumerNotOnline),
+        (207, "consumer <G> <C> Timeout", codes.ClientTimedOut),
         (4711, "?", BrokerRefused),
     ],
 )
 def test_a_refusal_has_the_class_of_its_code(code, remark, error_type):
-    error = refusals.refusal("broker:10911", code, remark)
+    error = codes.refusal("broker:10911", code, remark)
     assert type(error) is error_type
     assert (error.address, error.code, error.remark) == ("broker:10911", code, remark)
     assert str(error).startswith(f"broker:10911: refused with code {code}: ")
@@ -142,13 +142,13 @@ def test_a_refusal_has_the_class_of_its_code(code, remark, error_type):
 
 def test_a_stack_trace_does_not_flood_the_text_and_is_kept() -> None:
     remark = "java.lang.NullPointerException\n" + "\tat org.apache.rocketmq.Broker\n" * 500
-    error = refusals.refusal("broker:10911", ResponseCode.SYSTEM_ERROR, remark)
+    error = codes.refusal("broker:10911", ResponseCode.SYSTEM_ERROR, remark)
     assert len(str(error)) < 400
     assert error.remark == remark
 
 
 def test_names_and_remarks_cannot_steer_a_terminal() -> None:
-    error = refusals.refusal("broker:10911", 1, "\x1b[2Jgone\u202e")
+    error = codes.refusal("broker:10911", 1, "\x1b[2Jgone\u202e")
     assert str(error).isprintable()
     assert str(requests.GetTopicStatsInfo("a\x1b[2J\nb")).isprintable()
 

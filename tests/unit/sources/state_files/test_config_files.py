@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from offsetguard.model.errors import BundleError
-from offsetguard.sources.bundle.rounds import Damage
+from offsetguard.sources.bundle.replay import Damage
 from offsetguard.sources.rocketmq import offset_table
 from offsetguard.sources.state_files.config_file import read_state_file
 from offsetguard.sources.state_files.folder import CONSUMER_OFFSETS, GROUPS, LMQ_OFFSETS, TOPICS, read_state_folder

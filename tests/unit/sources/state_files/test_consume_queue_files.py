@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from offsetguard.sources.state_files.consume_queue import UNIT_BYTES, read_topic
+from offsetguard.sources.state_files.transport import UNIT_BYTES, read_topic
 
 UNITS_PER_FILE = 50
 

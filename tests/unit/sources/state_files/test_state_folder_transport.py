@@ -19,9 +19,8 @@ from offsetguard.sources.rocketmq.requests import (
     GetConsumerConnectionList,
     GetTopicStatsInfo,
 )
-from offsetguard.sources.state_files.consume_queue import UNIT_BYTES
 from offsetguard.sources.state_files.folder import CONSUMER_OFFSETS, read_state_folder
-from offsetguard.sources.state_files.transport import StateFolderTransport
+from offsetguard.sources.state_files.transport import UNIT_BYTES, StateFolderTransport
 
 STATE = Path(__file__).parents[3] / "data" / "state_files" / "4.9.8"
 WRITTEN = datetime(2026, 11, 21, 7, 54, 44, tzinfo=UTC)
