@@ -39,6 +39,7 @@ def test_every_figure_of_a_rules_table_has_a_name_for_readers(rule: Rule) -> Non
         ("lag_ms", 1_000, "1 s", "1 秒"),
         ("lag_ms", 86_400_000, "1 d", "1 天"),
         ("lag_ms", 3_650 * 86_400_000, "3650 d", "3650 天"),
+        ("lag_ms", 3_650 * 86_400_000 + 1, "never at this rate", "按此速度永远不会"),
         ("lag_ms", 928_803_234_094_233_600_000, "never at this rate", "按此速度永远不会"),
         ("lag_ms", None, "unknown", "未知"),
         ("first_moved_at", MORNING, "2026-11-21 06:45:30 UTC", "2026-11-21 14:45:30 UTC+8"),

@@ -301,6 +301,14 @@ _POP = (
         "(popInflightMessageThreshold)",
         source="PopMessageProcessor 5.3.3, 5.5.0",
     ),
+    pattern(
+        (LogKind.POP,),
+        "offset_corrected",
+        r"^Pop initial offset, because store is no correct, <topic:[^@,\n]{1,512}>@<consumer_group>@<queue_id:int>, "
+        "<requested_offset:int>->(?:null|<corrected_offset:int>)",
+        meaning="a POP group was sent to another offset",
+        source="PopMessageProcessor 5.3.3, 5.5.0; apache/rocketmq#3503",
+    ),
 )
 
 PATTERNS = (*_PULLS, *_OFFSETS, *_SLAVES, *_POP, *_MEMBERS)

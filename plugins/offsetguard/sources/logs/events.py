@@ -262,7 +262,7 @@ def _same_pull(cause: Mapping[str, Value], move: Mapping[str, Value]) -> bool:
 def _row(
     event: LogEvent, known: Mapping[str, Value], cluster: str, interval_start: datetime
 ) -> dict[str, object] | None:
-    requested, corrected = event.fields["requested_offset"], event.fields["corrected_offset"]
+    requested, corrected = event.fields["requested_offset"], event.fields.get("corrected_offset")
     if requested is None or corrected is None or event.origin.broker_name is None:
         return None  # beyond 64 bits: no offset; no broker name: not a broker's log
     return {
@@ -276,7 +276,7 @@ def _row(
         "client_id": known.get("client_address"),
         "topic": event.fields["topic"],
         "broker_name": event.origin.broker_name,
-        "queue_id": known.get("queue_id"),
+        "queue_id": _int32(event.fields.get("queue_id", known.get("queue_id"))),
         "requested_offset": requested,
         "corrected_offset": corrected,
         "nearest_start_at": None,

@@ -97,3 +97,9 @@ MOVED = "PULL_OFFSET_MOVED:correction offset. topic=T1, groupId=G1, requestOffse
 )
 def test_a_move_takes_the_client_of_its_own_pull_only(lines, clients):
     assert [move["client_id"] for move in moves_from(events_of(log(*lines)), "main", INTERVAL)] == clients
+
+
+def test_a_pop_group_is_moved_in_the_queue_that_the_line_names():
+    pop = "WARN PopMessageThread_1 - Pop initial offset, because store is no correct, T@G@3, 7->"
+    moves = moves_from(events_of(log(pop + "900", pop + "null")), "main", INTERVAL)
+    assert [(move["queue_id"], move["requested_offset"], move["corrected_offset"]) for move in moves] == [(3, 7, 900)]
