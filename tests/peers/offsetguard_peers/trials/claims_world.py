@@ -402,8 +402,11 @@ class ClaimsWorld:
             on.order(100.0, 3.0)
             self._rest(chance.uniform(40, 90))
             with self._calm:
-                waiting = self._look_at(on).figure("effective_lag") or 0
-                with self._trouble(Kind.RESET, on, skipped=_about(waiting), repeated=(0, COUNTED)):
+                look = self._look_at(on)
+                # clients drop what they hold, also what has been deleted on the broker meanwhile
+                held = sum(max(0, high - one) for _, high, one in look.queues if one is not None)
+                skipped = _about(look.figure("effective_lag") or 0)[0], _about(held)[1]
+                with self._trouble(Kind.RESET, on, skipped=skipped, repeated=(0, COUNTED)):
                     on.reset_to(time.time_ns() // 1_000_000)
             self._rest(60.0)
             self._replace(on)
