@@ -45,15 +45,19 @@ def disk_advice(path: Path) -> str:
     disk = _disk_of(path)
     if disk.f_flag & os.ST_RDONLY:
         return "its disk is mounted read-only: mount it for writing"
-    free = disk.f_bavail * disk.f_frsize
+    free = _free_bytes(disk)
     return f"{free:,} bytes are free there: make room on the disk (or raise the quota, or the limit of file sizes)"
 
 
 def takes_nothing(path: Path) -> bool:
     """Whether the disk of a path is read-only or as good as full: databases say neither in a way that can be read."""
     disk = _disk_of(path)
-    return bool(disk.f_flag & os.ST_RDONLY) or disk.f_bavail * disk.f_frsize < _NEARLY_NOTHING
+    return bool(disk.f_flag & os.ST_RDONLY) or _free_bytes(disk) < _NEARLY_NOTHING
 
 
 def _disk_of(path: Path) -> os.statvfs_result:
     return os.statvfs(next(one for one in (path, *path.absolute().parents) if one.exists()))
+
+
+def _free_bytes(disk: os.statvfs_result) -> int:
+    return disk.f_bavail * disk.f_frsize

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from offsetguard.config.disk import disk_advice
 from offsetguard.config.file import config_in_use
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import ConfigError
@@ -99,3 +100,8 @@ def test_a_disk_that_takes_nothing_stops_nobody_who_only_reads_the_configuration
     assert (found.config.default_team, found.problem) == ("operators", None)
     assert f"last_good_config.yml: cannot be written: {said}" in str(found.not_kept)
     assert disk.files() == []
+
+
+def test_it_is_said_how_much_room_a_disk_has_left_also_where_the_path_is_not_made_yet(disk: TinyDisk) -> None:
+    disk.fill(but_for_bytes=65_536)
+    assert disk_advice(disk.folder / "not" / "there").startswith("65,536 bytes are free there")

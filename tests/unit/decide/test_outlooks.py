@@ -57,6 +57,14 @@ def test_a_group_that_stops_shows_nothing_until_then_and_a_growing_lag_since() -
     assert all(lag == 100 * max(0, minute - 10) for minute, lag in course)
 
 
+def test_the_last_commit_is_known_exactly_unless_the_group_was_set_back_since() -> None:
+    stands = [(100 * n, max(0, 100 * min(n, 10) - 50)) for n in range(31)]
+    assert (10, 50) in shown(*queues(stands))
+    set_back = [(high, committed if minute < 20 else 0) for minute, (high, committed) in enumerate(stands)]
+    assert not [lag for minute, lag in shown(*queues(set_back)) if minute == 10 and lag != 50]
+    assert shown(*queues(set_back))[-1] == (30, 3_000)
+
+
 def test_queues_of_a_group_are_added_up_and_those_of_others_are_not() -> None:
     samples = [(100 * n, 0) for n in range(31)]
     mine = queues(samples, samples)

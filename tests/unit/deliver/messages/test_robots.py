@@ -126,7 +126,10 @@ def test_an_end_is_told_and_calls_nobody(server: RobotServer, name: str) -> None
 def test_a_digest_tells_the_worst_five_and_counts_by_rule(server: RobotServer, name: str) -> None:
     views = [
         message(
-            *[incident(incident_id=f"{rule} {n}", summary=f"{rule} of group {n}", news=None) for n in range(2)],
+            *[
+                incident(incident_id=f"{rule} {n}", summary=f"{rule} of group {n}", cause=f"{rule} why", news=None)
+                for n in range(2)
+            ],
             rule_id=rule,
             title=f"title of {rule}",
             thread_key=rule,
@@ -135,7 +138,7 @@ def test_a_digest_tells_the_worst_five_and_counts_by_rule(server: RobotServer, n
     ]
     said = told(server, name, digest(views, thread_key="all"))
     assert "4 causes in one message: 8 findings" in said.text
-    assert len(re.findall("of group", said.text)) == 5
+    assert len(re.findall("of group", said.text)) == len(re.findall(" why", said.text)) == 5
     for rule in ("first", "second", "third", "fourth"):
         assert f"title of {rule}" in said.text
     assert said.links[-1].endswith("/offsetguard/incidents/")
