@@ -107,3 +107,18 @@ def test_numbers_are_grouped_as_the_language_groups_them(count: int, language: L
     """Babel knows CLDR: a language that groups otherwise has to be told to `text.format_messages` first."""
     said = render_text("{count:messages}", {"count": count}, Locale.of(language, "UTC"))
     assert said == format_decimal(count, locale={"en": "en_US", "zh": "zh_CN"}[language])
+
+
+@pytest.mark.parametrize(
+    ("template", "figure", "said"),
+    [
+        ("{x:unix_ms}", MORNING, "1795243530000"),
+        ("{x:clock}", MORNING, "14:45"),
+        ("{x:shell}", "a|b", "'a|b'"),
+        ("message{x:plural}", 1, "message"),
+        ("message{x:plural}", 0, "messages"),
+        ("message{x:plural}", None, "messages"),
+    ],
+)
+def test_a_template_gives_a_figure_the_form_that_it_asks_for(template: str, figure: object, said: str) -> None:
+    assert render_text(template, {"x": figure}, CHINESE) == said

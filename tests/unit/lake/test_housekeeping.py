@@ -11,6 +11,7 @@ from offsetguard.config import Retention
 from offsetguard.lake.catalog import local_path
 from offsetguard.lake.upkeep import packing
 from offsetguard.lake.upkeep.clean import Housekeeper
+from offsetguard.lake.upkeep.expiry import delete_landed
 from offsetguard.lake.upkeep.packing import live_files, ranges_of_rows, unpack
 from offsetguard.model.intervals import Interval
 from offsetguard.model.silence import Matchers, Silence
@@ -320,3 +321,17 @@ def test_what_ended_sessions_left_on_the_warm_server_goes_after_a_day(warehouse:
 
     assert report.deleted_session_folders == 1
     assert sorted(one.name for one in folder.iterdir()) == ["fresh", "with models"]
+
+
+def test_landed_snapshots_go_by_age_and_are_counted_but_the_newest_two_of_a_cluster_stay(tmp_path: Path) -> None:
+    for cluster, minutes in {"main": range(6), "quiet": range(1)}.items():
+        for minute in minutes:
+            folder = tmp_path / cluster / interval(minute).name
+            folder.mkdir(parents=True)
+            (folder / "manifest.json").touch()
+    assert delete_landed(tmp_path, interval(3).start) == 3
+    assert sorted(path.name for path in (tmp_path / "main").iterdir()) == [interval(n).name for n in (3, 4, 5)]
+    assert delete_landed(tmp_path, interval(60).start) == 1
+    assert sorted(path.name for path in (tmp_path / "main").iterdir()) == [interval(n).name for n in (4, 5)]
+    assert (tmp_path / "quiet" / interval(0).name).is_dir()
+    assert delete_landed(tmp_path / "nothing", interval(60).start) == 0

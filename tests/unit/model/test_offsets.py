@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.model.offsets import OffsetOrderViolation, QueueOffsets, sum_of_known
+from offsetguard.model.offsets import OffsetOrderViolation, QueueOffsets, per_second, sum_of_known
 
 CASES = {
     # case: (min, max, consumer, pull), (lag, effective lag, inflight, available, lost, beyond the end)
@@ -70,3 +70,13 @@ def test_offsets_in_order_have_no_negative_figure(
 
 def test_a_sum_is_unknown_only_when_nothing_is_known() -> None:
     assert [sum_of_known(values) for values in ([], [None], [None, 0], [2, None, 3])] == [None, None, 0, 5]
+
+
+@pytest.mark.parametrize(
+    ("grown", "since_ms", "rate"),
+    [(30, 60_000, 0.5), (3, 1_500, 2.0), (0, 5, 0.0), (None, 1, None), (1, None, None), (1, 0, None)],
+)
+def test_a_rate_is_per_second_and_unknown_without_a_span(
+    grown: int | None, since_ms: int | None, rate: float | None
+) -> None:
+    assert per_second(grown, since_ms) == rate
