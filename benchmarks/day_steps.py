@@ -15,8 +15,7 @@ from offsetguard.collect.manifest import Manifest
 from offsetguard.config import Config
 from offsetguard.config.workspace import Workspace
 from offsetguard.decide.judge import judge_interval
-from offsetguard.facts.published import read_interval_facts
-from offsetguard.facts.unpublished import unaudited_facts
+from offsetguard.facts.published import read_interval_facts, unaudited_facts
 from offsetguard.lake.upkeep.clean import Housekeeper
 from offsetguard.model.errors import OffsetGuardError
 from offsetguard.model.intervals import Interval

@@ -43,7 +43,7 @@ from sqlalchemy import insert
 from offsetguard.catalogue import Sentence
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.upkeep.packing import PACKED_FILES, PACKED_PREFIX, full_rows, write_file
-from offsetguard.model.changes import Kind
+from offsetguard.model.incident import Kind
 from offsetguard.model.intervals import Interval
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import incidents

@@ -37,7 +37,7 @@ from great_expectations.data_context.types.base import (
 from great_expectations.expectations.expectation import Expectation
 from great_expectations.expectations.metadata_types import FailureSeverity
 
-from offsetguard.config.disk import why_unwritten
+from offsetguard.config.workspace import why_unwritten
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import LANDED, QUARANTINE, QUEUE_STATE, Table

@@ -21,7 +21,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from offsetguard.config.disk import replace_text
+from offsetguard.config.workspace import replace_text
 from offsetguard.lake.reading import FactReader
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import INVARIANT_RESULTS

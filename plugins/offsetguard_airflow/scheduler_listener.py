@@ -20,7 +20,6 @@ FOR_TASKS = (
     "offsetguard.deliver.deliver",
     "offsetguard.facts.changes",
     "offsetguard.facts.published",
-    "offsetguard.facts.unpublished",
     "offsetguard.lake.cycle_metrics",
     "offsetguard.lake.upkeep.clean",
     "offsetguard_airflow.operators.collect",

@@ -116,8 +116,7 @@ class FactsToJudge:
 
         Raises PublishError where history is not published, SnapshotError for a damaged landed file.
         """
-        from offsetguard.facts.published import read_interval_facts
-        from offsetguard.facts.unpublished import unaudited_facts
+        from offsetguard.facts.published import read_interval_facts, unaudited_facts
 
         state, published = self._state()
         workspace, engine = self.ours.workspace, self.ours.engine

@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from offsetguard.model.intervals import Minute
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import INVARIANT_RESULTS, LANDED, MANIFEST, PUBLISHED, QUARANTINE, QUEUE_STATE, Table
-from offsetguard.tables.gate import InvariantResult
+from offsetguard.tables.facts import InvariantResult
 from offsetguard.tables.table import arrow_schema
 from offsetguard_expectations.invariant import (
     MAX_CORRUPT_SHARE,

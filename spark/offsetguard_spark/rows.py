@@ -14,7 +14,7 @@ from offsetguard.config.workspace import Workspace
 from offsetguard.model.intervals import Minute
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import INVARIANT_RESULTS, LANDED, PUBLISHED, QUARANTINE, UNDECODABLE_RECORDS, Table
-from offsetguard.tables.gate import InvariantResult
+from offsetguard.tables.facts import InvariantResult
 from offsetguard.tables.table import arrow_schema
 from offsetguard_spark.branches import Branches
 from offsetguard_spark.facts import FACT_TABLES, FactSources

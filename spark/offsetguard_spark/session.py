@@ -20,8 +20,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.connect.client.retries import DefaultPolicy
 from sqlalchemy.exc import SQLAlchemyError
 
-from offsetguard.config.disk import disk_advice
-from offsetguard.config.workspace import Workspace
+from offsetguard.config.workspace import Workspace, disk_advice
 from offsetguard.lake.catalog import CATALOG_NAME, jdbc_properties
 from offsetguard.model.errors import PublishError
 from offsetguard_spark.connect import TOKEN_VARIABLE, ConnectAddress, SparkServerUnusable, telling_line

@@ -18,11 +18,11 @@ from sqlalchemy import Engine
 
 from offsetguard.catalogue import Sentence
 from offsetguard.config.workspace import Workspace
+from offsetguard.model.fact_records import ClientStacks, ThreadStack
 from offsetguard.model.incident import EventKind, Evidence, Incident, IncidentEvent, Subject
 from offsetguard.model.intervals import Interval
 from offsetguard.model.notification import GroupKey, NotificationKey, Notified, NotifiedIncident
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.model.stacks import ClientStacks, ThreadStack
 from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity
 from offsetguard.store import incidents, notifications, silences
 from offsetguard.store.database import open_database, reading, writing

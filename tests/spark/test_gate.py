@@ -31,7 +31,7 @@ from offsetguard.tables import (
     UNDECODABLE_RECORDS,
     Table,
 )
-from offsetguard.tables.gate import InvariantResult
+from offsetguard.tables.facts import InvariantResult
 from offsetguard_expectations.invariants import AGREEMENTS, ALL
 from offsetguard_peers.lake.warehouse import rows_of
 from offsetguard_spark.gate import GateReport, check_written

@@ -12,8 +12,7 @@ from offsetguard.collect.manifest import Manifest
 from offsetguard.config import Config
 from offsetguard.config.workspace import Workspace
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.facts.published import read_interval_facts
-from offsetguard.facts.unpublished import unaudited_facts
+from offsetguard.facts.published import read_interval_facts, unaudited_facts
 from offsetguard.model.errors import SnapshotError
 from offsetguard.model.intervals import Interval
 from offsetguard.store import cycles, published_intervals

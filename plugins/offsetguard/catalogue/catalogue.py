@@ -24,7 +24,7 @@ from offsetguard.catalogue.text import (
     format_moment,
     render_text,
 )
-from offsetguard.model.channels import DECLARED
+from offsetguard.model.notification import DECLARED
 
 FIGURES, GLOSSARY = "figures.yml", "glossary.yml"
 _FILES = files("offsetguard.catalogue")

@@ -23,9 +23,8 @@ from offsetguard.deliver.channels.channel import Connection, Handover, Malformed
 from offsetguard.deliver.deliver import CHANNELS
 from offsetguard.deliver.in_doubt import InDoubt
 from offsetguard.deliver.messages.wording import harmless
-from offsetguard.model.channels import DECLARED
 from offsetguard.model.errors import DeliveryError
-from offsetguard.model.notification import Receiver
+from offsetguard.model.notification import DECLARED, Receiver
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import EVERY_CLUSTER, IncidentView, MessageView, NotificationReason
 from offsetguard.store.database import our_database

@@ -17,8 +17,7 @@ from pathlib import Path
 
 import click
 
-from offsetguard.cli.finding_output import finding_document, findings_as_text, show_findings
-from offsetguard.cli.output import masters_seen, progress, was_unseen
+from offsetguard.cli.output import finding_document, findings_as_text, masters_seen, progress, show_findings, was_unseen
 from offsetguard.cli.parameters import (
     DURATION,
     LOG_FOLDER,

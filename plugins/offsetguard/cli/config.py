@@ -24,8 +24,8 @@ from offsetguard.config.routes import MATCHED_BY
 from offsetguard.config.workspace import Workspace
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.judge.registry import RULES
-from offsetguard.model.channels import RECEIVER_LISTS
 from offsetguard.model.errors import ConfigError, RocketMQError
+from offsetguard.model.notification import RECEIVER_LISTS
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.header import Credentials
 from offsetguard.sources.rocketmq.requests import (

@@ -13,7 +13,7 @@ import click
 from pydantic import ValidationError
 
 from offsetguard.catalogue.text import format_moment
-from offsetguard.cli.finding_output import entry_of, finding_document, findings_as_text, in_entries, show_findings
+from offsetguard.cli.output import entry_of, finding_document, findings_as_text, in_entries, show_findings
 from offsetguard.cli.parameters import (
     PATTERN,
     check_group,

@@ -16,7 +16,7 @@ from offsetguard.cli.parameters import format_option
 from offsetguard.config import Delivery, WindowPolicy
 from offsetguard.decide.incidents.timing import LastSent, decide
 from offsetguard.deliver.messages.wording import harmless
-from offsetguard.facts.time_lag import CurvePlace, producer_curve, time_lags
+from offsetguard.facts.duckdb_engine import CurvePlace, producer_curve, time_lags
 from offsetguard.judge.explained import GivenQueue, GivenSample, explain_queues
 from offsetguard.judge.windows.figures import QueueContext
 from offsetguard.store.columns import values_of

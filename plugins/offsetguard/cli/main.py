@@ -117,7 +117,7 @@ def main() -> None:
 
 def said_of(error: Exception) -> str | None:
     """Return what to tell of an error, or None where it is a defect of ours."""
-    from offsetguard.config.disk import is_disk_error, why_unwritten  # noqa: PLC0415 an overview need not wait for them
+    from offsetguard.config.workspace import is_disk_error, why_unwritten  # noqa: PLC0415 an overview need not wait for them
 
     if isinstance(error, OffsetGuardError):
         return str(error)

@@ -24,10 +24,9 @@ from offsetguard.config.workspace import Workspace
 from offsetguard.decide.audience import Audience, Circumstances
 from offsetguard.decide.incidents.timing import steps
 from offsetguard.judge.registry import RULES
-from offsetguard.model.channels import DECLARED, RECEIVER_LISTS
 from offsetguard.model.incident import Evidence, Incident, Subject
 from offsetguard.model.intervals import Interval, zone_of
-from offsetguard.model.notification import Mute
+from offsetguard.model.notification import DECLARED, RECEIVER_LISTS, Mute
 from offsetguard.model.silence import Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import silences as silence_store

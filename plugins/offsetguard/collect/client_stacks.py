@@ -21,8 +21,8 @@ from offsetguard.collect.details import CLIENT_PATIENCE_S, can_answer
 from offsetguard.collect.earlier_round import EarlierFigures
 from offsetguard.collect.replica import ReplicaLink
 from offsetguard.model.errors import NotRecorded, RequestTimedOut, RocketMQError
+from offsetguard.model.fact_records import ClientStacks, as_text, of_text
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.model.stacks import ClientStacks, as_text, of_text
 from offsetguard.sources.rocketmq.codes import ClientTimedOut
 from offsetguard.sources.rocketmq.consumers import ConsumerRunningInfo, ProcessQueueInfo
 from offsetguard.sources.rocketmq.requests import GetConsumerRunningInfo

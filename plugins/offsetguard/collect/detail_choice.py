@@ -1,16 +1,22 @@
-"""Which groups are asked in detail in a round: pure functions, without a clock.
+"""How much of a cluster a round asks for: which groups in detail, and how many entries of each master are taken.
 
 Healthy groups cost two requests for all of them together; details (pull offsets, rates, what clients do) cost several
 per group. So they are for suspects, at most so many, worst first, and for a share of the others that goes round: every
 healthy group is looked at once in `share_rounds` rounds, the same one in the same round wherever it is computed. A
 suspect for whom there is no place waits for its turn: a broker of which all groups are in trouble is not asked more.
+
+Topics, groups, or offsets of all masters must fit into the round, so that their rows are made and landed in time
+(`Allowance`): a client may commit offsets under any names, and whoever reaches a name server may register brokers.
+Masters that the round before listed go first, then those that have the least. Of one that does not fit nothing is
+taken: a part of its groups would look like all of them. It is unknown then, and that is told.
 """
 
+import asyncio
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import islice
+from itertools import accumulate, islice
 
 from offsetguard.collect.broker_reading import PairReading
 from offsetguard.model.intervals import Interval
@@ -162,3 +168,32 @@ def _waiting(offsets: QueueOffsets) -> int:
     if offsets.consumer_offset is not None:
         return max(0, offsets.effective_lag or 0)
     return max(0, (offsets.max_offset or 0) - (offsets.min_offset or 0))
+
+
+class Allowance:
+    """So many entries for all masters; each says once how many it has."""
+
+    def __init__(self, masters: Collection[str], known: Collection[str], most: int) -> None:
+        """`masters`: the broker names that will ask; `known`: those of the round before."""
+        self.most = most
+        self._known = frozenset(known)
+        self._missing = set(masters)
+        self._share = most // max(1, len(self._missing))
+        self._counts: dict[str, int] = {}
+        self._complete = asyncio.Event()
+
+    async def admits(self, broker_name: str, count: int) -> bool:
+        """Say how many entries a master has, 0 where it did not answer; return whether they are taken.
+
+        Who has more than an equal share waits for what the others leave of theirs.
+        """
+        self._counts[broker_name] = count
+        self._missing.discard(broker_name)
+        if not self._missing:
+            self._complete.set()
+        if count <= self._share:
+            return True
+        await self._complete.wait()
+        in_order = sorted(self._counts, key=lambda name: (name not in self._known, self._counts[name], name))
+        totals = accumulate(self._counts[name] for name in in_order)
+        return broker_name in {name for name, total in zip(in_order, totals, strict=True) if total <= self.most}

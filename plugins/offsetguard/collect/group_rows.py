@@ -12,7 +12,6 @@ from datetime import datetime
 from typing import Any
 
 from offsetguard.collect.broker_reading import BrokerReading, ConsumeQueues
-from offsetguard.collect.departures import departures
 from offsetguard.collect.group_members import GroupMembers, known_groups, missing_members
 from offsetguard.collect.landing import Row
 from offsetguard.collect.manifest import Gap, Outcome
@@ -22,6 +21,7 @@ from offsetguard.collect.refused_pulls import refusing_columns
 from offsetguard.collect.retry_topics import Backlog, backlogs, oldest_dead_letter_at
 from offsetguard.collect.round import Round
 from offsetguard.collect.system_names import is_lite_topic, is_system_group
+from offsetguard.collect.vanished import departures
 from offsetguard.model.offsets import growth
 from offsetguard.sources.rocketmq.offset_table import TopicAtGroup
 

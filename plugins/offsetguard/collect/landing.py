@@ -26,8 +26,7 @@ import pyarrow.parquet as pq
 
 from offsetguard.collect.columns import arrow_array
 from offsetguard.collect.manifest import GAPS_FILE_NAME, Gap, Manifest
-from offsetguard.config.disk import why_unwritten
-from offsetguard.config.workspace import MANIFEST_FILE_NAME
+from offsetguard.config.workspace import MANIFEST_FILE_NAME, why_unwritten
 from offsetguard.model.errors import DamagedSnapshot, SnapshotError
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import LANDED, Column, ColumnType, Table

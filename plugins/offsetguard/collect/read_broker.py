@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from itertools import accumulate, islice, zip_longest
 from typing import Any
 
-from offsetguard.collect.allowance import Allowance
 from offsetguard.collect.broker_reading import (
     FAR_BYTES,
     BrokerReading,
@@ -28,6 +27,7 @@ from offsetguard.collect.broker_reading import (
     WaitingAges,
     slave_behind_bytes,
 )
+from offsetguard.collect.detail_choice import Allowance
 from offsetguard.collect.earlier_round import EarlierFigures
 from offsetguard.collect.group_members import GroupMembers, SharedSubscriptions
 from offsetguard.collect.queue_reading import known_pull_offset, pair_readings

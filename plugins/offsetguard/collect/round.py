@@ -13,10 +13,10 @@ from datetime import datetime
 from itertools import chain
 
 from offsetguard import left_behind
-from offsetguard.collect.allowance import Allowance
 from offsetguard.collect.broker_reading import BrokerReading, GroupClient
 from offsetguard.collect.client_stacks import StacksOfRound, read_stacks
 from offsetguard.collect.detail_choice import (
+    Allowance,
     DetailChoice,
     Suspect,
     SuspectReason,

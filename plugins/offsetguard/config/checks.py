@@ -16,8 +16,8 @@ from offsetguard.config.file import ConfigFile, Problem, did_you_mean
 from offsetguard.config.groups import GroupPolicy
 from offsetguard.config.routes import QuietHours, RouteEntry
 from offsetguard.config.yaml_lines import Path
-from offsetguard.model.channels import DECLARED, RECEIVER_LISTS
 from offsetguard.model.intervals import moment_in, zone_of
+from offsetguard.model.notification import DECLARED, RECEIVER_LISTS
 from offsetguard.model.verdicts import Severity
 
 EntryT = TypeVar("EntryT", "GroupPolicy", "RouteEntry")

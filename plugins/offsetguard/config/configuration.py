@@ -23,7 +23,7 @@ from offsetguard.config.fields import (
 )
 from offsetguard.config.groups import EffectivePolicy, GroupPolicy, Judgement, Policies
 from offsetguard.config.routes import Delivery, Route, RouteChoice, RouteEntry, Routing, Team
-from offsetguard.model.channels import RECEIVER_LISTS
+from offsetguard.model.notification import RECEIVER_LISTS
 from offsetguard.model.verdicts import Severity
 
 

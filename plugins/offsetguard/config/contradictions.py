@@ -13,7 +13,7 @@ from offsetguard.config.fields import matches
 from offsetguard.config.file import ConfigFile, Problem
 from offsetguard.config.routes import RouteChoice
 from offsetguard.config.yaml_lines import Path
-from offsetguard.model.channels import RECEIVER_LISTS
+from offsetguard.model.notification import RECEIVER_LISTS
 from offsetguard.model.verdicts import Severity
 
 _WILDCARDS = re.compile(r"\*|\?|\[!?(.)[^\]]*\]")

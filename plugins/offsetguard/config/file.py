@@ -19,13 +19,12 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from offsetguard.config.configuration import Config, reference_problems
-from offsetguard.config.disk import replace_text, why_unwritten
 from offsetguard.config.fields import Section
 from offsetguard.config.secret_values import gives_itself_away, smells
-from offsetguard.config.workspace import Workspace
+from offsetguard.config.workspace import Workspace, replace_text, why_unwritten
 from offsetguard.config.yaml_lines import LinedDocument, Path, read_lined_yaml
-from offsetguard.model.channels import RECEIVER_LISTS
 from offsetguard.model.errors import ConfigError
+from offsetguard.model.notification import RECEIVER_LISTS
 
 _USE_A_CONNECTION = (
     "secrets do not belong in this file; use an Airflow connection and write its id here "

@@ -35,9 +35,8 @@ from offsetguard.config.fields import (
     matcher,
     matches,
 )
-from offsetguard.model.channels import DECLARED, RECEIVER_LISTS
 from offsetguard.model.intervals import moment_in, zone_of
-from offsetguard.model.notification import Receiver
+from offsetguard.model.notification import DECLARED, RECEIVER_LISTS, Receiver
 from offsetguard.model.verdicts import Severity
 
 SectionT = TypeVar("SectionT", bound=Section)

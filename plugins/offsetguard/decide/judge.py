@@ -26,8 +26,7 @@ from offsetguard.judge.registry import RULES, Judgement
 from offsetguard.judge.registry import judge as judge_facts
 from offsetguard.judge.rule import Finding
 from offsetguard.judge.windows.windows import judge_queues
-from offsetguard.model.changes import BEFORE, MOST_CHANGES, Change
-from offsetguard.model.incident import Incident, IncidentEvent, worst_first
+from offsetguard.model.incident import BEFORE, MOST_CHANGES, Change, Incident, IncidentEvent, worst_first
 from offsetguard.model.intervals import Interval
 from offsetguard.model.verdicts import CannotTell
 from offsetguard.store import changes as change_store

@@ -26,10 +26,18 @@ from offsetguard.decide.incidents.timing import (
 )
 from offsetguard.decide.message_views import KnownIncidents, Notification, Writer, digest
 from offsetguard.decide.outlooks import Outlooks
-from offsetguard.model.channels import DECLARED, RECEIVER_LISTS
 from offsetguard.model.incident import Incident, IncidentEvent, digest_of
 from offsetguard.model.intervals import Interval
-from offsetguard.model.notification import Channel, GroupKey, NotificationKey, Notified, NotifiedIncident, Receiver
+from offsetguard.model.notification import (
+    DECLARED,
+    RECEIVER_LISTS,
+    Channel,
+    GroupKey,
+    NotificationKey,
+    Notified,
+    NotifiedIncident,
+    Receiver,
+)
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import DigestView, MessageView, News, NotificationReason
 from offsetguard.store import notifications, silences

@@ -18,10 +18,9 @@ from offsetguard.catalogue.text import Locale
 from offsetguard.config import Config
 from offsetguard.config.routes import Route
 from offsetguard.judge.registry import rule_title
-from offsetguard.model.channels import DECLARED
 from offsetguard.model.incident import Incident, digest_of
 from offsetguard.model.intervals import zone_of
-from offsetguard.model.notification import Receiver
+from offsetguard.model.notification import DECLARED, Receiver
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import (
     CLUSTERS_LISTED,

@@ -22,8 +22,7 @@ from offsetguard.deliver import channels
 from offsetguard.deliver.channels.channel import Transport, Unavailable
 from offsetguard.deliver.in_doubt import InDoubt
 from offsetguard.deliver.lane_service import Clock, Delivery, DeliveryReport, LaneService, Result
-from offsetguard.model.channels import DECLARED
-from offsetguard.model.notification import Channel
+from offsetguard.model.notification import DECLARED, Channel
 from offsetguard.store import outbox
 from offsetguard.store.database import database_time
 from offsetguard.store.database_errors import what_failed

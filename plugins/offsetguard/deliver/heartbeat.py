@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-from offsetguard.config.disk import replace_text, why_unwritten
+from offsetguard.config.workspace import replace_text, why_unwritten
 from offsetguard.deliver.one_request import NoAddress, ask
 
 REASON_BYTES = 10_000  # healthchecks.io keeps the first 100 kB, others less

@@ -20,8 +20,8 @@ from sqlalchemy import Engine
 from offsetguard.catalogue import Sentence
 from offsetguard.collect.manifest import Manifest
 from offsetguard.lake.reading import FactReader, Source, python_rows
-from offsetguard.model.changes import Kind, NamedChange
 from offsetguard.model.errors import PublishError
+from offsetguard.model.incident import Kind, NamedChange
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.model.rocketmq import OPERATORS_THREAD, as_written
 from offsetguard.store import changes, published_intervals

@@ -28,11 +28,11 @@ from offsetguard.tables import (
     Table,
 )
 from offsetguard.tables.broker_facts import BrokerFacts
-from offsetguard.tables.columns import ClientSummary, RefusedGroup
 from offsetguard.tables.facts import Baseline, OffsetMoveFacts, QueueFigures, TopicFacts
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.log_facts import LockWaitFacts, LogLineFacts, SubscriptionFacts
 from offsetguard.tables.queue_state import QueueState
+from offsetguard.tables.table import ClientSummary, RefusedGroup
 
 Row = Mapping[str, Any]
 Record = TypeVar("Record")

@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
 from offsetguard.config import WindowPolicy
-from offsetguard.facts.duckdb_engine import windows_of
-from offsetguard.facts.time_lag import CurvePlace, TimeLag, producer_curve, time_lags
+from offsetguard.facts.duckdb_engine import CurvePlace, TimeLag, producer_curve, time_lags, windows_of
 from offsetguard.judge.windows.figures import QueueContext, WindowFigures
 from offsetguard.judge.windows.windows import judge_windows
 from offsetguard.model.offsets import QueueOffsets, epoch_ms

@@ -15,7 +15,7 @@ from offsetguard.judge.evidence.unseen import unseen_facts
 from offsetguard.judge.rule import Finding, Rule
 from offsetguard.judge.subsumption import by_shares, subsume
 from offsetguard.judge.windows.windows import judge_queues
-from offsetguard.model.stacks import of_text
+from offsetguard.model.fact_records import of_text
 from offsetguard.model.verdicts import CannotTell
 
 

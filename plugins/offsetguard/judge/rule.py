@@ -14,7 +14,7 @@ from enum import StrEnum
 from offsetguard.catalogue import Sentence
 from offsetguard.catalogue.text import ENGLISH_UTC, Language, Locale, named_figures, render_text
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.model.stacks import ClientStacks
+from offsetguard.model.fact_records import ClientStacks
 from offsetguard.model.verdicts import CannotTell, Explained, Figure, QueueEvidence, Severity, State
 
 

@@ -33,7 +33,7 @@ from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.published_intervals import RETENTION_PASSED, PublishedInterval
 from offsetguard.tables import GROUP_FACTS, INVARIANT_RESULTS, QUARANTINE, QUEUE_STATE, ColumnType, Table
-from offsetguard.tables.gate import Quarantined
+from offsetguard.tables.facts import Quarantined
 from offsetguard.tables.table import arrow_schema
 
 UNDECODABLE = "UNDECODABLE"  # instead of an invariant's id: what could not even be read

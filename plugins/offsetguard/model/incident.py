@@ -1,6 +1,8 @@
 """An incident: one finding over time, from the interval that first showed it to the one that showed its end.
 
 It is pending, and nobody hears of it, until its rule's `bad_cycles` intervals have shown it.
+
+`Change`: what changed meanwhile, of which kind, and whose it is; an incident keeps the newest before it.
 """
 
 from __future__ import annotations
@@ -8,14 +10,47 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
 
-from offsetguard.model.changes import Change
+from offsetguard.model.fact_records import ClientStacks
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
-from offsetguard.model.stacks import ClientStacks
 from offsetguard.model.verdicts import CannotTell, Explained, Figure, QueueEvidence, Severity
+
+BEFORE = timedelta(hours=1)  # an incident: of which people are told what changed
+MOST_CHANGES = 5  # that they are told, the newest
+
+
+class Kind(StrEnum):
+    """What a change is of."""
+
+    SETTINGS = "settings"
+    QUEUES = "queues"
+    VERSIONS = "versions"
+    SUBSCRIPTIONS = "subscriptions"
+    MEMBERS = "members"
+    OFFSETS = "offsets"
+    RESTARTS = "restarts"
+    MASTERS = "masters"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something that was other than before."""
+
+    at: datetime  # the moment that was told, or the look that first shows it
+    what: str  # a sentence of the catalogue
+
+
+@dataclass(frozen=True, slots=True)
+class NamedChange(Change):
+    """The same, and whose it is; nobody's and of no kind: what is not known of changes."""
+
+    kind: Kind | None
+    consumer_group: str | None = None
+    topic: str | None = None
+    broker_name: str | None = None
 
 
 def digest_of(*parts: str | None) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Engine, Select, and_, delete, func, or_, select
 from sqlalchemy.orm import Session
 
-from offsetguard.model.changes import Kind, NamedChange
+from offsetguard.model.incident import Kind, NamedChange
 from offsetguard.store.columns import NAME_LIMIT, count_changed, from_text, storable, to_json
 from offsetguard.store.database import reading
 from offsetguard.store.models import ChangeRow, PublishedIntervalRow, RecordedChangesRow

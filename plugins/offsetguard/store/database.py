@@ -13,8 +13,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, func, insp
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.orm import Session
 
-from offsetguard.config.disk import why_unwritten
-from offsetguard.config.workspace import Workspace
+from offsetguard.config.workspace import Workspace, why_unwritten
 from offsetguard.model.errors import StoreError
 from offsetguard.store.database_errors import (
     DAMAGED,

@@ -9,7 +9,7 @@ from sqlalchemy import URL, Engine, event, make_url
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError, SQLAlchemyError
 
-from offsetguard.config.disk import disk_advice, takes_nothing
+from offsetguard.config.workspace import disk_advice, takes_nothing
 
 _LONGEST = 600
 DAMAGED = (

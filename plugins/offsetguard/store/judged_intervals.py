@@ -2,9 +2,10 @@
 
 A row ahead of the present was written by a host whose clock was wrong. It must not outrank the present, or nobody would
 be notified of anything until its minute comes: the first judge of a present interval marks it, and it counts for
-nothing.
+nothing. `marks` adds the newest of all else that pages show: as long as it is the same, so are they.
 """
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, delete, false, func, or_, select, update
@@ -12,7 +13,14 @@ from sqlalchemy.orm import Session
 
 from offsetguard.model.intervals import Interval
 from offsetguard.store.columns import count_changed
-from offsetguard.store.models import JudgedIntervalRow, Mode
+from offsetguard.store.models import (
+    AcknowledgementRow,
+    IncidentEventRow,
+    JudgedIntervalRow,
+    Mode,
+    PublishedIntervalRow,
+    SilenceRow,
+)
 
 CLOCKS_DIFFER = timedelta(minutes=1)
 """By so much a row may lie ahead of a clock without either being called wrong."""
@@ -70,3 +78,22 @@ def delete_older(session: Session, moment: datetime) -> int:
     kept = session.execute(select(row.cluster, func.max(row.interval_start)).group_by(row.cluster))
     newest_ones = [(row.cluster == cluster) & (row.interval_start == start) for cluster, start in kept]
     return count_changed(session, delete(row).where(row.interval_start < moment, ~or_(false(), *newest_ones)))
+
+
+def marks(session: Session, clusters: Iterable[str]) -> tuple[object, ...]:
+    """Return the newest publication and judgement of each cluster, event, acknowledgement and silence; milliseconds.
+
+    An old interval may be published again. Judging changes incidents and forecasts; all else that happens to an
+    incident is an event.
+    """
+    judged = select(JudgedIntervalRow.judged_at).order_by(JudgedIntervalRow.interval_start.desc()).limit(1)
+    published = select(func.max(PublishedIntervalRow.published_at))
+    of_clusters = [
+        (
+            session.scalar(published.where(PublishedIntervalRow.cluster == one)),
+            session.scalar(judged.where(JudgedIntervalRow.cluster == one)),
+        )
+        for one in clusters
+    ]
+    rows = (IncidentEventRow.id, AcknowledgementRow.id, SilenceRow.id, SilenceRow.expired_at)
+    return *of_clusters, *(session.scalar(select(func.max(one))) for one in rows)

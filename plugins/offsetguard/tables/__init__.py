@@ -7,8 +7,15 @@ Every row carries `cluster` and `interval_start`: the transaction that it belong
 """
 
 from offsetguard.tables.broker_facts import BROKER_FACTS, CLUSTER_FACTS
-from offsetguard.tables.facts import OFFSET_MOVE_FACTS, QUEUE_FACTS, TOPIC_FACTS, TRAFFIC_BASELINES
-from offsetguard.tables.gate import INVARIANT_RESULTS, MANIFEST, QUARANTINE
+from offsetguard.tables.facts import (
+    INVARIANT_RESULTS,
+    MANIFEST,
+    OFFSET_MOVE_FACTS,
+    QUARANTINE,
+    QUEUE_FACTS,
+    TOPIC_FACTS,
+    TRAFFIC_BASELINES,
+)
 from offsetguard.tables.group_facts import GROUP_FACTS
 from offsetguard.tables.log_facts import (
     LOCK_WAIT_FACTS,

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, ClassVar
 
-from offsetguard.tables.columns import BrokerName, Lags
 from offsetguard.tables.snapshots import (
     Active,
     BootAt,
@@ -27,7 +26,7 @@ from offsetguard.tables.snapshots import (
     Role,
     Version,
 )
-from offsetguard.tables.table import FACT_RETENTION, Int32, Table, columns_of, row_of
+from offsetguard.tables.table import FACT_RETENTION, BrokerName, Int32, Lags, Table, columns_of, row_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, ClassVar
 
-from offsetguard.tables.columns import ClientSummary, ConsumerGroup, Lags, Topic, UsualTraffic
 from offsetguard.tables.snapshots import (
     ConsumeBroadcastEnabled,
     ConsumeEnabled,
@@ -26,7 +25,18 @@ from offsetguard.tables.snapshots import (
     UncommittedAt,
     WhichBrokerWhenConsumeSlowly,
 )
-from offsetguard.tables.table import FACT_RETENTION, Int32, Table, columns_of, row_of
+from offsetguard.tables.table import (
+    FACT_RETENTION,
+    ClientSummary,
+    ConsumerGroup,
+    Int32,
+    Lags,
+    Table,
+    Topic,
+    UsualTraffic,
+    columns_of,
+    row_of,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
-from offsetguard.tables.columns import BrokerName, ConsumerGroup, QueueId, Topic
-from offsetguard.tables.table import FACT_RETENTION, Int32, Table, row_of
+from offsetguard.tables.table import FACT_RETENTION, BrokerName, ConsumerGroup, Int32, QueueId, Table, Topic, row_of
 
 
 class _OffsetMoves:

@@ -21,8 +21,19 @@ from datetime import datetime, timedelta
 from typing import Annotated, Any, ClassVar, Self
 
 from offsetguard.model.offsets import QueueOffsets
-from offsetguard.tables.columns import ConsumerGroup, MessageQueueName, Offsets, Origin, StoreTimes
-from offsetguard.tables.table import Column, Int32, Table, columns_of, nullable, row_of
+from offsetguard.tables.table import (
+    Column,
+    ConsumerGroup,
+    Int32,
+    MessageQueueName,
+    Offsets,
+    Origin,
+    StoreTimes,
+    Table,
+    columns_of,
+    nullable,
+    row_of,
+)
 
 POINT_COUNT = 5
 WINDOW = timedelta(minutes=30)

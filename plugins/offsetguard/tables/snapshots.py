@@ -4,19 +4,22 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, ClassVar
 
-from offsetguard.tables.columns import (
+from offsetguard.tables.table import (
     BrokerName,
     ClientSummary,
     ConsumerGroup,
+    Int32,
     MessageQueueName,
     Offsets,
     Origin,
     QueueId,
     RefusedGroup,
     StoreTimes,
+    Table,
     Topic,
+    columns_of,
+    row_of,
 )
-from offsetguard.tables.table import Int32, Table, columns_of, row_of
 
 
 class _QueueSnapshots:

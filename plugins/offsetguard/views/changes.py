@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import ConfigDict
 
 from offsetguard.catalogue import Catalogue
-from offsetguard.model.changes import Kind, NamedChange
+from offsetguard.model.incident import Kind, NamedChange
 from offsetguard.model.views import Record
 from offsetguard.store import changes
 from offsetguard.views.course import Span

@@ -13,9 +13,8 @@ from offsetguard.catalogue import Catalogue
 from offsetguard.config.file import ConfigFile
 from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.deliver.messages.wording import pasteable
-from offsetguard.model.changes import Kind, NamedChange
 from offsetguard.model.forecast import Stated
-from offsetguard.model.incident import Incident
+from offsetguard.model.incident import Incident, Kind, NamedChange
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import Record
 from offsetguard.store.changes import About

@@ -16,16 +16,15 @@ from offsetguard.config import Config
 from offsetguard.config.file import ConfigFile, config_in_use
 from offsetguard.config.workspace import Workspace
 from offsetguard.decide.incidents.history import IncidentWords
-from offsetguard.model.changes import BEFORE, MOST_CHANGES
 from offsetguard.model.errors import ConfigError, PublishError
-from offsetguard.model.incident import Incident
+from offsetguard.model.incident import BEFORE, MOST_CHANGES, Incident
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.store import (
     changes,
     cycles,
     incidents,
     judge_memory,
-    newest,
+    judged_intervals,
     notifications,
     published_intervals,
     silences,
@@ -96,7 +95,7 @@ class WorkspaceViews:
         """
         clusters = [cluster] if cluster else published_intervals.clusters(self._engine)
         with reading(self._engine) as session:
-            now, marks = current_time(session), newest.marks(session, clusters)
+            now, marks = current_time(session), judged_intervals.marks(session, clusters)
         runs = [self._facts.newest_run(one) for one in clusters]
         ages = [(now - (run.facts_of if run else _EPOCH)) // INTERVAL_LENGTH for run in runs or [None]]
         return repr((clusters, [run and run.run_id for run in runs], ages, marks, self._configured()))

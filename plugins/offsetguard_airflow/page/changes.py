@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from offsetguard.model.changes import Kind
+from offsetguard.model.incident import Kind
 from offsetguard.views.changes import AskedChanges
 from offsetguard.views.course import Span
 from offsetguard_airflow.web.rendering import given_as, lead_to_folder, words_for

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from offsetguard.judge.rule import Finding
-from offsetguard.model.stacks import ClientStacks
+from offsetguard.model.fact_records import ClientStacks
 from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.clients import RunningConsumers, produce, running_consumer
 from offsetguard_peers.rocketmq.cluster import VERSIONS, RocketMQCluster

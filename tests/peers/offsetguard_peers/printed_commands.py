@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.registry import RULES
 from offsetguard_peers.rocketmq.admin import WITHIN_S, mqadmin_command, mqadmin_environment
 from offsetguard_peers.rocketmq.cluster import RocketMQCluster
@@ -26,8 +26,8 @@ def templates() -> Mapping[str, str]:
     """Return the commands by the names of their constants."""
     return {
         name: text
-        for name, text in vars(commands).items()
-        if name.isupper() and name[0] != "_" and text.startswith("mqadmin")
+        for name, text in vars(lookups).items()
+        if name.isupper() and name[0] != "_" and isinstance(text, str) and text.startswith("mqadmin")
     }
 
 

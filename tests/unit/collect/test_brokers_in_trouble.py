@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from pydantic import TypeAdapter
 
-from offsetguard.collect.allowance import Allowance
+from offsetguard.collect.detail_choice import Allowance
 from offsetguard.collect.manifest import GAPS_FILE_NAME, Gap
 from offsetguard.collect.read_broker import believable
 from offsetguard.sources.rocketmq.broker_settings import TopicConfig

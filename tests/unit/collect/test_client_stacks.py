@@ -15,8 +15,8 @@ from offsetguard.collect.earlier_round import EarlierFigures, EarlierRound
 from offsetguard.collect.manifest import Manifest
 from offsetguard.collect.replica import Answer, Replica
 from offsetguard.collect.snapshot import Snapshot
+from offsetguard.model.fact_records import ClientStacks, ThreadStack, as_text, of_text
 from offsetguard.model.intervals import Interval
-from offsetguard.model.stacks import ClientStacks, ThreadStack, as_text, of_text
 from offsetguard.sources.bundle.layout import Meta
 from offsetguard.sources.bundle.reader import open_bundle
 from offsetguard.sources.bundle.recording import BundleWriter, RecordingTransport

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from offsetguard.config.disk import disk_advice
 from offsetguard.config.file import config_in_use
-from offsetguard.config.workspace import Workspace
+from offsetguard.config.workspace import Workspace, disk_advice
 from offsetguard.model.errors import ConfigError
 from offsetguard_peers.disks import TAKES_NOTHING, TinyDisk
 

@@ -15,8 +15,7 @@ from offsetguard.decide.message_views import MessageContext, digest, message_vie
 from offsetguard.deliver.messages.slack import render_slack
 from offsetguard.facts.interval import TrafficHour
 from offsetguard.judge.registry import RULES, rule_title
-from offsetguard.model.changes import Kind, NamedChange
-from offsetguard.model.incident import Incident
+from offsetguard.model.incident import Incident, Kind, NamedChange
 from offsetguard.model.notification import GroupKey
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.model.verdicts import Severity

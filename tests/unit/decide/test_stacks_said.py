@@ -6,11 +6,11 @@ from pathlib import Path
 
 from offsetguard.catalogue import catalogue
 from offsetguard.catalogue.text import ENGLISH_UTC, Language, Locale
-from offsetguard.cli.finding_output import finding_document, findings_as_text
+from offsetguard.cli.output import finding_document, findings_as_text
 from offsetguard.decide.incidents.history import stack_views
 from offsetguard.judge.registry import RULES, judge
 from offsetguard.judge.rule import Finding
-from offsetguard.model.stacks import ClientStacks, ThreadStack, as_text
+from offsetguard.model.fact_records import ClientStacks, ThreadStack, as_text
 from offsetguard_peers.cases.rules import config_of, facts_of
 from offsetguard_peers.cases.running import for_each, read_cases
 from offsetguard_peers.judging.records import START, after, facts, finding, opened, row

@@ -12,7 +12,7 @@ from offsetguard.catalogue import Sentence
 from offsetguard.config.routes import RouteEntry, Team
 from offsetguard.deliver.channels.channel import Unavailable
 from offsetguard.deliver.deliver import CHANNELS, deliver_due
-from offsetguard.model.channels import DECLARED, RECEIVER_LISTS
+from offsetguard.model.notification import DECLARED, RECEIVER_LISTS
 from offsetguard_peers.delivery.world import NOW, DeliveryWorld
 
 PAGER = """
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from offsetguard.deliver.channels.channel import Receipt, Transport
-from offsetguard.model.channels import Declared
+from offsetguard.model.notification import Declared
 
 CHANNEL = Declared(name="pager", receivers="pagers", meaning="beeps", title="pager", title_zh="寻呼机", note="old")
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from offsetguard.facts.changes import record_changes
-from offsetguard.model.changes import BEFORE, Kind
+from offsetguard.model.incident import BEFORE, Kind
 from offsetguard.model.intervals import Interval
 from offsetguard.store import changes
 from offsetguard.store.changes import About, Asked

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offsetguard.facts.time_lag import CurvePlace, Point, TimeLag, producer_curve, time_lags
+from offsetguard.facts.duckdb_engine import CurvePlace, Point, TimeLag, producer_curve, time_lags
 from offsetguard.tables.queue_state import Sample
 from offsetguard_peers.cases.running import for_each
 from offsetguard_peers.facts.answers import figures_of, states_of

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine
 
 from offsetguard.catalogue import Sentence
-from offsetguard.model.changes import Kind, NamedChange
+from offsetguard.model.incident import Kind, NamedChange
 from offsetguard.model.intervals import Interval
 from offsetguard.store import changes, published_intervals
 from offsetguard.store.changes import About, Asked

@@ -10,10 +10,9 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import IntegrityError
 
 from offsetguard.catalogue import Sentence
-from offsetguard.model.changes import Change
-from offsetguard.model.incident import Evidence, Incident, Subject
+from offsetguard.model.fact_records import ClientStacks, ThreadStack
+from offsetguard.model.incident import Change, Evidence, Incident, Subject
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.model.stacks import ClientStacks, ThreadStack
 from offsetguard.model.verdicts import CannotTell, Explained, QueueEvidence, Severity
 from offsetguard.store import incidents, judged_intervals
 from offsetguard.store.database import reading, writing

@@ -11,9 +11,9 @@ from sqlalchemy import Engine, select
 
 from offsetguard.catalogue import Sentence
 from offsetguard.decide.incidents.timing import NEVER_NOTIFIED
-from offsetguard.model.channels import DECLARED
 from offsetguard.model.incident import EventKind, IncidentEvent
 from offsetguard.model.notification import (
+    DECLARED,
     GroupKey,
     MuteReason,
     NotificationKey,

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from offsetguard.catalogue import catalogue
 from offsetguard.catalogue.text import Language, Locale
 from offsetguard.facts.changes import record_changes
-from offsetguard.model.changes import Kind, NamedChange
+from offsetguard.model.incident import Kind, NamedChange
 from offsetguard.model.intervals import Interval
 from offsetguard.store import changes
 from offsetguard.store.changes import Asked

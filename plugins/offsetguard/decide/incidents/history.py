@@ -12,8 +12,8 @@ from offsetguard.decide.incidents.lifecycle import Changes
 from offsetguard.judge.evidence.lookups import SILENT_AT_ZERO
 from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import closed
+from offsetguard.model.fact_records import ClientStacks
 from offsetguard.model.incident import EventKind, Incident, IncidentEvent
-from offsetguard.model.stacks import ClientStacks
 from offsetguard.model.verdicts import Explained, Figure, QueueEvidence
 from offsetguard.model.views import FigureView, QueueView, StackView
 

@@ -15,7 +15,7 @@ from urllib.parse import quote_plus
 
 from offsetguard.deliver.channels.one_post import CLOCK, OUR_DEFECT, Refusal, Robot, as_json, signature
 from offsetguard.deliver.messages.robots import Letter, fitted, letter, markdown
-from offsetguard.model.channels import Declared
+from offsetguard.model.notification import Declared
 from offsetguard.model.views import AnyView
 
 CHANNEL = Declared(

@@ -25,8 +25,8 @@ from offsetguard.config.routes import Delivery
 from offsetguard.deliver.channels.channel import LIMIT_S, Connection, Handover, Receipt, TookTooLong, Transport, bounded
 from offsetguard.deliver.in_doubt import LONGEST_WAIT_S
 from offsetguard.deliver.messages.mail import render_mail
-from offsetguard.model.channels import Declared
 from offsetguard.model.errors import DeliveryError
+from offsetguard.model.notification import Declared
 from offsetguard.store.models import OutboxRow
 
 CHANNEL = Declared(

@@ -44,8 +44,8 @@ from offsetguard.deliver.channels.channel import LIMIT_S, Connection, Handover, 
 from offsetguard.deliver.messages.slack import EVENT_TYPE, SlackMessage, render_slack
 from offsetguard.deliver.messages.slack_blocks import Block
 from offsetguard.deliver.one_request import NoAddress, ask
-from offsetguard.model.channels import Declared
 from offsetguard.model.errors import DeliveryError
+from offsetguard.model.notification import Declared
 from offsetguard.model.views import MessageView
 from offsetguard.store import notifications
 from offsetguard.store.models import OutboxRow

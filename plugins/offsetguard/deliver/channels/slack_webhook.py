@@ -23,8 +23,8 @@ from offsetguard.deliver.channels.one_post import OnePost
 from offsetguard.deliver.channels.slack import rendered_for_slack
 from offsetguard.deliver.messages.slack import SlackMessage
 from offsetguard.deliver.one_request import Answer
-from offsetguard.model.channels import Declared
 from offsetguard.model.errors import DeliveryError
+from offsetguard.model.notification import Declared
 from offsetguard.store.models import OutboxRow
 
 CHANNEL = Declared(

@@ -27,8 +27,8 @@ from offsetguard.config.routes import Delivery
 from offsetguard.deliver.channels.channel import Connection, Handover, Malformed, Receipt
 from offsetguard.deliver.channels.one_post import OnePost, signature
 from offsetguard.deliver.messages.cloud_event import MEDIA_TYPE, cloud_event
-from offsetguard.model.channels import Declared
 from offsetguard.model.errors import DeliveryError
+from offsetguard.model.notification import Declared
 from offsetguard.store.models import OutboxRow
 
 CHANNEL = Declared(

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from offsetguard.deliver.channels.one_post import OUR_DEFECT, Refusal, Robot
 from offsetguard.deliver.messages.robots import Letter, fitted, letter, markdown
-from offsetguard.model.channels import Declared
+from offsetguard.model.notification import Declared
 from offsetguard.model.views import AnyView
 
 CHANNEL = Declared(

@@ -1,6 +1,6 @@
-"""What was not seen, why, and what nobody can tell because of it: what all rules say alike."""
+"""What was not seen, why, and what nobody can tell because of it: what all rules say alike; and what has vanished."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,8 +11,9 @@ from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import message_models
 from offsetguard.judge.evidence.move_causes import BROADCASTING
-from offsetguard.judge.rule import Rule
-from offsetguard.model.fact_records import CollectionGap
+from offsetguard.judge.rule import Finding, Rule, Severity
+from offsetguard.model.fact_records import CollectionGap, VanishedFacts
+from offsetguard.model.rocketmq import OPERATORS_THREAD
 from offsetguard.model.verdicts import CannotTell
 
 # Who is stopped and started in order is back within half a minute. A name server strikes a broker out when its old
@@ -181,3 +182,42 @@ def is_first_look(facts: IntervalFacts) -> bool:
     written = [group.produce_tps for group in facts.groups if group.unknown_queue_count < group.queue_count]
     seen_before = any(queue.window.sample_count > 1 for queue in facts.queues)
     return bool(written) and all(tps is None for tps in written) and not seen_before
+
+
+def vanished(rule: Rule, facts: IntervalFacts, *, groups: bool) -> Iterator[Finding]:
+    """Yield one finding per topic, or per group: INFO where an operator did it, or where nobody used it."""
+    found: dict[str, list[VanishedFacts]] = defaultdict(list)
+    for one in facts.vanished:
+        if one.is_group == groups:
+            found[one.name].append(one)
+    for name, gone in sorted(found.items()):
+        variant, severity = _who(gone)
+        yield rule.finding(
+            facts,
+            about=(name, None) if groups else (None, name),
+            severity=severity,
+            variant=variant,
+            state="OK" if severity is Severity.INFO else "LOST",
+            figures={
+                "on_brokers": names(sorted(one.broker_name for one in gone)),
+                "last_seen_at": min((one.last_seen_at for one in gone if one.last_seen_at), default=None),
+                "gone_at": min(one.deleted_at or one.gone_at for one in gone),
+                "waiting_count": _total([one.waiting_count for one in gone]),
+                "thread": next((one.deleted_by for one in gone if one.deleted_by), Sentence("no_line_says_who")),
+            },
+            broker_names=frozenset(one.broker_name for one in gone),
+            last_event_at=max(one.gone_at for one in gone) if severity is Severity.INFO else None,
+        )
+
+
+def _who(gone: Sequence[VanishedFacts]) -> tuple[str, Severity]:
+    threads = [one.deleted_by for one in gone if one.deleted_by]
+    if threads and len(threads) == len(gone) and all(one.startswith(OPERATORS_THREAD) for one in threads):
+        return "by_hand", Severity.INFO
+    unused = all(one.online is False and not one.waiting_count for one in gone)
+    return ("unused", Severity.INFO) if unused and not threads else ("default", Severity.WARNING)
+
+
+def _total(counts: Sequence[int | None]) -> int | None:
+    known = [one for one in counts if one is not None]
+    return sum(known) if len(known) == len(counts) else None

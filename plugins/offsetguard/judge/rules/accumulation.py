@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.judged_groups import (
     backlog_trend,
     judged_groups,
@@ -50,8 +50,8 @@ _STAND_STILL = (
     "there for {silence}"
 )
 _STAND_STILL_ZH = "，{queue_count} 个队列中有 {stalled_queue_count} 个停滞：{silence} 内没有提交过位点"
-_SPEED_UP = "Add clients (or queues, for an orderly group) or speed up the listener. " + commands.STACKS_GO
-_SPEED_UP_ZH = "请增加客户端（顺序消费组请增加队列）或提高监听器的处理速度。" + commands.STACKS_GO_ZH
+_SPEED_UP = "Add clients (or queues, for an orderly group) or speed up the listener. " + lookups.STACKS_GO
+_SPEED_UP_ZH = "请增加客户端（顺序消费组请增加队列）或提高监听器的处理速度。" + lookups.STACKS_GO_ZH
 _SUMMARY = "{consumer_group} is " + _MESSAGES + " behind on {topic}"
 _SUMMARY_ZH = "{consumer_group} 在 {topic} 上堆积 {effective_lag:messages} 条消息"
 
@@ -71,10 +71,10 @@ RULE = Rule(
             cause_zh=_BEHIND_ZH + "：消费慢于生产，或完全没有消费；目前的观测无法区分" + _ALLOWED_ZH,
             do_next="Look at the worst queues first: if their consumer offsets move, add clients (or queues, for an "
             "orderly group) or speed up the listener; if they stand still, see what its threads do. "
-            + commands.STACKS_GO,
+            + lookups.STACKS_GO,
             do_next_zh="请先看最严重的队列：如果消费位点在推进，请增加客户端（顺序消费组请增加队列）或提高监听器的处理"
-            "速度；如果停滞不动，请查看其线程。" + commands.STACKS_GO_ZH,
-            commands=(commands.STACKS,),
+            "速度；如果停滞不动，请查看其线程。" + lookups.STACKS_GO_ZH,
+            commands=(lookups.STACKS,),
         ),
         "growing": Texts(
             summary=_SUMMARY + ", and falls further behind",
@@ -84,7 +84,7 @@ RULE = Rule(
             cause_zh=_BEHIND_ZH + "，比窗口开始时多 {growth:messages} 条：消费慢于生产" + _ALLOWED_ZH,
             do_next=_SPEED_UP,
             do_next_zh=_SPEED_UP_ZH,
-            commands=(commands.STACKS,),
+            commands=(lookups.STACKS,),
         ),
         "stalled": Texts(
             summary=_STANDS,
@@ -92,9 +92,9 @@ RULE = Rule(
             cause=_BEHIND + _ONLINE + _STAND_STILL + _ALLOWED,
             cause_zh=_BEHIND_ZH + _STAND_STILL_ZH + _ALLOWED_ZH,
             do_next="A listener that hangs, a message that fails again and again, or a queue that no client holds "
-            "looks like this. " + commands.STACKS_GO,
-            do_next_zh="监听器挂起、一条消息反复失败、队列没有客户端持有，都会表现为这样。" + commands.STACKS_GO_ZH,
-            commands=(commands.STACKS,),
+            "looks like this. " + lookups.STACKS_GO,
+            do_next_zh="监听器挂起、一条消息反复失败、队列没有客户端持有，都会表现为这样。" + lookups.STACKS_GO_ZH,
+            commands=(lookups.STACKS,),
         ),
         "pulled": Texts(
             summary=_STANDS,
@@ -104,10 +104,10 @@ RULE = Rule(
             cause_zh=_BEHIND_ZH + _STAND_STILL_ZH + _ALLOWED_ZH + "其客户端是主动拉取的消费者，不会报"
             "告自己持有哪些队列。",
             do_next="See what the threads of its application do that poll: it no longer polls, has paused these queues "
-            "and not resumed them, or does not commit. " + commands.STACKS_GO,
+            "and not resumed them, or does not commit. " + lookups.STACKS_GO,
             do_next_zh="请查看应用中调用 'poll' 的线程：应用可能不再拉取、用 'pause' 暂停了这些队列而没有用 'resume' "
-            "恢复，或没有提交位点。" + commands.STACKS_GO_ZH,
-            commands=(commands.STACKS,),
+            "恢复，或没有提交位点。" + lookups.STACKS_GO_ZH,
+            commands=(lookups.STACKS,),
         ),
         "steady": Texts(
             summary=_SUMMARY + ", and does not catch up",
@@ -116,7 +116,7 @@ RULE = Rule(
             cause_zh=_BEHIND_ZH + "：消费只能与生产持平" + _ALLOWED_ZH,
             do_next=_SPEED_UP,
             do_next_zh=_SPEED_UP_ZH,
-            commands=(commands.STACKS,),
+            commands=(lookups.STACKS,),
         ),
         "draining": Texts(
             summary="{consumer_group} catches up on {topic}: " + _MESSAGES + " left",
@@ -126,7 +126,7 @@ RULE = Rule(
             cause_zh=_BEHIND_ZH + "，正在追上：照此下去，最迟 {drained_ms:duration} 后消费完" + _ALLOWED_ZH,
             do_next="Nothing, if that is soon enough. " + _SPEED_UP,
             do_next_zh="如果这个速度可以接受，则无需处理。" + _SPEED_UP_ZH,
-            commands=(commands.STACKS,),
+            commands=(lookups.STACKS,),
         ),
         "waiting_to_be_popped": Texts(
             summary=_MESSAGES + " of {topic} wait for {consumer_group}",
@@ -153,7 +153,7 @@ RULE = Rule(
             do_next="Look for a message that fails again and again, and speed up the handlers. If the order was not "
             "meant, hand messages out in any order; the command {other_settings}:",
             do_next_zh="请查找反复失败的消息，并提高处理速度。如果不需要顺序，请改为不按顺序分发；该命令{other_settings}：",
-            commands=(commands.LET_CONSUME,),
+            commands=(lookups.LET_CONSUME,),
         ),
         "clients_unknown": Texts(
             cause=_BEHIND + "; whether clients of it are online could not be seen" + _ALLOWED,
@@ -164,7 +164,7 @@ RULE = Rule(
             "run:",
             do_next_zh="Broker 看不到 Proxy 之后的 gRPC 客户端：请在 config/offsetguard.yml 该集群的 proxies 中配置 "
             "Proxy 的 remoting 端口。否则请启动消费者，或查明变慢的原因。查看它们是否在运行：",
-            commands=(commands.MEMBERS,),
+            commands=(lookups.MEMBERS,),
         ),
     },
     title="messages pile up",

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.unseen import GRACE, Unanswered, names, reasons, unanswered
 from offsetguard.judge.rule import Explains, Finding, Mutes, Rule, Scope, Severity, Texts
 from offsetguard.model.fact_records import UnseenBrokerFacts
@@ -37,7 +37,7 @@ RULE = Rule(
             do_next="See whether the broker process runs and whether this host reaches its address. What the name "
             "servers know of it:",
             do_next_zh="请检查 Broker 进程是否在运行、本机能否连通其地址。NameServer 上的注册情况：",
-            commands=(commands.CLUSTER_LIST,),
+            commands=(lookups.CLUSTER_LIST,),
         ),
         "groups_unknown": Texts(
             cause="{brokers} of cluster {cluster} did not answer ({reasons}): consumer groups with queues there are "

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.lock_holders import unheld_queues
 from offsetguard.judge.evidence.lookups import each_group
 from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Severity, Texts
@@ -47,7 +47,7 @@ RULE = Rule(
             "addresses and process ids, or take a client of 4.9 or later. From where each connection comes:",
             do_next_zh="请让每个实例使用不同的客户端 ID：设置 instanceName，避免容器的地址和进程号都相同，或使用 4.9 "
             "及以上版本的客户端。各连接的来源：",
-            commands=(commands.MEMBERS,),
+            commands=(lookups.MEMBERS,),
         ),
         "read_twice": Texts(
             summary=_SUMMARY,

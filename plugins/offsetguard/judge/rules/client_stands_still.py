@@ -18,7 +18,7 @@ from datetime import datetime
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.judged_groups import (
     COMMITTED_WITHIN,
     RECENTLY,
@@ -62,7 +62,7 @@ RULE = Rule(
             do_next="Restart that client if it hangs: its queues go to the other clients within a "
             "minute{restart_costs}. What its threads do:",
             do_next_zh="如果该客户端已挂起，请重启：其队列会在一分钟内分配给其他客户端{restart_costs}。查看其线程堆栈：",
-            commands=(commands.STACK_OF_CLIENT,),
+            commands=(lookups.STACK_OF_CLIENT,),
         ),
         "silent": Texts(
             cause="Client {client_id} of consumer group {consumer_group} does not answer, and stands still: on "

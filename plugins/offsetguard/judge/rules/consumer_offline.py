@@ -19,7 +19,7 @@ from datetime import timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.judged_groups import (
     RHYTHM,
     JudgedGroup,
@@ -88,7 +88,7 @@ RULE = Rule(
             cause_zh="消费组 {consumer_group} 没有客户端在线，{silence} 内没有提交过位点：" + _WAITING_ZH,
             do_next=_DO_NEXT,
             do_next_zh=_DO_NEXT_ZH,
-            commands=(commands.PROGRESS, commands.DELETE_GROUP),
+            commands=(lookups.PROGRESS, lookups.DELETE_GROUP),
         ),
         "one_look": Texts(
             cause="No client of consumer group {consumer_group} is online: " + _WAITING + ". One look does not show "
@@ -117,7 +117,7 @@ RULE = Rule(
             "这是否是它的规律尚不清楚。",
             do_next="If it is a batch that starts again by itself, nothing. Otherwise: " + _DO_NEXT,
             do_next_zh="如果是会自行重新启动的批处理任务，则无需处理。否则：" + _DO_NEXT_ZH,
-            commands=(commands.PROGRESS, commands.DELETE_GROUP),
+            commands=(lookups.PROGRESS, lookups.DELETE_GROUP),
         ),
     },
     title="consumers are offline",

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, OnlineGroupFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.refused_pulls import EXPLAINED, addresses, other_settings, refused_pulls
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.rule import Finding, Rule, Severity, Texts
@@ -50,7 +50,7 @@ RULE = Rule(
             "16 被拒绝：" + _WAIT_ZH + _CLIENTS_ZH,
             do_next=_DO_NEXT,
             do_next_zh=_DO_NEXT_ZH,
-            commands=(commands.LET_CONSUME,),
+            commands=(lookups.LET_CONSUME,),
         ),
         "topic": Texts(
             summary="{topic} may not be read on {on_brokers}: {consumer_group} gets none of its messages",
@@ -62,7 +62,7 @@ RULE = Rule(
             + _CLIENTS_ZH,
             do_next=_PERMIT,
             do_next_zh=_PERMIT_ZH,
-            commands=(commands.LET_READ_TOPIC,),
+            commands=(lookups.LET_READ_TOPIC,),
         ),
         "broker": Texts(
             summary="{on_brokers} may not be read: {consumer_group} gets no message of {topic} there",
@@ -74,7 +74,7 @@ RULE = Rule(
             + _CLIENTS_ZH,
             do_next=_PERMIT,
             do_next_zh=_PERMIT_ZH,
-            commands=(commands.LET_READ_BROKER,),
+            commands=(lookups.LET_READ_BROKER,),
         ),
         "forbidden": Texts(
             summary="{consumer_group} is forbidden to read {topic} on {on_brokers}",

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.blocked_queues import UNLIMITED
 from offsetguard.judge.evidence.lookups import each_group, growth_unknown
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Severity, Texts
@@ -42,7 +42,7 @@ RULE = Rule(
             "that matter. The messages are kept in the topic until retention deletes them; where they lie:",
             do_next_zh="请在客户端日志中查看监听器抛出的异常；修复监听器后，请重新发送其中重要的消息。消息会保留在该主"
             "题中直到过期清理，其位置：",
-            commands=(commands.WHERE_DEAD_LETTERS_LIE,),
+            commands=(lookups.WHERE_DEAD_LETTERS_LIE,),
         ),
     },
     title="new dead letters",

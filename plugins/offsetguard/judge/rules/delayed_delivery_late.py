@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.lookups import worst_brokers
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
@@ -50,7 +50,7 @@ RULE = Rule(
             do_next_zh="Broker 的 store.log（4.x）或 broker.log（5.x）中 ScheduleMessageService 的日志会说明它在等什"
             "么：多半是 Broker 无法写入，例如磁盘已满。每个级别的投递进度（scheduleMessageOffset_LEVEL：下一条，末"
             "尾）：",
-            commands=(commands.BROKER_STATUS,),
+            commands=(lookups.BROKER_STATUS,),
         ),
         "catching_up": Texts(
             summary="{worst_broker} catches up with {delayed_late_count:messages} delayed "
@@ -75,7 +75,7 @@ RULE = Rule(
             "cannot write. How far behind it is (timerReadBehind: s, timerOffsetBehind: messages):",
             do_next_zh="Broker 的 store.log 中 TimerMessageStore 的日志会说明它在等什么：多半是 Broker 无法写入。其进度"
             "（timerReadBehind：秒，timerOffsetBehind：消息数）：",
-            commands=(commands.BROKER_STATUS,),
+            commands=(lookups.BROKER_STATUS,),
         ),
     },
     title="a broker delivers delayed messages late",

@@ -6,7 +6,7 @@ ended within these minutes, publishing goes on and is behind (variant `slow`): e
 wait. Where nothing of the cluster was ever published, the first round that has landed (variant `never`).
 Not judged: why. A first start, which loads Spark's jars, may take minutes.
 Do next: look at what the task publish_interval says.
-Source: `facts/unpublished.py`.
+Source: `facts/published.py`.
 """
 
 from collections.abc import Iterator

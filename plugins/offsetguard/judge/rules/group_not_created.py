@@ -20,7 +20,7 @@ from datetime import timedelta
 from offsetguard.collect.refused_pulls import enabling_options
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.lookups import online_clients
 from offsetguard.judge.evidence.rebalance_spells import lasting_lines, line_figures
 from offsetguard.judge.evidence.refused_pulls import EXPLAINED, addresses, refused_pulls
@@ -48,7 +48,7 @@ RULE = Rule(
             do_next="Create the group there as it is on the other brokers; its clients go on by themselves. The "
             "command {other_settings}:",
             do_next_zh="请按它在其他 Broker 上的设置在那里创建该消费组；客户端会自行恢复。该命令{other_settings}：",
-            commands=(commands.LET_CONSUME,),
+            commands=(lookups.LET_CONSUME,),
         ),
         "unlisted": Texts(
             summary="clients of {consumer_group} run and get no queue: no broker knows their group",
@@ -64,7 +64,7 @@ RULE = Rule(
             "compare the clients' name servers with those of the cluster.",
             do_next_zh="请创建该消费组，或更正客户端中的组名；客户端会自行恢复。如果消费组已存在，请核对客户端的 "
             "NameServer 与集群是否一致。",
-            commands=(commands.LET_CONSUME,),
+            commands=(lookups.LET_CONSUME,),
         ),
         "logged": Texts(
             summary="{consumer_group} is not created on brokers that it pulls from",
@@ -78,7 +78,7 @@ RULE = Rule(
             "（autoCreateSubscriptionGroup=false）。",
             do_next="Create the group, or correct its name in the clients; they go on by themselves:",
             do_next_zh="请创建该消费组，或更正客户端中的组名；客户端会自行恢复：",
-            commands=(commands.LET_CONSUME,),
+            commands=(lookups.LET_CONSUME,),
         ),
     },
     title="a group is not created on a broker",

@@ -19,7 +19,7 @@ from datetime import timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.lookups import online_clients
 from offsetguard.judge.evidence.rebalance_spells import lasting_lines, line_figures
 from offsetguard.judge.evidence.unseen import names
@@ -46,7 +46,7 @@ RULE = Rule(
             "register anew. Whom each broker lists:",
             do_next_zh="请在客户端日志中查看心跳是否失败：核对其 NameServer 与集群是否一致，以及其主机能否连通这些 "
             "Broker。重启客户端会使其重新注册。各 Broker 列出的客户端：",
-            commands=(commands.MEMBERS_OF_EACH_BROKER,),
+            commands=(lookups.MEMBERS_OF_EACH_BROKER,),
         ),
     },
     title="brokers do not know clients that run",

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.lookups import worst_brokers
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.rule import Finding, Rule, Severity, Texts
@@ -45,7 +45,7 @@ RULE = Rule(
             "的消息（包括消费组的重试消息）在投递之前被删除：消费者再也收不到它们。",
             do_next=_KEEP + "Send again what matters: nothing is left of them on the broker. Disk and oldest message:",
             do_next_zh=_KEEP_ZH + "请重新发送其中重要的消息：Broker 上已没有它们。磁盘与最旧的消息：",
-            commands=(commands.BROKER_STATUS,),
+            commands=(lookups.BROKER_STATUS,),
         ),
         "half_messages": Texts(
             summary="up to {deleted_count:messages} half message{deleted_count:plural} deleted on {brokers} unchecked",
@@ -58,7 +58,7 @@ RULE = Rule(
             do_next=_KEEP + "Ask the producers which transactions they had open, and send again what matters. Disk and "
             "oldest message:",
             do_next_zh=_KEEP_ZH + "请向生产者确认当时未结束的事务，并重新发送其中重要的消息。磁盘与最旧的消息：",
-            commands=(commands.BROKER_STATUS,),
+            commands=(lookups.BROKER_STATUS,),
         ),
     },
     title="messages were deleted before delivery",

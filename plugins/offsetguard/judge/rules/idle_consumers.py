@@ -14,7 +14,7 @@ from datetime import timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.capacity import GroupCapacity, capacities, is_short_of_queues, twice_the_queues
 from offsetguard.judge.evidence.judged_groups import waits_unknown
 from offsetguard.judge.evidence.lookups import sum_at_least
@@ -57,7 +57,7 @@ RULE = Rule(
             cause_zh=_IDLE_ZH + "而消费组已堆积 {effective_lag:messages} 条消息：再增加客户端也分配不到队列。",
             do_next="Add queues (read and write) instead of clients; messages of one key may change their queue:",
             do_next_zh="请增加队列（读和写），而不是客户端；同一 key 的消息可能换到其他队列：",
-            commands=(commands.SET_QUEUES_OF_LAGGING,),
+            commands=(lookups.SET_QUEUES_OF_LAGGING,),
         ),
     },
     title="clients without a queue",

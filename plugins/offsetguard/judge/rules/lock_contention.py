@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.judged_groups import longest_ms
 from offsetguard.judge.evidence.lock_holders import (
     Holder,
@@ -66,7 +66,7 @@ RULE = Rule(
             "the client whose list is wrong. " + _MEMBERS,
             do_next_zh="请让每个实例使用不同的客户端 ID（instanceName，或不同的主机名），并重启成员列表有误的客户端。"
             + _MEMBERS_ZH,
-            commands=(commands.MEMBERS_OF_EACH_BROKER,),
+            commands=(lookups.MEMBERS_OF_EACH_BROKER,),
         ),
         "members_differ": Texts(
             cause=_STANDS + ": {waiter_client_id} asks for the lock and {holder_client_id}, which is connected, holds "
@@ -75,7 +75,7 @@ RULE = Rule(
             "组成员不同，因此客户端各自算出的队列分配不同。",
             do_next="Find out why a client's heartbeat does not reach all brokers. " + _MEMBERS,
             do_next_zh="请查明客户端的心跳为何没有到达所有 Broker。" + _MEMBERS_ZH,
-            commands=(commands.MEMBERS_OF_EACH_BROKER,),
+            commands=(lookups.MEMBERS_OF_EACH_BROKER,),
         ),
         "late_hand_over": Texts(
             summary="{consumer_group}: " + _QUEUES + " changed hands late",
@@ -97,7 +97,7 @@ RULE = Rule(
             "Broker 没有应答。",
             do_next="The brokers' lock.log (filter.log since 5.1.1) names the client that has the locks. " + _MEMBERS,
             do_next_zh="Broker 的 lock.log（5.1.1 起为 filter.log）会记录持锁的客户端。" + _MEMBERS_ZH,
-            commands=(commands.MEMBERS_OF_EACH_BROKER,),
+            commands=(lookups.MEMBERS_OF_EACH_BROKER,),
         ),
     },
     title="clients contend for queue locks",

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, tiered_brokers
 from offsetguard.judge.evidence.lookups import age_of_oldest, of_all_queues, queue_name
 from offsetguard.judge.forecasts import forecasts
@@ -77,7 +77,7 @@ RULE = Rule(
             "未消费消息已等待 {lag_ms:duration}）。",
             do_next=_DO + "(fileReservedTime), which holds at once:",
             do_next_zh=_DO_ZH + "延长 {brokers} 上的消息保留时间（fileReservedTime），立即生效：",
-            commands=(commands.RETAIN_LONGER,),
+            commands=(lookups.RETAIN_LONGER,),
         ),
         "disk": Texts(
             summary=_SUMMARY + ": the disk fills up",

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.lookups import (
     master_changes,
     message_models,
@@ -118,7 +118,7 @@ RULE = Rule(
             "before the first message that it must not miss:",
             do_next_zh=_ACKNOWLEDGE_ZH
             + "Broker 上仍有被跳过的消息，它们写入于切换之前。请把消费组重置到第一条不能漏掉的消息之前：",
-            commands=(commands.RESET_TO_BEFORE,),
+            commands=(lookups.RESET_TO_BEFORE,),
         ),
     },
     title="another replica is the master",

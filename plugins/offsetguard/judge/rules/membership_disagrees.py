@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.rebalance_spells import (
     LISTS_SETTLE,
     GroupNoise,
@@ -51,7 +51,7 @@ RULE = Rule(
             "clients with one id (same ip@instanceName). Which clients each broker lists:",
             do_next_zh="请检查该客户端的主机能否连通该 Broker 的端口、是否有其路由，以及是否有两个客户端使用同一个客户"
             "端 ID（相同的 ip@instanceName）。每个 Broker 各自列出的客户端：",
-            commands=(commands.MEMBERS_OF_EACH_BROKER,),
+            commands=(lookups.MEMBERS_OF_EACH_BROKER,),
         ),
         "not_in_members": Texts(
             summary="{clients} is not among the members of {consumer_group}",

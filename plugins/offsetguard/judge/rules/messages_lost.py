@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, tiered_brokers
 from offsetguard.judge.evidence.lookups import of_all_queues, queue_name
 from offsetguard.judge.evidence.move_causes import REGAINED_WITHIN
@@ -90,7 +90,7 @@ RULE = Rule(
             do_next_zh=_RESEND_ZH
             + "继续丢失：请先查看消费进度，再启动它的消费者。只有已下线的消费组才应连同位点一起删除，"
             "以免继续被判断：",
-            commands=(commands.PROGRESS, commands.DELETE_GROUP),
+            commands=(lookups.PROGRESS, lookups.DELETE_GROUP),
         ),
         "in_process": Texts(
             summary="{consumer_group} still processes {lost:messages} message{lost:plural} of {topic} that the broker "

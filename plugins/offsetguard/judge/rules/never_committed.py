@@ -15,7 +15,7 @@ from datetime import timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, longest_ms
 from offsetguard.judge.rule import Finding, QueueEvidence, Rule, Severity, State, Texts
 from offsetguard.judge.windows.windows import is_subscribed
@@ -44,12 +44,12 @@ RULE = Rule(
             "个队列中的 {never_committed_queue_count} 个上从未提交位点，这些队列中有 {kept:messages} 条消息：没有客户端"
             "持有这些队列，或没有一个消费完第一条消息。",
             do_next="See who holds these queues. Where nobody does, compare the clients' subscriptions and the topic's "
-            "read and write queue numbers; where a client does, see what its threads do. " + commands.STACKS_GO,
+            "read and write queue numbers; where a client does, see what its threads do. " + lookups.STACKS_GO,
             do_next_zh="请查看这些队列由谁持有。没有客户端持有的：请比对各客户端的订阅关系和主题的读写队列数；有客户端"
-            "持有的：请查看其线程。" + commands.STACKS_GO_ZH,
+            "持有的：请查看其线程。" + lookups.STACKS_GO_ZH,
             commands=(
-                commands.PROGRESS_BY_CLIENT,
-                commands.STACKS,
+                lookups.PROGRESS_BY_CLIENT,
+                lookups.STACKS,
             ),
         ),
     },

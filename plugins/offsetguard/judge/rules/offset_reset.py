@@ -17,7 +17,7 @@ from datetime import timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.move_causes import CLUSTERING, Causes, causes
 from offsetguard.judge.evidence.move_figures import (
     TO_THE_END,
@@ -76,12 +76,12 @@ RULE = Rule(
             cause_zh=_TO_A_MOMENT_ZH,
             do_next="Ask who did it, and see that the consumers can take messages twice. " + _AGAIN,
             do_next_zh="请确认是谁操作的，并确认消费者能够处理重复消息。" + _AGAIN_ZH,
-            commands=(commands.RESET_TO_MOVE,),
+            commands=(lookups.RESET_TO_MOVE,),
         ),
         "forward": Texts(
             do_next=_SKIPPED,
             do_next_zh=_SKIPPED_ZH,
-            commands=(commands.RESET_TO_MOVE,),
+            commands=(lookups.RESET_TO_MOVE,),
         ),
         "to_the_end": Texts(
             summary="{consumer_group} was reset to the end of {topic}",
@@ -91,7 +91,7 @@ RULE = Rule(
             + _ORDERED_ZH,
             do_next=_SKIPPED,
             do_next_zh=_SKIPPED_ZH,
-            commands=(commands.RESET_TO_MOVE,),
+            commands=(lookups.RESET_TO_MOVE,),
         ),
         "moved_back": Texts(
             summary="{consumer_group} was set back on {topic}",
@@ -122,7 +122,7 @@ RULE = Rule(
             "or to an earlier one where it was behind:",
             do_next_zh="请确认是谁在 {moved_when}设置了位点。如果并非有意，请把消费组重置到此前的时间点（当时有堆积则取"
             "更早的时间点）：",
-            commands=(commands.RESET_TO_BEFORE,),
+            commands=(lookups.RESET_TO_BEFORE,),
         ),
         "within_again": Texts(
             summary="{consumer_group} had been set beyond the end of {topic}",
@@ -139,7 +139,7 @@ RULE = Rule(
             "moment before that, or to an earlier one where it was behind:",
             do_next_zh="请确认是谁在 {moved_when}设置了位点。如果被跳过的消息需要消费，请把消费组重置到此前的时间点"
             "（当时有堆积则取更早的时间点）：",
-            commands=(commands.RESET_TO_BEFORE,),
+            commands=(lookups.RESET_TO_BEFORE,),
         ),
         "set_back_again": Texts(
             summary="{consumer_group} asks for the same offsets of {topic} again and again",

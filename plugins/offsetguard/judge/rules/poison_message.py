@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.blocked_queues import SANE_RETRIES, UNLIMITED, BlockedQueue, blocked_queues
 from offsetguard.judge.evidence.lookups import queue_name, queues_by_group, sum_at_least
 from offsetguard.judge.rule import (
@@ -63,7 +63,7 @@ RULE = Rule(
             "goes to %DLQ% then. The message, with its id and keys:",
             do_next_zh="请把消费者的 maxReconsumeTimes 设为 {sane_retries}（目前：{retries}），超过后消息会进入 %DLQ%。"
             "这条消息（id、keys）：",
-            commands=(commands.SHOW_BLOCKING,),
+            commands=(lookups.SHOW_BLOCKING,),
         ),
         "hanging": Texts(
             cause=_BLOCKED + ": the listener does not come back from it, and no failure is counted; " + _OTHERS + " of "
@@ -73,8 +73,8 @@ RULE = Rule(
             do_next="See what the listener waits for, and at which message (id, keys); retries: {retries}.",
             do_next_zh="请查看监听器在等待什么，以及是哪条消息（id、keys）；重试次数上限：{retries}。",
             commands=(
-                commands.STACK_OF_HOLDER,
-                commands.SHOW_BLOCKING,
+                lookups.STACK_OF_HOLDER,
+                lookups.SHOW_BLOCKING,
             ),
         ),
     },

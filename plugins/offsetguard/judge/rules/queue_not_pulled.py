@@ -21,7 +21,7 @@ from datetime import datetime, timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, longest_ms, longest_silence
 from offsetguard.judge.evidence.lookups import lag_evidence, waiting_in
 from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Severity, Texts
@@ -53,7 +53,7 @@ RULE = Rule(
             "restart it: its queues go to the other clients within a minute. What its threads do:",
             do_next_zh="请在其日志中查看 {last_pull_at:moment} 前后发生了什么（异常、内存不足），并重启它：其队列会在一"
             "分钟内分配给其他客户端。查看其线程堆栈：",
-            commands=(commands.STACK_OF_CLIENT,),
+            commands=(lookups.STACK_OF_CLIENT,),
         ),
     },
     title="a client no longer pulls its queues",

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.capacity import (
     GroupCapacity,
     capacities,
@@ -65,7 +65,7 @@ RULE = Rule(
             do_next="Make the listener faster, or add queues (read and write), not threads; messages of one key may "
             "change their queue:",
             do_next_zh="请提高监听器的处理速度，或增加队列（读和写），而不是线程；同一 key 的消息可能换到其他队列：",
-            commands=(commands.SET_QUEUES,),
+            commands=(lookups.SET_QUEUES,),
         ),
     },
     title="more threads than queues",

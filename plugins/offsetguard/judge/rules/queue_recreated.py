@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.move_causes import BROADCASTING, Causes, causes
 from offsetguard.judge.evidence.move_figures import (
     asked_beyond,
@@ -56,7 +56,7 @@ RULE = Rule(
             "miss:",
             do_next_zh="请确认在 {moved_when}主题是否被重建、Broker 是否从备份恢复过、是否发生过主从切换；再把消费组重"
             "置到此前的时间点，即第一条不能漏掉的消息之前：",
-            commands=(commands.RESET_TO_BEFORE,),
+            commands=(lookups.RESET_TO_BEFORE,),
         ),
         "beyond_end": Texts(
             summary="{consumer_group} is beyond the end of {topic}",

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.capacity import capacities, wanted_queue_nums
 from offsetguard.judge.evidence.judged_groups import waits_unknown
 from offsetguard.judge.rule import CannotTell, Explains, Finding, QueueEvidence, Rule, Scope, Sentence, Severity, Texts
@@ -49,7 +49,7 @@ RULE = Rule(
             do_next="To shrink a topic, lower the write queues first, wait until the others are consumed, then lower "
             "the read queues. Until then, let them be read:",
             do_next_zh="缩容主题时，请先减少写队列，等其余队列消费完，再减少读队列。在此之前，请让它们可读：",
-            commands=(commands.SET_QUEUES,),
+            commands=(lookups.SET_QUEUES,),
         ),
         "unread_soon": Texts(
             summary="{unreadable_queue_count} queue{unreadable_queue_count:plural} of {topic} are written and not read",
@@ -59,7 +59,7 @@ RULE = Rule(
             cause_zh=_NUMBERS_ZH + "{unreadable_queue_count} 个队列只写不读；其中还没有消息。",
             do_next="Before producers write there:",
             do_next_zh="请在生产者写入之前执行：",
-            commands=(commands.SET_QUEUES,),
+            commands=(lookups.SET_QUEUES,),
         ),
         "unwritten": Texts(
             summary="{unwritten_queue_count} queue{unwritten_queue_count:plural} of {topic} never hold a message",
@@ -69,7 +69,7 @@ RULE = Rule(
             cause_zh=_NUMBERS_ZH + "{unwritten_queue_count} 个队列只读不写，只分到这些队列的客户端无事可做。",
             do_next="Let producers write them:",
             do_next_zh="让生产者写入它们：",
-            commands=(commands.SET_QUEUES,),
+            commands=(lookups.SET_QUEUES,),
         ),
         "clients_starve": Texts(
             summary="Clients of {group} get queues of {topic} that never hold a message",
@@ -82,7 +82,7 @@ RULE = Rule(
             "消息，而它的 {online_client_count} 个客户端中有的分到了这样的队列，无事可做。",
             do_next="Let producers write them:",
             do_next_zh="让生产者写入它们：",
-            commands=(commands.SET_QUEUES,),
+            commands=(lookups.SET_QUEUES,),
         ),
     },
     title="read and write queues differ",

@@ -19,10 +19,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from offsetguard.collect.departures import host_of
+from offsetguard.collect.vanished import host_of
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.lookups import each_group, queues_by_group
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Sentence, Severity, Texts
@@ -63,7 +63,7 @@ RULE = Rule(
             do_next="See why the client on {host} ends: its exit code, its memory limit, its liveness probe, and the "
             "last lines of its log. Who is there now:",
             do_next_zh="请查明 {host} 上的客户端为何退出：退出码、内存限制、存活探针，以及日志的最后几行。当前成员：",
-            commands=(commands.MEMBERS,),
+            commands=(lookups.MEMBERS,),
         ),
         "same_process": Texts(
             cause=_AGAIN + ", and the same client came back: its heartbeats come too late (long GC pauses, a host "
@@ -74,7 +74,7 @@ RULE = Rule(
             do_next="See the GC log and the CPU of {host}, and whether its heartbeats are lost: a broker forgets a "
             "client after 120 s. Who is there now:",
             do_next_zh="请查看 {host} 的 GC 日志和 CPU，以及心跳是否丢失：Broker 在 120 秒后会移除客户端。当前成员：",
-            commands=(commands.MEMBERS,),
+            commands=(lookups.MEMBERS,),
         ),
     },
     title="a group rebalances again and again",

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.lookups import each_group, growth_unknown
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.model.intervals import INTERVAL_LENGTH
@@ -52,7 +52,7 @@ RULE = Rule(
             do_next_zh="请在客户端日志中查看监听器抛出的异常，并检查它调用的服务。服务故障期间，请停止消费组，不要任其"
             "失败：超过 retryMaxTimes（{retry_max_times}）后消息会成为死信。每个客户端每秒的失败数会写入一个文件，命令"
             "会给出文件名：",
-            commands=(commands.RATES_OF_CLIENTS,),
+            commands=(lookups.RATES_OF_CLIENTS,),
         ),
         "consumption_unknown": Texts(
             summary="{consumer_group} sends {retry_tps:.0f} messages/s back",

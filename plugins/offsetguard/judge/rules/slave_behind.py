@@ -19,7 +19,7 @@ from offsetguard.catalogue.text import LONGEST_MS
 from offsetguard.collect.broker_reading import FAR_BYTES
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.lookups import replica_name
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
@@ -56,7 +56,7 @@ RULE = Rule(
             "it is connected, and so do masters of 5.x.",
             do_next_zh="请检查从节点的磁盘和主从之间的网络；从节点的 store.log 会说明是否已连接，5.x 的主节点也可以查"
             "询。",
-            commands=(commands.REPLICATION,),
+            commands=(lookups.REPLICATION,),
         ),
         "standing_still": Texts(
             cause=_LACKS + ", and nothing new is known to be written there: replication seems to stand still. A "

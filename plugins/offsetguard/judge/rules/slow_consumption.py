@@ -18,7 +18,7 @@ from datetime import timedelta
 
 from offsetguard.config import Config, EffectivePolicy
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.blocked_queues import held_back_queues
 from offsetguard.judge.evidence.judged_groups import (
     RECENTLY,
@@ -60,9 +60,9 @@ RULE = Rule(
             cause=_LAG + ": consumption is slow, not stopped.",
             cause_zh=_LAG_ZH + "：是消费缓慢，不是停止。",
             do_next="Find the slow call in the listener; more threads help a concurrent group, more queues an orderly "
-            "one. " + commands.STACKS_GO,
-            do_next_zh="请找出监听器中的慢调用；并发消费组可增加线程，顺序消费组可增加队列。" + commands.STACKS_GO_ZH,
-            commands=(commands.STACKS,),
+            "one. " + lookups.STACKS_GO,
+            do_next_zh="请找出监听器中的慢调用；并发消费组可增加线程，顺序消费组可增加队列。" + lookups.STACKS_GO_ZH,
+            commands=(lookups.STACKS,),
         ),
         "held_back": Texts(
             summary="{consumer_group}: one slow message holds back {worst_queue} of {topic}",
@@ -72,11 +72,11 @@ RULE = Rule(
             cause_zh=_LAG_ZH + "；那里的消费位点 {consumer_offset:messages} 已 {held_ms:duration} 没有推进，而其后的消"
             "息已有消费完的：是一条慢消息拖住了位点，并非停止消费。",
             do_next="Find the slow call in the listener, and see which message holds the others back (id and keys). "
-            + commands.STACKS_GO,
-            do_next_zh="请找出监听器中的慢调用，并查看是哪条消息拖住了其他消息（id 和 keys）。" + commands.STACKS_GO_ZH,
+            + lookups.STACKS_GO,
+            do_next_zh="请找出监听器中的慢调用，并查看是哪条消息拖住了其他消息（id 和 keys）。" + lookups.STACKS_GO_ZH,
             commands=(
-                commands.SHOW_COMMITTED,
-                commands.STACKS,
+                lookups.SHOW_COMMITTED,
+                lookups.STACKS,
             ),
         ),
     },

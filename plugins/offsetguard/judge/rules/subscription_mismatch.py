@@ -17,7 +17,7 @@ from datetime import datetime
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.lookups import each_group, message_models, queues_by_group
 from offsetguard.judge.evidence.rebalance_spells import REBALANCE_ROUNDS
 from offsetguard.judge.rule import CannotTell, Explains, Finding, QueueEvidence, Rule, Scope, Sentence, Severity, Texts
@@ -53,7 +53,7 @@ RULE = Rule(
             "{since:moment} if it must be consumed:",
             do_next_zh="请让 {consumer_group} 的所有客户端使用相同的订阅关系，或为需要其他消息的客户端使用另一个消费组"
             "。被跳过的消息仍在 Broker 上：订阅关系一致后，如需补消费，可将消费组重置到 {since:moment}：",
-            commands=(commands.RESET_TO_SINCE,),
+            commands=(lookups.RESET_TO_SINCE,),
         ),
         "uncounted": Texts(
             cause=_DIFFER + "; brokers filter by {broker_expressions}, and clients get only what matches both (losing: "

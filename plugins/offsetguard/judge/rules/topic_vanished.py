@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge.evidence.vanished import vanished
+from offsetguard.judge.evidence.unseen import vanished
 from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Severity, Texts
 
 RULE = Rule(

@@ -14,7 +14,7 @@ from datetime import timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.capacity import (
     CALM_MS,
     NEARLY_NOTHING,
@@ -46,7 +46,7 @@ RULE = Rule(
             do_next="See whether the producers of {topic} run and reach the brokers; on a holiday this may be as it "
             "should. Who is connected:",
             do_next_zh="请检查 {topic} 的生产者是否在运行、能否连通 Broker；节假日可能属于正常。已连接的生产者：",
-            commands=(commands.PRODUCERS_OF_EACH_BROKER,),
+            commands=(lookups.PRODUCERS_OF_EACH_BROKER,),
         ),
         "less": Texts(
             summary="{topic}: {hour_tps:.1f} messages/s written, usually {usual_tps:.1f}",
@@ -59,7 +59,7 @@ RULE = Rule(
             do_next="Nothing, if the reason is known (a holiday, a producer that was moved). Otherwise see whether all "
             "producers run. Who is connected:",
             do_next_zh="如果原因已知（节假日、生产者迁移）则无需处理。否则请检查是否所有生产者都在运行。已连接的生产者：",
-            commands=(commands.PRODUCERS_OF_EACH_BROKER,),
+            commands=(lookups.PRODUCERS_OF_EACH_BROKER,),
         ),
     },
     title="less traffic than usual",

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.capacity import CALM_MS, figures_of, is_surge, judged_hours, not_yet_usual
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Severity, Texts
 
@@ -34,7 +34,7 @@ RULE = Rule(
             "groups of the topic keep up. Which producers are connected:",
             do_next_zh="如果原因已知（营销活动、批处理）则无需处理。否则请查看由谁写入，以及该主题的消费组是否跟得上。"
             "已连接的生产者：",
-            commands=(commands.PRODUCERS_OF_EACH_BROKER,),
+            commands=(lookups.PRODUCERS_OF_EACH_BROKER,),
         ),
     },
     title="more traffic than usual",

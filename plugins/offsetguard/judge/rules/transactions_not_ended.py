@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge import commands
+from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.lookups import sum_at_least, worst_brokers
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
@@ -64,7 +64,7 @@ RULE = Rule(
             "it stores each such message again. Its disk, among others:",
             do_next_zh="请在 Broker 的 transaction.log 中查看回查的情况，并确认 Broker 能够写入：回查会重新写入每条这样"
             "的消息。其磁盘等信息：",
-            commands=(commands.BROKER_STATUS,),
+            commands=(lookups.BROKER_STATUS,),
         ),
         "given_up": Texts(
             summary="{given_up_growth:messages} transaction{given_up_growth:plural} given up on {brokers}",
@@ -82,7 +82,7 @@ RULE = Rule(
             do_next_zh="请重新发送其中重要的消息。消息的 REAL_TOPIC 和 PGROUP 是主题和生产者组；"
             + _PRODUCERS_ZH
             + "打印这些消息：",
-            commands=(commands.PRINT_GIVEN_UP,),
+            commands=(lookups.PRINT_GIVEN_UP,),
         ),
     },
     title="transactions are not ended",

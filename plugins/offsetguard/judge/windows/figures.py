@@ -12,7 +12,7 @@ from statistics import median
 from typing import NamedTuple
 
 from offsetguard.config import WindowPolicy
-from offsetguard.facts.time_lag import CurvePlace, time_lags
+from offsetguard.facts.duckdb_engine import CurvePlace, time_lags
 from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention
 from offsetguard.judge.windows.pace import waited_between, waits_between
 from offsetguard.model.offsets import QueueOffsets, epoch_ms

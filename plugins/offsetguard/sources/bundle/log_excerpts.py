@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from offsetguard.config import LogSource
-from offsetguard.config.disk import why_unwritten
 from offsetguard.config.secret_values import open_block, text_without_secrets
+from offsetguard.config.workspace import why_unwritten
 from offsetguard.model.errors import BundleError
 from offsetguard.sources.bundle.layout import CLIENTS, LOGS, broker_of, safe_name
 from offsetguard.sources.bundle.log_replay import log_source

@@ -16,8 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from offsetguard.config.disk import replace_text, why_unwritten
 from offsetguard.config.secret_values import json_without_secrets, settings_without_secrets, text_without_secrets
+from offsetguard.config.workspace import replace_text, why_unwritten
 from offsetguard.model.errors import BundleError, RocketMQError
 from offsetguard.sources.bundle.layout import (
     BODIES,

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from offsetguard.model.stacks import ClientStacks, ThreadStack
+from offsetguard.model.fact_records import ClientStacks, ThreadStack
 
 MOST_STACKS = 5
 FRAMES_INNERMOST, FRAMES_OUTERMOST = 6, 2  # kept of a stack; the outermost one is the listener

@@ -23,10 +23,9 @@ from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import sum_of_known
 from offsetguard.tables import OFFSET_MOVE_FACTS, OFFSET_MOVES, QUEUE_FACTS, QUEUE_SNAPSHOTS
 from offsetguard.tables.broker_facts import BrokerFacts
-from offsetguard.tables.columns import LagCounts, LagTimes
 from offsetguard.tables.facts import OffsetMoveFacts, TopicFacts
 from offsetguard.tables.group_facts import GroupFacts
-from offsetguard.tables.table import columns_of
+from offsetguard.tables.table import LagCounts, LagTimes, columns_of
 from offsetguard_peers.simulated.weekly_groups import STEP_S, Counts, Kind, WeeklyGroup
 
 MONDAY = datetime(2026, 11, 16, tzinfo=UTC)

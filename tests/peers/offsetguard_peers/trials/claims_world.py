@@ -38,7 +38,7 @@ from offsetguard.decide.judge import judge_interval
 from offsetguard.deliver.deliver import deliver_due
 from offsetguard.facts.changes import record_changes
 from offsetguard.facts.interval import IntervalFacts
-from offsetguard.facts.unpublished import unaudited_facts
+from offsetguard.facts.published import unaudited_facts
 from offsetguard.model.errors import RocketMQError, SnapshotError
 from offsetguard.model.intervals import Interval
 from offsetguard.model.verdicts import Severity

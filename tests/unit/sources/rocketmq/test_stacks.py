@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsetguard.model.stacks import ThreadStack
+from offsetguard.model.fact_records import ThreadStack
 from offsetguard.sources.rocketmq.stacks import (
     FRAMES_INNERMOST,
     FRAMES_OUTERMOST,
