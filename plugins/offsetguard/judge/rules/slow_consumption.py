@@ -6,7 +6,8 @@ Evidence: the messages that clients say they have cached, or where not all tell 
 5.1 on), make more than half of the lag; messages were finished within the last minute. One slow message is named when
 the committed offset stands for more than a minute, and its client still holds that message while some behind it are
 finished: one of them lately, or the newest that it was given.
-Not judged: clients that finish nothing (accumulation, poison_message); queues of which a full cache has begun with the
+Not judged: clients that finish nothing, or for 20 s and ten times as long as their messages take nothing
+(accumulation, poison_message); queues of which a full cache has begun with the
 same message for ten minutes, where most of the lag lies: these have stopped, whatever others do; POP groups
 (handlers_hanging); broadcasting.
 Do next: find the slow message or the slow call in the listener.
@@ -21,6 +22,7 @@ from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.blocked_queues import held_back_queues
 from offsetguard.judge.evidence.judged_groups import (
+    COMMITTED_WITHIN,
     RECENTLY,
     JudgedGroup,
     finished_at,
@@ -108,7 +110,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         shown = finishes_messages(group) and all(one.last_consume_at == finished_at(one, boots) for one in own)
         goes_on = shown or most_moves(group, own, boots)
         # What clients say that they finish is of the last minute; who stands still by now finished it before
-        goes_on = goes_on and not (judged.stands_still or finished_long_ago(group, own) or _most_has_stopped(judged))
+        stopped = judged.stands_still or finished_long_ago(group, own) or _is_quick_and_idle(judged)
+        goes_on = goes_on and not (stopped or _most_has_stopped(judged))
         if held is None and not (goes_on and 2 * in_process > (group.effective_lag or 0)):
             continue
         worst = (
@@ -134,6 +137,15 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             },
             queues=lag_evidence(own),
         )
+
+
+def _is_quick_and_idle(judged: JudgedGroup) -> bool:
+    """Whether all its clients have finished nothing for ten times as long as a message takes them, while some wait."""
+    group, finished = judged.group, [one.last_consume_at for one in judged.queues]
+    if group.orderly or group.consume_rt_ms is None:
+        return False
+    usual = max(COMMITTED_WITHIN, 10 * timedelta(milliseconds=group.consume_rt_ms))
+    return all(at is not None and judged.seen_at - at > usual for at in finished)
 
 
 def _most_has_stopped(judged: JudgedGroup) -> bool:
