@@ -32,4 +32,5 @@ def test_a_bundle_says_in_which_zone_brokers_write_their_logs(
     command = ["record", "--config", str(config), *option, "--for", "10ms", "--every", "10ms", "--out", str(bundle)]
     recorded = CliRunner().invoke(offsetguard, command)
     assert recorded.exit_code == 2, "nobody listens there"
+    assert ": 1 rounds, " in recorded.output, "the next one would begin when the time is over"
     assert read_meta(bundle).log_time_zone == zone

@@ -12,13 +12,15 @@ from offsetguard.catalogue.text import Language
 from offsetguard.config import Team
 from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.decide.message_views import MessageContext, digest, message_view
+from offsetguard.decide.outlooks import Outlooks
 from offsetguard.deliver.messages.slack import render_slack
 from offsetguard.facts.interval import TrafficHour
 from offsetguard.judge.registry import RULES, rule_title
+from offsetguard.model.forecast import Basis, Forecast
 from offsetguard.model.incident import Incident, Kind, NamedChange
 from offsetguard.model.notification import GroupKey
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
-from offsetguard.model.verdicts import Severity
+from offsetguard.model.verdicts import QueueVerdict, Severity, State
 from offsetguard.model.views import NotificationReason
 from offsetguard.store import changes, outbox
 from offsetguard.store.database import writing
@@ -169,6 +171,29 @@ def test_since_is_the_events_own_moment_where_its_rule_knows_it() -> None:
     assert IncidentWords(stall).began_at is None, "not known: it was only seen"
     for rule in RULES.values():
         assert rule.began is None or rule.began in {*rule.table, *rule.named_figures}, rule.id
+
+
+@pytest.mark.parametrize("told", ["loss", "drain", None])
+def test_what_lies_ahead_stands_beside_a_finding_that_does_not_tell_it_itself(told: str | None) -> None:
+    """A queue of billing is drained in 10 to 20 s, and else loses its first message in 5 to 10."""
+    ahead = {"drain": (10_000, 20_000), "loss": (5_000, 10_000)}
+    drain, loss = Forecast(*ahead["drain"], Basis.CONSUME_RATE), Forecast(*ahead["loss"], Basis.DISK)
+    verdict = QueueVerdict(State.OK, "x", "x", effective_lag=9, lag_ms=3_600_000, drain=drain, loss=loss)
+    queue = a_queue("billing", MessageQueue("orders", "broker-a", 0), QueueOffsets(0, 9, 0))
+    incident = an_incident()
+    figures = {f"{told}_low_ms": 1} if told else {}
+    view = message_view(
+        GroupKey("operations", "demo", "accumulation"),
+        firing=[replace(incident, evidence=replace(incident.evidence, figures=figures))],
+        resolved=[],
+        reason=NotificationReason.FIRST,
+        interval_start=START,
+        thread_key="thread",
+        config=config(),
+        context=MessageContext(outlooks=Outlooks(facts(0, queues=(replace(queue, verdict=verdict),)))),
+    )
+    (shown,) = view.firing
+    assert {"drain": shown.drain_ms, "loss": shown.loss_ms} == {**ahead, **({told: None} if told else {})}
 
 
 def test_evidence_is_capped_and_counted(engine: Engine) -> None:

@@ -21,6 +21,7 @@ def test_sqlite_is_in_the_folder_unless_another_file_is_named(url: str, file: st
     workspace = _workspace(url)
     assert jdbc_properties(workspace)["uri"].startswith(f"jdbc:sqlite:{file}?")
     assert sql_properties(workspace)["uri"] == f"sqlite:///{file}"
+    assert "pool_pre_ping" not in sql_properties(workspace)
     with pytest.raises(PublishError, match=f"^{file}: there is no catalog"):
         open_catalog(workspace)
 
@@ -47,6 +48,7 @@ def test_both_drivers_get_the_same_of_a_url(url: str, jdbc: dict[str, str]) -> N
     properties = jdbc_properties(_workspace(url))
     ours = ("jdbc.schema-version", "jdbc.options")
     assert {k: v for k, v in properties.items() if k == "uri" or (k.startswith("jdbc.") and k not in ours)} == jdbc
+    assert sql_properties(_workspace(url))["pool_pre_ping"] == "true", "the server may have been started anew"
     read_by = make_url(sql_properties(_workspace(url))["uri"])
     assert read_by.drivername == "postgresql+psycopg"
     assert read_by.port == int(jdbc["uri"].rpartition(":")[2].partition("/")[0])

@@ -85,6 +85,7 @@ REFUSALS = [
     ("dingtalk", {"errcode": 310000, "errmsg": "sign not match"}, (False, None), "extra `secret` is not the robot's"),
     ("dingtalk", {"errcode": 88, "errmsg": "no right"}, (False, None), "has no right to post"),
     ("dingtalk", {"errcode": 400402, "errmsg": "miss title"}, (True, None), "a defect of OffsetGuard"),
+    ("dingtalk", {"errcode": 400105, "errmsg": "unsupported msgtype"}, (True, None), "a defect of OffsetGuard"),
     ("dingtalk", {"errcode": 777, "errmsg": "new"}, (True, None), "777 new; see the reference of DingTalk"),
     ("wecom", {"errcode": 45009, "errmsg": "freq"}, (False, 60), "for 60 s"),
     ("wecom", {"errcode": 93000, "errmsg": "invalid webhook url"}, (False, None), "the key is wrong or the robot was"),

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offsetguard.config.secret_values import text_without_secrets
+from offsetguard.config.secret_values import open_block, text_without_secrets
 from offsetguard.model.errors import BundleError, RequestTimedOut
 from offsetguard.sources.bundle.layout import Exchange, Meta
 from offsetguard.sources.bundle.reader import moments, open_bundle
@@ -286,3 +286,17 @@ def test_whatever_a_secret_is_none_of_it_is_kept_and_json_stays_json(form: str, 
         body, _ = without_secrets(RequestCode.GET_CONSUMER_RUNNING_INFO, form.replace("SECRET", planted).encode())
         assert "s3cret" not in body.decode()
         assert json.loads(body)
+
+
+@pytest.mark.parametrize(
+    ("lines", "whole"),
+    [
+        (b"a\n-----BEGIN RSA PRIVATE KEY-----\nMII", 2),
+        (b"-----BEGIN X-----\nMII\n-----END X-----\na\n", None),
+        (b"-----BEGIN X-----\nMII\n-----END X-----\n-----BEGIN Y-----\nMII\n", 38),
+        (b"-----BEGIN X-----\n" + b"M" * 20_000, None),  # no key is that long: nothing waits for its end
+        (b"nothing", None),
+    ],
+)
+def test_of_a_key_that_has_not_ended_yet_nothing_is_taken(lines: bytes, whole: int | None) -> None:
+    assert open_block(lines) == (len(lines) if whole is None else whole)
