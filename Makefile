@@ -57,13 +57,7 @@ facts-sql: ## Write DuckDB's text of each facts/*.sql again; refuses what means 
 
 .PHONY: docs
 docs: ## Write the generated pages again (tables, configuration, invariants, rules, logs, ...)
-	@$(RUN) python -m offsetguard.tables.reference > docs/tables.md
-	@$(RUN) python -m offsetguard.config.reference > docs/configuration.md
-	@$(RUN) python -m offsetguard_expectations.reference > docs/invariants.md
-	@$(RUN) python -m offsetguard.judge.reference > docs/rules.md
-	@$(RUN) python -m offsetguard.sources.logs.reference > docs/logs.md
-	@$(RUN) python -m offsetguard.views.reference > docs/pages-as-data.md
-	@$(RUN) python -m offsetguard.deliver.messages.cloud_event > docs/webhook.md
+	@$(RUN) python -m offsetguard_peers.doc_pages
 	@$(RUN) python -m offsetguard_peers.source_matrix > docs/sources.md
 	@$(RUN) python -m offsetguard_peers.verdicts > docs/verdicts.md
 	@$(RUN) python -m offsetguard_peers.printed_commands docs/messages.md

@@ -34,7 +34,7 @@ from offsetguard_airflow.defaults import (
     cluster_param,
     collection_tasks,
 )
-from offsetguard_airflow.hooks.heartbeat import deadline
+from offsetguard_airflow.hooks import deadline
 from offsetguard_airflow.operators.collect import CollectOffsetsOperator
 from offsetguard_airflow.operators.judge import JudgeOperator
 from offsetguard_airflow.operators.spark_jobs import PublishIntervalOperator

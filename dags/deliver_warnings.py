@@ -26,7 +26,7 @@ from datetime import timedelta
 from airflow.sdk import DAG, AssetOrTimeSchedule, CronTriggerTimetable
 
 from offsetguard_airflow.defaults import OUTBOX, TAGS, TASK_DEFAULTS
-from offsetguard_airflow.hooks.heartbeat import deadline
+from offsetguard_airflow.hooks import deadline
 from offsetguard_airflow.operators.outbox import DeliverOperator
 
 with DAG(

@@ -41,7 +41,7 @@ from offsetguard.config.workspace import why_unwritten
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import LANDED, QUARANTINE, QUEUE_STATE, Table
-from offsetguard_expectations.data_docs import publish_page, recent_runs, render_run_page
+from offsetguard_expectations.data_docs import Count, Findings, RunReport, publish_page, recent_runs, render_run_page
 from offsetguard_expectations.invariant import (
     EVERY_ROW,
     Agreement,
@@ -53,7 +53,6 @@ from offsetguard_expectations.invariant import (
     unwritten_of,
 )
 from offsetguard_expectations.invariants import AGREEMENTS, COMPARED, CORRUPT, ROW_INVARIANTS, figures_of
-from offsetguard_expectations.run_report import Count, Findings, RunReport
 from offsetguard_expectations.suites import (
     ExpectFigureToBeBetween,
     ExpectInvariantToHold,

@@ -1,6 +1,6 @@
 """What Spark is started with, on each engine (design: the Airflow connection decides, never code; `docs/engines.md`).
 
-warm server     the default: a Connect server of this workspace (`warm_server.py`), or one that a connection names
+warm server     the default: a Connect server of this workspace (`session.py`), or one that a connection names
 spark-submit    where a connection names a master: local[4], spark://..., yarn, k8s://...
 """
 

@@ -26,6 +26,7 @@ from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import INVARIANT_RESULTS, LANDED, MANIFEST, PUBLISHED, QUARANTINE, QUEUE_STATE, Table
 from offsetguard.tables.facts import InvariantResult
 from offsetguard.tables.table import arrow_schema
+from offsetguard_expectations.data_docs import Count, Findings, InvariantOutcome, RunReport
 from offsetguard_expectations.invariant import (
     MAX_CORRUPT_SHARE,
     Agreement,
@@ -39,7 +40,6 @@ from offsetguard_expectations.invariant import (
     stops_publication,
 )
 from offsetguard_expectations.invariants import AGREEMENTS, ALL, CORRUPT, ROW_INVARIANTS, Check
-from offsetguard_expectations.run_report import Count, Findings, InvariantOutcome, RunReport
 from offsetguard_spark.branches import Branches
 from offsetguard_spark.invariants import Sought, example_of, find_examples
 from offsetguard_spark.landed import Landed, LandedTable

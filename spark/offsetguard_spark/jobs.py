@@ -10,7 +10,10 @@ deleted by retention.
 import argparse
 import json
 import os
+import signal
 import sys
+import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -25,11 +28,11 @@ from offsetguard.collect.backlog import is_live
 from offsetguard.collect.landing import snapshot_folder
 from offsetguard.config import Config
 from offsetguard.config.file import config_in_use, did_you_mean
-from offsetguard.config.workspace import ENDS_AT_VARIABLE, MANIFEST_FILE_NAME, Workspace
+from offsetguard.config.workspace import ENDS_AT_VARIABLE, MANIFEST_FILE_NAME, TASK_PROCESS_VARIABLE, Workspace
 from offsetguard.model.errors import ConfigError, OffsetGuardError
 from offsetguard.model.intervals import Interval
 from offsetguard.store.database import open_database
-from offsetguard_spark.ends_with_task import end_with_task
+from offsetguard.store.locks import has_ended
 from offsetguard_spark.ingest import Ingester, LogBatch
 from offsetguard_spark.minutes import Minutes
 from offsetguard_spark.publish import Publisher
@@ -37,6 +40,22 @@ from offsetguard_spark.publish_waiting import publish_waiting
 from offsetguard_spark.recompute import Recomputer, RecomputeReport, rebuild_state, span_of
 from offsetguard_spark.reports import Progress
 from offsetguard_spark.session import first_line, session_when_needed
+
+_EVERY_S = 1.0
+
+
+def end_with_task() -> None:
+    """Have this process killed once the task's process is gone; without one (a command line) nothing happens."""
+    if task := os.environ.get(TASK_PROCESS_VARIABLE):
+        threading.Thread(target=_end_after, args=(task,), name="end with task", daemon=True).start()
+
+
+def _end_after(task: str) -> None:
+    while not has_ended(task):
+        time.sleep(_EVERY_S)
+    # Killed as its task was: readers, tables and `cycles` bear that at any step (docs/publishing.md).
+    os.kill(os.getpid(), signal.SIGKILL)
+
 
 _ERROR = "error: "
 

@@ -14,7 +14,7 @@ from offsetguard.deliver.channels.slack import SlackChannel
 from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
 from offsetguard.model.errors import ConfigError
 from offsetguard.model.notification import Channel
-from offsetguard_airflow.hooks.connections import rocketmq_credentials, transport_of
+from offsetguard_airflow.hooks import rocketmq_credentials, transport_of
 from offsetguard_airflow.operators.spark_job import (
     spark_connect,
     workspace_variables,

@@ -14,7 +14,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store import judged_intervals
 from offsetguard.store.database import open_database, writing
 from offsetguard.store.models import JudgedIntervalRow, Mode
-from offsetguard_airflow.hooks.heartbeat import report_troubles
+from offsetguard_airflow.hooks import report_troubles
 from offsetguard_peers.configs import one_team_text
 from offsetguard_peers.http_server import HeartbeatListener
 

@@ -17,7 +17,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store import incidents
 from offsetguard.store.database import writing
 from offsetguard.tables import GROUP_FACTS
-from offsetguard_airflow.web.static_files import STATIC, VENDORED
+from offsetguard_airflow.web.rendering import STATIC, VENDORED
 from offsetguard_peers.airflow.standalone import AirflowStandalone
 from offsetguard_peers.collecting import manifest_of
 from offsetguard_peers.lake.warehouse import Warehouse

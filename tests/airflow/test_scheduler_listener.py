@@ -16,7 +16,7 @@ from offsetguard.config.workspace import Workspace
 from offsetguard_peers.airflow.standalone import AirflowStandalone
 from offsetguard_peers.processes import session_members
 from offsetguard_peers.waiting import wait_until
-from offsetguard_spark.warm_server import warm_server
+from offsetguard_spark.session import warm_server
 
 # Of each library that takes long to import, a file that is mapped into every process that has imported it.
 MAPPED = {"grpc": "cygrpc", "pyarrow": "libarrow", "pandas": "pandas/_libs", "duckdb": "_duckdb", "scipy (GX)": "scipy"}

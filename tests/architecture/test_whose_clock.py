@@ -16,8 +16,8 @@ THIS_HOSTS = {
     "offsetguard_airflow/operators/housekeeping.py": "days of retention",
     "offsetguard_airflow/operators/spark_job.py": "for a process of this host",
     "offsetguard_airflow/operators/spark_jobs.py": "how long a job took",
-    "offsetguard_airflow/hooks/heartbeat.py": "the file that this host's monitoring reads",
-    "offsetguard_airflow/web/posted_forms.py": "a token is good for twelve hours",
+    "offsetguard_airflow/hooks.py": "the file that this host's monitoring reads",
+    "offsetguard_airflow/web/forms.py": "a token is good for twelve hours",
 }
 
 

@@ -21,13 +21,13 @@ from offsetguard_peers.waiting import at_once, wait_until
 from offsetguard_spark.connect_server import ConnectServer
 from offsetguard_spark.engines import QUICK_COMPILER_OPTIONS
 from offsetguard_spark.server_process import Running, ServerFolder, SparkServerFailed, write_running
-from offsetguard_spark.warm_server import warm_server
+from offsetguard_spark.session import warm_server
 
 pytestmark = pytest.mark.slow
 
 USE_IT = """\
 from offsetguard.config.workspace import Workspace
-from offsetguard_spark.warm_server import warm_server
+from offsetguard_spark.session import warm_server
 with warm_server(Workspace.from_environment()) as server:
     server.query()
     print(server.process_id(), server.port)
@@ -35,7 +35,7 @@ with warm_server(Workspace.from_environment()) as server:
 IDLE_S = 1.0
 START_IT = f"""\
 from offsetguard.config.workspace import Workspace
-from offsetguard_spark.warm_server import warm_server
+from offsetguard_spark.session import warm_server
 with warm_server(Workspace.from_environment(), idle_s={IDLE_S}):
     pass
 """

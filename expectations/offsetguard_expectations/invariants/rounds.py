@@ -1,9 +1,12 @@
-"""Invariants of `manifest`: whether a collection round was on time, whole, and next to the one before it."""
+"""Invariants of what a round lands of itself and of logs: was it on time, whole, and next to the one before it.
+
+Of `manifest`, `offset_moves` and `log_events`.
+"""
 
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.verdicts import Severity
-from offsetguard.tables import MANIFEST
-from offsetguard_expectations.invariant import Invariant, shown
+from offsetguard.tables import LOG_EVENTS, MANIFEST, OFFSET_MOVES
+from offsetguard_expectations.invariant import CORRECT_THE_CLOCKS, Invariant, ViolationMeans, shown
 
 _INTERVAL_S = int(INTERVAL_LENGTH.total_seconds())
 LATENESS_TOLERANCE_S = 600  # schedulers start rounds late: beyond ten minutes a snapshot says little of its interval
@@ -123,4 +126,79 @@ NOTHING_LANDED_TWICE = Invariant(
         " run. Usually two masters answer with one broker name, or an answer listed an entry twice."
     ),
     do_next="Look for two brokers with the same `brokerName` and `brokerId`: mqadmin's `clusterList` names them.",
+)
+
+
+MOVE_LATENESS_TOLERANCE_S = 86_400  # one day: a late run reads events that are younger than its interval
+LINE_LATENESS_TOLERANCE_S = 7_200  # a run that is this late reads lines that are younger than its interval
+
+_MOVE = (
+    "consumer_group || ' in ' || topic || ' ' || broker_name || '/' || COALESCE(queue_id || '', '?')"
+    " || ' (' || origin || ' ' || position || ' of ' || source || ')'"
+)
+
+OFFSETS_NOT_NEGATIVE = Invariant(
+    id="OG-M11",
+    title="Offsets and queue numbers of offset moves are not negative",
+    violation="An offset move names a negative offset",
+    table=OFFSET_MOVES,
+    violation_means=ViolationMeans.CORRUPT,
+    stops_publication=False,
+    holds_when="position >= 0 AND COALESCE(queue_id, 0) >= 0 AND requested_offset >= 0 AND corrected_offset >= 0",
+    example=f"{_MOVE} || ': requested ' || requested_offset || ', corrected to ' || corrected_offset",
+    meaning=(
+        "An OFFSET_MOVED_EVENT or a log line names an offset below 0. A client asked for a position that no queue can"
+        " have: usually a tool of one's own that pulls without having looked up the offset."
+    ),
+    do_next="Look at the row in the table `quarantine`; find the client of that group that pulls at a negative offset.",
+)
+MOVE_NOT_IN_THE_FUTURE = Invariant(
+    id="OG-M12",
+    title="Offset moves are not from the future",
+    violation="An offset move is from the future",
+    table=OFFSET_MOVES,
+    violation_means=ViolationMeans.CORRUPT,
+    stops_publication=False,
+    holds_when=f"unix_seconds(moved_at) <= {MOVE_LATENESS_TOLERANCE_S} + unix_seconds(interval_start)",
+    example=f"{_MOVE} || ': moved at ' || {shown('moved_at')} || ', interval ' || interval_start",
+    meaning=(
+        "The event was stored (the line was written) more than a day after the interval that reads it: the broker's"
+        " clock is wrong, or the time zone of the log is declared wrongly. A run that was delayed for hours stays below"
+        " this and keeps its events."
+    ),
+    do_next=CORRECT_THE_CLOCKS,
+)
+
+LINE_NOT_IN_THE_FUTURE = Invariant(
+    id="OG-E11",
+    title="Log lines are not from the future",
+    violation="Log lines are from the future",
+    table=LOG_EVENTS,
+    violation_means=ViolationMeans.CORRUPT,
+    stops_publication=False,
+    applies_when="at IS NOT NULL",
+    holds_when=f"unix_seconds(at) <= {LINE_LATENESS_TOLERANCE_S} + unix_seconds(interval_start)",
+    example="kind || ' in ' || file || ' of ' || source || ' at byte ' || position || ': ' || at",
+    meaning=(
+        "A line of a log is more than two hours younger than the interval that reads it. Nearly always the time zone of"
+        " the source is declared wrongly: brokers write GMT+8 wherever they run, 4.x clients the zone of their host."
+        " All times of that source are wrong then, also the ones that only lie in the past."
+    ),
+    do_next="Correct `time_zone` of that log source in `config/offsetguard.yml`, or the clock of the host.",
+)
+
+PLACE_IS_KNOWN = Invariant(
+    id="OG-E12",
+    title="Log lines have a place in their file",
+    violation="A log line has no place in its file",
+    table=LOG_EVENTS,
+    violation_means=ViolationMeans.CORRUPT,
+    stops_publication=False,
+    holds_when="position >= 0 AND kind <> '' AND COALESCE(queue_id, 0) >= 0",
+    example="kind || ' in ' || file || ' of ' || source || ' at byte ' || position",
+    meaning=(
+        "A line before the begin of its file, of no kind, or about a queue below 0. Lines are told apart by their"
+        " place, so such a row would be counted again with every reading."
+    ),
+    do_next="Look at the row in the table `quarantine`, and run `offsetguard parse-log` on that file.",
 )

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ValidationError
 
 from offsetguard.deliver.messages.wording import harmless, harmless_document, unescaped
 from offsetguard.model.errors import OffsetGuardError
-from offsetguard.model.meanings import meanings
+from offsetguard.model.views import meanings
 
 if TYPE_CHECKING:
     from mcp.server import Server

@@ -1,7 +1,6 @@
-"""docs/rules.md, made of the rules themselves: `python -m offsetguard.judge.reference > docs/rules.md`."""
+"""What docs/rules.md and assistants are told of a rule, made of the rule itself."""
 
 import inspect
-import sys
 from collections.abc import Iterator
 
 from offsetguard.catalogue.text import format_duration
@@ -9,34 +8,6 @@ from offsetguard.judge.registry import RULE_FILES, RULES, RuleFile
 from offsetguard.judge.rule import Explains
 
 LABELS = ("Means", "Evidence", "Not judged", "Do next", "Source")
-_HEAD = """# Rules
-
-What OffsetGuard finds, and what it says. Made by `make docs` from `plugins/offsetguard/judge/rules/`; a mail's footer
-carries the rule's id, and the id is the file's name. `{figure:unit}` is filled with the finding's figures.
-
-- **Severity**: critical and warning are sent to people; info stands in `check`, in `diagnose` and in the history of
-  incidents, and is never sent. A rule may call single findings better or worse than the severity that stands here.
-- **Needs**: the facts that the rule reads. What was not seen is neither trouble nor health: the rule then says that it
-  *cannot tell*, and why; an incident that this may hide stays open.
-- **Explains**: one cause, one finding. A finding of this rule names those of the other ones ("also explains: ...") and
-  takes them out of the list, with the worst of their severities, where both are about the same group and topic, group,
-  queues (nearly all of the lag lies on them), brokers or cluster. An incident that is explained later stays open.
-- **Shows**: the stacks of a client's consume threads, as [docs/incidents.md](incidents.md#thread-stacks) says.
-- **Opens**, **Ends**: so many intervals in a row must show a finding before anybody is told, and so many in which its
-  rule looked must not show it before its incident ends; where the rule wants calm, nothing must be found for so long.
-  An interval in which the evidence was not seen counts as neither. Most rules judge a window of time, and most of those
-  that judge one look call what they find INFO at first: they open at once.
-
-| rule | severity | means |
-|---|---|---|
-{rows}
-"""
-
-
-def reference() -> str:
-    """Return the page as Markdown."""
-    rows = "\n".join(f"| [{rule.id}](#{rule.id}) | {rule.severity} | {rule.means} |" for rule in RULES.values())
-    return "\n".join([_HEAD.replace("{rows}", rows), *(line for file in RULE_FILES for line in _section(file))])
 
 
 def section_of(rule_id: str) -> str:
@@ -89,7 +60,3 @@ def _intervals(count: int, *, negated: bool = False) -> str:
 
 def _pair(how: Explains, other: str) -> str:
     return f"[{other}](#{other}) ({how.scope}{', which is then no trouble' if how.quiets else ''})"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(reference())

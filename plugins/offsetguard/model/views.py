@@ -6,6 +6,8 @@ and on the way back: fields that this one does not know are left out, and a fiel
 needs a default.
 """
 
+import inspect
+import re
 from datetime import date, datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal
@@ -350,3 +352,12 @@ def group_url(page_url: str, cluster: str, consumer_group: str) -> str:
     """Return the address of a consumer group's page; any name may stand in it."""
     about = urlencode({"cluster": cluster, "consumer_group": consumer_group}, quote_via=quote, safe="")
     return f"{page_url.rstrip('/')}{URL_PREFIX}{FLEET_PATH}/group?{about}"
+
+
+_FIELD = re.compile(r"^    (\w+?)_?: (?:[^#\n]|\n(?!    \w))*  # (.*)$", re.MULTILINE)  # it may go over lines
+
+
+def meanings(model: type[BaseModel]) -> dict[str, str]:
+    """Return the meaning of each field that has a comment, by its key; those of the bases, too."""
+    bases = (base for base in reversed(model.__mro__) if issubclass(base, BaseModel) and base is not BaseModel)
+    return {key: meaning for base in bases for key, meaning in _FIELD.findall(inspect.getsource(base))}

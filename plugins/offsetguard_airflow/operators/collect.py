@@ -13,7 +13,7 @@ from offsetguard.collect.manifest import Manifest
 from offsetguard.config import Config
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import IntervalHasPassed, OffsetGuardError, StoreError
-from offsetguard_airflow.hooks.connections import rocketmq_credentials
+from offsetguard_airflow.hooks import rocketmq_credentials
 from offsetguard_airflow.task_inputs import chosen_clusters, configuration, interval_at
 
 

@@ -7,8 +7,7 @@ from airflow.sdk.definitions.context import Context
 from airflow.sdk.exceptions import AirflowException
 
 from offsetguard_airflow.defaults import OUTBOX, OUTBOX_CHANGES
-from offsetguard_airflow.hooks.connections import transports
-from offsetguard_airflow.hooks.heartbeat import tell_heartbeat
+from offsetguard_airflow.hooks import tell_heartbeat, transports
 from offsetguard_airflow.task_inputs import open_workspace
 
 

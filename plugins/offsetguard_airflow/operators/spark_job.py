@@ -1,6 +1,6 @@
 """What our Spark jobs have in common: the same job, in our workspace, on the Spark that `spark_default` names.
 
-    no connection, or no host in it        Spark Connect, on the warm server of this workspace (`warm_server.py`)
+    no connection, or no host in it        Spark Connect, on the warm server of this workspace (`session.py`)
     type spark_connect, or host sc://...   Spark Connect, on the server that is named
     local[N], spark://..., yarn, k8s://... spark-submit to that master, the driver here
 

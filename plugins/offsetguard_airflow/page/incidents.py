@@ -19,8 +19,8 @@ from offsetguard.store import incidents, silences
 from offsetguard.store.database import current_time, writing
 from offsetguard.views.incident import AskedIncident
 from offsetguard.views.incidents import WantedIncidents
-from offsetguard_airflow.web.forms import FORM_HEADERS
-from offsetguard_airflow.web.posted_forms import (
+from offsetguard_airflow.web.forms import (
+    FORM_HEADERS,
     SPANS,
     Form,
     check_token,

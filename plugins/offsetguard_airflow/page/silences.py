@@ -15,8 +15,8 @@ from offsetguard.model.silence import Matchers, Silence
 from offsetguard.store import silences
 from offsetguard.store.database import current_time, writing
 from offsetguard.views.silences import AskedSilences
-from offsetguard_airflow.web.forms import FORM_HEADERS
-from offsetguard_airflow.web.posted_forms import (
+from offsetguard_airflow.web.forms import (
+    FORM_HEADERS,
     SPANS,
     Form,
     check_token,

@@ -16,9 +16,8 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.store.database_errors import DatabaseNamed, what_failed
 from offsetguard_airflow import page
-from offsetguard_airflow.web.rendering import refused, words_for
+from offsetguard_airflow.web.rendering import give_static, refused, words_for
 from offsetguard_airflow.web.rights import READ, WRITE, offered
-from offsetguard_airflow.web.static_files import give_static
 
 _log = logging.getLogger(__name__)
 _REFUSAL_LIMIT = 500

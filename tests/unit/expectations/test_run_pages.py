@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from offsetguard.model.intervals import Interval
 from offsetguard_expectations.data_docs import (
+    InvariantOutcome,
     Moment,
     RecentRun,
+    RunReport,
     bars,
     is_due,
     publish_page,
@@ -21,7 +23,6 @@ from offsetguard_expectations.data_docs import (
     render_run_page,
 )
 from offsetguard_expectations.invariants import ALL, Check
-from offsetguard_expectations.run_report import InvariantOutcome, RunReport
 from offsetguard_peers.cases.running import examples, for_each
 
 BY_ID = {invariant.id: invariant for invariant in ALL}

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import get_args, get_type_hints
 
 from offsetguard.model.views import Record
-from offsetguard.views.reference import PAGES, views_page
 from offsetguard.views.workspace_views import WorkspaceViews
-
-PAGE = Path(__file__).parents[3] / "docs" / "pages-as-data.md"
-
-
-def test_the_page_is_the_one_that_the_views_make() -> None:
-    assert PAGE.read_text(encoding="utf-8") == views_page(), "docs/pages-as-data.md is old: make docs"
+from offsetguard_peers.doc_pages.views import PAGES, made
 
 
 def test_every_view_of_a_workspace_stands_on_it_with_what_csv_has_of_it() -> None:
@@ -25,5 +18,5 @@ def test_every_view_of_a_workspace_stands_on_it_with_what_csv_has_of_it() -> Non
 
 
 def test_no_two_records_have_one_name() -> None:
-    headings = [line for line in views_page().splitlines() if line.startswith("### ")]
+    headings = [line for line in made().splitlines() if line.startswith("### ")]
     assert sorted(headings) == sorted(set(headings))

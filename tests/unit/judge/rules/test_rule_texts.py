@@ -9,15 +9,13 @@ from string import Formatter
 
 from offsetguard.catalogue.text import Language, Locale, render_text
 from offsetguard.judge.evidence.lookups import command_figures
-from offsetguard.judge.reference import reference
 from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import Rule, Texts
 from offsetguard_peers.cases.running import for_each
 from offsetguard_peers.judging.records import config, facts
 from offsetguard_peers.printed_commands import printed_by, templates, with_table
 
-PAGE = Path(__file__).parents[4] / "docs" / "rules.md"
-MESSAGES = PAGE.with_name("messages.md")
+MESSAGES = Path(__file__).parents[4] / "docs" / "messages.md"
 
 
 @for_each("rule, language", product(RULES.values(), Language), name_of=lambda case: f"{case[0].id} in {case[1].value}")
@@ -65,10 +63,6 @@ def test_no_name_says_more_to_a_shell_than_a_name(rule: Rule) -> None:
         known = {figure: datetime.now(UTC) if spec == "unix_ms" else 1 for figure, spec in figures}
         words = shlex.split(render_text(command, known | dict.fromkeys(quoted, name)), comments=True)
         assert words.count(name) == len(quoted)
-
-
-def test_the_page_is_the_one_that_the_rules_make() -> None:
-    assert PAGE.read_text(encoding="utf-8") == reference(), "docs/rules.md is old: make docs"
 
 
 def test_every_rule_has_a_place_of_its_own_among_those_of_its_severity() -> None:

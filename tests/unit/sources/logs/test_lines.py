@@ -6,12 +6,10 @@ from pathlib import Path
 
 from offsetguard.sources.logs.events import LogEvent, Skipped, Unreadable, event_row, message_of, read_records
 from offsetguard.sources.logs.matching import ALL, PATTERNS
-from offsetguard.sources.logs.reference import reference
 from offsetguard.tables import LOG_EVENTS
 from offsetguard_peers.cases.running import for_each, read_cases
 
 CASES = read_cases(Path(__file__).parent / "lines.yml")
-PAGE = Path(__file__).parents[4] / "docs" / "logs.md"
 GMT_8 = timezone(timedelta(hours=8))
 
 
@@ -85,7 +83,3 @@ def test_no_field_is_called_like_a_part_of_an_event():
     assert not [
         pattern.kind for pattern in PATTERNS if reserved & {field.name for field in (*pattern.fields, *pattern.parts)}
     ]
-
-
-def test_the_page_is_the_one_that_the_patterns_make():
-    assert PAGE.read_text(encoding="utf-8") == reference(), "docs/logs.md is old: make docs"

@@ -1,17 +1,16 @@
-"""docs/pages-as-data.md, made from the views: `python -m offsetguard.views.reference > docs/pages-as-data.md`.
+"""What docs/pages-as-data.md says of each page and its records, from the views.
 
 What a record is stands in its docstring, what a field means in the comment behind it.
 """
 
 import inspect
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from offsetguard.model.meanings import meanings
+from offsetguard.model.views import meanings
 from offsetguard.tables import (
     CLIENT_SNAPSHOTS,
     CLUSTER_FACTS,
@@ -30,17 +29,6 @@ from offsetguard.views.search import AskedSearch, SearchView
 from offsetguard.views.silences import AskedSilences, SilencesView
 from offsetguard.views.topic import AskedTopic, ReaderLine, TopicQueueLine, TopicView
 
-_INTRODUCTION = """\
-# Pages as data
-
-Made from `plugins/offsetguard/views/` by `make docs`; edit there.
-
-What a [page](pages.md) shows, the same address gives as JSON (`Accept: application/json`, or `format=json`) and, of its
-main table, as CSV (`text/csv`, `format=csv`); an assistant gets the same views by [offsetguard mcp](mcp.md). Within a
-release series fields are only ever added. `null` is unknown, never 0. Moments are ISO 8601 in UTC; `_ms` are
-milliseconds, `_tps` messages per second, lags and counts messages unless the name says otherwise. What a query asks
-that is not listed or beyond its limits is answered with 422.
-"""
 _OF_ALL = {  # what fields of these names mean in every view
     "at": "when this was asked, by the database's clock",
     "asked": "what the address says",
@@ -86,12 +74,12 @@ PAGES = (
 )
 
 
-def views_page() -> str:
-    """Return the whole page as Markdown."""
+def made() -> str:
+    """Return pages and records as Markdown."""
     records = dict.fromkeys(record for page in PAGES for record in _records_of(page.view))
     shown = {one for page in PAGES for one in (page.asked, page.view)}
     shared = (line for record in records if record not in shown for line in _table(record))
-    return "\n".join((_INTRODUCTION, *(line for page in PAGES for line in _page(page)), "## Records\n", *shared))
+    return "\n".join((*(line for page in PAGES for line in _page(page)), "## Records\n", *shared))
 
 
 def _page(page: PageOfData) -> Iterator[str]:
@@ -155,7 +143,3 @@ def _classes_in(annotation: Any) -> Iterator[type[BaseModel]]:
         yield annotation
     for one in get_args(annotation):
         yield from _classes_in(one)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(views_page())

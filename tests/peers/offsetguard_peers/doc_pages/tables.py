@@ -1,25 +1,14 @@
-"""docs/tables.md, made from the tables: `python -m offsetguard.tables.reference > docs/tables.md`."""
+"""What docs/tables.md says of each table and its columns."""
 
-import sys
 from collections.abc import Iterator
 
 from offsetguard.tables import LANDED, PUBLISHED, Column, Table
 
-_INTRODUCTION = """\
-# Tables
 
-Made from `plugins/offsetguard/tables/` by `python -m offsetguard.tables.reference`; edit there.
-
-**Landed** tables are the Parquet files that a collection round writes, one folder per cluster and interval.
-**Published** tables are Iceberg tables that Spark makes of them; all rows of an interval become visible at once.
-Times are UTC. A figure that is not known is NULL, never 0.
-"""
-
-
-def tables_page() -> str:
-    """Return the whole page as Markdown."""
+def made() -> str:
+    """Return the tables as Markdown."""
     tables = tuple(dict.fromkeys((*LANDED, *PUBLISHED)))
-    return "\n".join((_INTRODUCTION, *_summary(tables), "", *(_section(table) for table in tables)))
+    return "\n".join((*_summary(tables), "", *(_section(table) for table in tables)))
 
 
 def _summary(tables: tuple[Table, ...]) -> Iterator[str]:
@@ -51,7 +40,3 @@ def _kept(table: Table) -> str:
 def _row(column: Column) -> str:
     meaning = column.meaning.replace("|", "\\|")
     return f"| `{column.name}` | {column.type} | {'yes' if column.nullable else 'never'} | {meaning} |"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(tables_page())

@@ -1,10 +1,9 @@
-"""docs/configuration.md, made from the model: `python -m offsetguard.config.reference > docs/configuration.md`.
+"""What docs/configuration.md says of each section: its fields, from the model.
 
 A field's meaning is the comment behind it in `config/`; the rest is its JSON schema, as pydantic makes it.
 """
 
 import inspect
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -24,38 +23,7 @@ from offsetguard.config import (
 from offsetguard.config.fields import Section
 from offsetguard.config.groups import EffectivePolicy, GroupPolicy
 from offsetguard.config.routes import MaintenanceEntry, QuietHours, RouteEntry
-from offsetguard.model.meanings import meanings
-
-_INTRODUCTION = """\
-# Configuration
-
-Made from `plugins/offsetguard/config/` by `python -m offsetguard.config.reference`; edit there, or below in that file.
-[config/offsetguard.yml](../config/offsetguard.yml) is a whole file with examples in comments.
-
-- **Where**: the environment variable `OFFSETGUARD_CONFIG` names the file; without it, `config/offsetguard.yml`.
-- **When it holds**: every task reads it when it runs, so a change holds from the next task on; nothing is restarted.
-- **When it is broken**: tasks go on with the last file that was right (kept as `last_good_config.yml` in
-  `OFFSETGUARD_HOME`), each logs what is wrong with its line, and after two intervals the default team is told
-  (rule [config_broken](rules.md#config_broken)). Where no file was right before, tasks fail with the same lines.
-- **Check it**: `offsetguard config check` says what was understood and every problem with its line;
-  `--live` also asks the name servers which patterns match no consumer group.
-- **Try it**: `offsetguard routes test --cluster main --group order-settlement [--rule ...] [--severity ...] [--at ...]`
-  says who would be told, how, when, what mutes it, who is escalated to, and by which lines of the file.
-- **No secrets**: logins stand in Airflow connections; the file holds their ids.
-- Patterns are globs: `*` anything, `?` one character, `[ab]` one of them; case matters. Times end in `_ms`.
-
-## Which entry wins
-
-In `groups` and in `routes`, for each field the first entry that matches and sets it wins; so special cases stand above
-general ones, and what they do not set is inherited from below, at last from the defaults (`groups`), the team's own
-receivers and `delivery` (`routes`). An entry that can never take effect is a problem to `config check`.
-
-Who is notified of trouble of a consumer group: its team (`groups`), else the default team. Trouble of brokers and of
-the cluster itself belongs to the default team. The receivers are the team's, unless a route replaces them, kind by
-kind; a team that is left with none is stood in for by the default team: somebody is always notified.
-
-A route also matches what is about no group in particular only where its `consumer_group` is `*`.
-"""
+from offsetguard.model.views import meanings
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +53,9 @@ _SCHEMAS: dict[str, dict[str, Any]] = (schema := Config.model_json_schema())["$d
 _LINKS = {section.model.__name__: section.path for section in _SECTIONS}
 
 
-def configuration_page() -> str:
-    """Return the whole page as Markdown."""
-    return "\n".join((_INTRODUCTION, *(_section(section) for section in _SECTIONS)))
+def made() -> str:
+    """Return the sections as Markdown."""
+    return "\n".join(_section(section) for section in _SECTIONS)
 
 
 def _section(section: _Section) -> str:
@@ -144,7 +112,3 @@ def _default(value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return f"`{value}`" if isinstance(value, str) and value else ""
-
-
-if __name__ == "__main__":
-    sys.stdout.write(configuration_page())

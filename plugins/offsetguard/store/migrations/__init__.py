@@ -1,1 +1,0 @@
-"""Alembic migrations, run by `store.database.open_database`."""

@@ -1,1 +1,0 @@
-"""From Airflow connections to clients and channels: the only place where secrets are read."""
