@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from offsetguard.config.workspace import Workspace
-from offsetguard.model.silence import Matchers, Silence, literal
+from offsetguard.model.notification import Matchers, Silence, literal
 from offsetguard.store import incidents, silences
 from offsetguard.store.database import reading, writing
 from offsetguard_peers.airflow.api import AirflowApi

@@ -15,12 +15,12 @@ from offsetguard.cli.parameters import WithExamples, author_option, check_cluste
 from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.deliver.messages.wording import harmless, pasteable
 from offsetguard.model.incident import Incident, IncidentEvent
-from offsetguard.model.silence import Acknowledgement, Silence
+from offsetguard.model.notification import Acknowledgement, Silence
 from offsetguard.store import incidents as store
 from offsetguard.store import notifications, silences
 from offsetguard.store.database import current_time, our_database, reading, writing
 from offsetguard.store.notifications import Recipient
-from offsetguard.views.names import find_incident
+from offsetguard.views.search import find_incident
 
 _TEXT_LIMIT = 200
 

@@ -21,8 +21,7 @@ from offsetguard.cli.diagnose import document_of, shown_by
 from offsetguard.cli.output import MAX_QUEUES_SHOWN
 from offsetguard.cli.parameters import check_is_known
 from offsetguard.config.workspace import Workspace
-from offsetguard.judge.reference import section_of
-from offsetguard.judge.registry import RULES
+from offsetguard.judge.registry import RULES, section_of
 from offsetguard.model.errors import BundleError
 from offsetguard.model.views import Record
 from offsetguard.sources.bundle.layout import INDEX

@@ -26,8 +26,7 @@ from offsetguard.decide.incidents.timing import steps
 from offsetguard.judge.registry import RULES
 from offsetguard.model.incident import Evidence, Incident, Subject
 from offsetguard.model.intervals import Interval, zone_of
-from offsetguard.model.notification import DECLARED, RECEIVER_LISTS, Mute
-from offsetguard.model.silence import Silence
+from offsetguard.model.notification import DECLARED, RECEIVER_LISTS, Mute, Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import silences as silence_store
 from offsetguard.store.database import open_database, reading, sqlite_file

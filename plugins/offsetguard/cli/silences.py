@@ -12,13 +12,13 @@ from offsetguard.cli.output import show
 from offsetguard.cli.parameters import DURATION, MOMENT, WithExamples, author_option, format_option
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import SilenceError
-from offsetguard.model.silence import Matchers, Silence
+from offsetguard.model.notification import Matchers, Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import incidents as incident_store
 from offsetguard.store import silences as store
 from offsetguard.store.columns import values_of
 from offsetguard.store.database import current_time, database_time, open_database, our_database, reading, writing
-from offsetguard.views.names import find_incident
+from offsetguard.views.search import find_incident
 
 _TEXT_LIMIT = 500
 _COUNTED_INCIDENTS = 20_000

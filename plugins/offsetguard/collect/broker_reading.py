@@ -15,8 +15,7 @@ from offsetguard.collect.manifest import EventCursor
 from offsetguard.collect.replica import Answer, Replica
 from offsetguard.collect.system_names import is_lite_topic
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
-from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo, BrokerStats
-from offsetguard.sources.rocketmq.broker_settings import SubscriptionGroupConfig, TopicConfig
+from offsetguard.sources.rocketmq.brokers import BrokerRuntimeInfo, BrokerStats, SubscriptionGroupConfig, TopicConfig
 from offsetguard.sources.rocketmq.consumers import ConsumerConnections, ConsumerRunningInfo
 from offsetguard.sources.rocketmq.offset_table import INT64_RANGE, AllConsumerOffsets, OffsetTable
 from offsetguard.sources.rocketmq.offsets import (

@@ -19,7 +19,7 @@ from offsetguard.collect.system_names import is_system_group
 from offsetguard.model.fact_records import UnseenBrokerFacts
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MASTER_ID
-from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo, BrokerStats
+from offsetguard.sources.rocketmq.brokers import BrokerRuntimeInfo, BrokerStats
 from offsetguard.tables import QUEUE_SNAPSHOTS
 
 _INT32_END = 2**31

@@ -31,7 +31,7 @@ from offsetguard.collect.landing import Row
 from offsetguard.collect.read_broker import NO_SUCH_TOPIC
 from offsetguard.collect.replica import ReplicaLink
 from offsetguard.model.offsets import growth
-from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo
+from offsetguard.sources.rocketmq.brokers import BrokerRuntimeInfo
 from offsetguard.sources.rocketmq.requests import GetTopicStatsInfo, SearchOffsetByTimestamp
 
 HALF_TOPIC, CHECK_GROUP = "RMQ_SYS_TRANS_HALF_TOPIC", "CID_RMQ_SYS_TRANS"

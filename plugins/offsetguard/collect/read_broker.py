@@ -34,7 +34,7 @@ from offsetguard.collect.queue_reading import known_pull_offset, pair_readings
 from offsetguard.collect.replica import COSTLY_AT_ONCE, Answer, ReplicaLink
 from offsetguard.collect.system_names import TopicKind, is_lite_topic, is_system_group, topic_kind
 from offsetguard.model.offsets import MAX_QUEUES, MAX_QUEUES_OF_ALL, MessageQueue, QueueOffsets
-from offsetguard.sources.rocketmq.broker_settings import TopicConfig
+from offsetguard.sources.rocketmq.brokers import TopicConfig
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.sources.rocketmq.offset_table import AllConsumerOffsets
 from offsetguard.sources.rocketmq.requests import (

@@ -17,8 +17,16 @@ from offsetguard.decide.incidents.muting import Inhibitors, can_mute, maintenanc
 from offsetguard.decide.incidents.timing import NEVER_NOTIFIED, Step, level_due, steps
 from offsetguard.model.incident import EventKind, Incident, IncidentEvent, worst_first
 from offsetguard.model.intervals import Interval, zone_of
-from offsetguard.model.notification import GroupKey, Mute, MuteReason, NotificationKey, Notified, NotifiedIncident
-from offsetguard.model.silence import Acknowledgement, Silence
+from offsetguard.model.notification import (
+    Acknowledgement,
+    GroupKey,
+    Mute,
+    MuteReason,
+    NotificationKey,
+    Notified,
+    NotifiedIncident,
+    Silence,
+)
 from offsetguard.model.verdicts import Severity
 
 _ABOVE = frozenset({MuteReason.INHIBITION, MuteReason.UNTIL_SEEN})

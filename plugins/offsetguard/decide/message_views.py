@@ -19,8 +19,7 @@ from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.decide.outlooks import Outlooks
 from offsetguard.judge.registry import rule_title
 from offsetguard.model.incident import Incident, worst_first
-from offsetguard.model.notification import GroupKey, Mute, MuteReason, NotifiedIncident
-from offsetguard.model.silence import Acknowledgement
+from offsetguard.model.notification import Acknowledgement, GroupKey, Mute, MuteReason, NotifiedIncident
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import (
     ACKNOWLEDGE,

@@ -20,8 +20,7 @@ from sqlalchemy.orm import Session
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.lookups import queues_by_group
 from offsetguard.judge.forecasts.forecasts import Seen, group_drain, group_loss, outcome, says_something_new, seen
-from offsetguard.model.forecast import Kind, Stated
-from offsetguard.model.verdicts import QueueVerdict
+from offsetguard.model.verdicts import Kind, QueueVerdict, Stated
 from offsetguard.model.views import LAG_POINTS, LagPoint
 from offsetguard.store import judge_memory as store
 from offsetguard.tables.facts import OffsetMoveFacts

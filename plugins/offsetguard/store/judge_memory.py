@@ -14,8 +14,8 @@ from sqlalchemy import ColumnElement, Engine, and_, delete, func, or_, select
 from sqlalchemy.orm import Session
 
 from offsetguard.model.fact_records import Absences, BrokerMark
-from offsetguard.model.forecast import Basis, Forecast, Kind, Outcome, Stated
 from offsetguard.model.offsets import MASTER_ID
+from offsetguard.model.verdicts import Basis, Forecast, Kind, Outcome, Stated
 from offsetguard.store.columns import NAME_LIMIT, count_changed, record_of, values_of
 from offsetguard.store.database import reading
 from offsetguard.store.models import AbsenceRow, BrokerMarkRow, ForecastRow, ForecastScoresRow

@@ -11,11 +11,11 @@ from enum import StrEnum
 from sqlalchemy import BigInteger, Double, Enum, ForeignKey, Index, Integer, MetaData, String, Text
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 
-from offsetguard.model.forecast import Basis, Kind, Outcome
 from offsetguard.model.incident import EventKind
 from offsetguard.model.incident import Kind as ChangeKind
 from offsetguard.model.intervals import Interval
 from offsetguard.model.notification import Channel
+from offsetguard.model.verdicts import Basis, Kind, Outcome
 from offsetguard.model.views import AnyView, read_view
 from offsetguard.store.columns import NAME_LIMIT, Json, UtcDateTime
 

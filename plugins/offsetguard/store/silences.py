@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from offsetguard.model.errors import SilenceError
 from offsetguard.model.incident import EventKind, Incident, IncidentEvent
-from offsetguard.model.silence import Acknowledgement, Matchers, Silence
+from offsetguard.model.notification import Acknowledgement, Matchers, Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import notifications
 from offsetguard.store.columns import NAME_LIMIT, chunks, count_changed, record_of, storable, values_of

@@ -13,9 +13,8 @@ from offsetguard.catalogue import Catalogue
 from offsetguard.config.file import ConfigFile
 from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.deliver.messages.wording import pasteable
-from offsetguard.model.forecast import Stated
 from offsetguard.model.incident import Incident, Kind, NamedChange
-from offsetguard.model.verdicts import Severity
+from offsetguard.model.verdicts import Severity, Stated
 from offsetguard.model.views import Record
 from offsetguard.store.changes import About
 from offsetguard.views.course import AskedSpan, Band, Course, Name, band_of, course_of, numbers_of

@@ -15,8 +15,7 @@ from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.deliver.messages.wording import pasteable
 from offsetguard.model.incident import EventKind, Incident, IncidentEvent, Subject
 from offsetguard.model.intervals import INTERVAL_LENGTH
-from offsetguard.model.notification import Channel, MuteReason
-from offsetguard.model.silence import Acknowledgement
+from offsetguard.model.notification import Acknowledgement, Channel, MuteReason
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import FigureView, QueueView, Record, StackView
 from offsetguard.store.notifications import Recipient

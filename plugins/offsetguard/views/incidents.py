@@ -10,7 +10,7 @@ from offsetguard.catalogue import Catalogue
 from offsetguard.config import Config
 from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.model.incident import Incident
-from offsetguard.model.silence import Acknowledgement, Silence
+from offsetguard.model.notification import Acknowledgement, Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import Record
 from offsetguard.store.incidents import Which

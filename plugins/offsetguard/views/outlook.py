@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from offsetguard.judge.forecasts.forecasts import stands
-from offsetguard.model.forecast import DRAINED_MS, FURTHEST_MS, Kind, Stated
+from offsetguard.model.verdicts import DRAINED_MS, FURTHEST_MS, Kind, Stated
 from offsetguard.model.views import Record
 from offsetguard.views.course import WIDTH, Band, place_of
 

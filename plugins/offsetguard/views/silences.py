@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict
 
-from offsetguard.model.silence import Matchers, Silence
+from offsetguard.model.notification import Matchers, Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import Record
 from offsetguard.store.incidents import OpenIncident, Seen

@@ -56,10 +56,9 @@ from offsetguard.views.incidents import (
     which,
 )
 from offsetguard.views.listing import ROWS, page_count
-from offsetguard.views.names import find_incident, unknown
 from offsetguard.views.published import PublishedFacts
 from offsetguard.views.queues import AskedQueues, QueuesView, queues_view
-from offsetguard.views.search import FOUND, AskedSearch, SearchView, search_view
+from offsetguard.views.search import FOUND, AskedSearch, SearchView, find_incident, search_view, unknown
 from offsetguard.views.silences import LATELY, SILENCES, AskedSilences, SilencesView, silences_view
 from offsetguard.views.topic import AskedTopic, TopicView, topic_view
 

@@ -12,9 +12,8 @@ from fastapi.responses import Response
 from offsetguard.views.course import plot_of
 from offsetguard.views.fleet import Wanted
 from offsetguard.views.group import AskedGroup, GroupView
-from offsetguard.views.heat_picture import draw
 from offsetguard.views.outlook import AHEAD
-from offsetguard.views.queues import AskedPicture, AskedQueues
+from offsetguard.views.queues import AskedPicture, AskedQueues, draw
 from offsetguard.views.topic import AskedTopic
 from offsetguard_airflow.web.airflow_runs import lead_to_log, lead_to_page
 from offsetguard_airflow.web.forms import PAGE_HEADERS

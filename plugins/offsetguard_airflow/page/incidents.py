@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from offsetguard.model.errors import SilenceError
 from offsetguard.model.incident import Incident, Subject
-from offsetguard.model.silence import Matchers, Silence, literal
+from offsetguard.model.notification import Matchers, Silence, literal
 from offsetguard.model.views import ACKNOWLEDGE, SILENCE
 from offsetguard.store import incidents, silences
 from offsetguard.store.database import current_time, writing

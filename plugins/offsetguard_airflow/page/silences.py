@@ -11,7 +11,7 @@ from fastapi import APIRouter, HTTPException, Query, Request, status
 from fastapi.responses import RedirectResponse, Response
 
 from offsetguard.model.errors import SilenceError
-from offsetguard.model.silence import Matchers, Silence
+from offsetguard.model.notification import Matchers, Silence
 from offsetguard.store import silences
 from offsetguard.store.database import current_time, writing
 from offsetguard.views.silences import AskedSilences

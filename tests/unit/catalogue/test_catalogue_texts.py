@@ -16,9 +16,9 @@ from offsetguard.catalogue.text import FIGURE_WORDS, Language, named_figures
 from offsetguard.collect.manifest import Outcome
 from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import Rule
-from offsetguard.model.forecast import Kind as Forecast
 from offsetguard.model.incident import EventKind, Kind
 from offsetguard.model.notification import MuteReason
+from offsetguard.model.verdicts import Kind as Forecast
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import NotificationReason
 from offsetguard.views.changes import AskedChanges

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Engine
 
-from offsetguard.model.forecast import Basis, Forecast, Kind, Outcome, Stated
+from offsetguard.model.verdicts import Basis, Forecast, Kind, Outcome, Stated
 from offsetguard.store import judge_memory as store
 from offsetguard.store.database import writing
 from offsetguard_peers.command_line import json_lines, run

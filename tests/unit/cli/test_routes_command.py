@@ -9,7 +9,7 @@ from click.testing import Result
 from sqlalchemy import Engine
 
 from offsetguard.judge.registry import RULES
-from offsetguard.model.silence import Matchers, Silence
+from offsetguard.model.notification import Matchers, Silence
 from offsetguard.store import silences
 from offsetguard.store.database import writing
 from offsetguard_peers import command_line

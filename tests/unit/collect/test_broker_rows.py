@@ -12,8 +12,8 @@ from offsetguard.collect.earlier_round import UNKNOWN_ADDRESS, EarlierFigures, E
 from offsetguard.collect.landing import Row, table_of
 from offsetguard.collect.replica import Replica
 from offsetguard.model.intervals import Interval
-from offsetguard.sources.rocketmq import broker_figures, broker_settings
-from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo
+from offsetguard.sources.rocketmq import brokers
+from offsetguard.sources.rocketmq.brokers import BrokerRuntimeInfo
 from offsetguard.tables import BROKER_SNAPSHOTS
 from offsetguard_peers.cases.running import for_each
 from offsetguard_peers.collecting import manifest_of
@@ -38,8 +38,8 @@ def test_figures_and_settings_of_a_real_broker(
     version: str, shown: str, transferred_tps: float, active: bool | None, earliest_year: int | None
 ) -> None:
     row = row_of(
-        runtime=broker_figures.broker_runtime_info((BODIES / f"28_{version}.json").read_bytes()),
-        settings=broker_settings.broker_config((BODIES / f"26_{version}.properties").read_bytes()),
+        runtime=brokers.broker_runtime_info((BODIES / f"28_{version}.json").read_bytes()),
+        settings=brokers.broker_config((BODIES / f"26_{version}.properties").read_bytes()),
     )
     assert set(row) == {column.name for column in BROKER_SNAPSHOTS.columns}
     assert (row["version"], row["get_transferred_tps"], row["active"]) == (shown, transferred_tps, active)

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from offsetguard.collect.detail_choice import Allowance
 from offsetguard.collect.manifest import GAPS_FILE_NAME, Gap
 from offsetguard.collect.read_broker import believable
-from offsetguard.sources.rocketmq.broker_settings import TopicConfig
+from offsetguard.sources.rocketmq.brokers import TopicConfig
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.tables import BROKER_SNAPSHOTS, GROUP_SNAPSHOTS, QUEUE_SNAPSHOTS, TOPIC_QUEUE_SNAPSHOTS

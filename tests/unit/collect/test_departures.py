@@ -7,8 +7,7 @@ from typing import Any
 from offsetguard.collect.broker_reading import BrokerReading
 from offsetguard.collect.replica import Replica
 from offsetguard.collect.vanished import KEPT_FOR, departures
-from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo
-from offsetguard.sources.rocketmq.broker_settings import subscription_group_table
+from offsetguard.sources.rocketmq.brokers import BrokerRuntimeInfo, subscription_group_table
 from offsetguard.sources.rocketmq.consumers import consumer_connections
 
 NOW = datetime(2026, 11, 21, 10, 39, tzinfo=UTC)

@@ -16,7 +16,7 @@ from offsetguard.collect.replica import Replica, ReplicaLink
 from offsetguard.collect.snapshot_rows import client_answers, client_queue_rows, running_info_columns
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo
+from offsetguard.sources.rocketmq.brokers import BrokerRuntimeInfo
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.consumers import (

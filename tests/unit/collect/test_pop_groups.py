@@ -17,8 +17,7 @@ from offsetguard.collect.pop import Consumption, Evidence, GroupSigns, pop_retry
 from offsetguard.collect.pop_figures import COUNTER_SETTLES, GroupConsumption, consumption_of
 from offsetguard.collect.replica import Answer, Replica
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo, BrokerStats, StatsSnapshot
-from offsetguard.sources.rocketmq.broker_settings import TopicConfig
+from offsetguard.sources.rocketmq.brokers import BrokerRuntimeInfo, BrokerStats, StatsSnapshot, TopicConfig
 from offsetguard.sources.rocketmq.consumers import (
     ConsumerRunningInfo,
     PopProcessQueueInfo,

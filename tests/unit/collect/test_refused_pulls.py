@@ -5,10 +5,10 @@ from typing import Any
 
 from offsetguard.collect.broker_reading import Answer, BrokerReading
 from offsetguard.collect.group_members import GroupMembers, missing_members
-from offsetguard.collect.refused_pulls import refusing_columns
+from offsetguard.collect.group_rows import refusing_columns
 from offsetguard.collect.replica import Replica
-from offsetguard.sources.rocketmq.broker_settings import subscription_group_table
-from offsetguard.sources.rocketmq.broker_settings import topic_config_table as topics_of
+from offsetguard.sources.rocketmq.brokers import subscription_group_table
+from offsetguard.sources.rocketmq.brokers import topic_config_table as topics_of
 from offsetguard.sources.rocketmq.consumers import consumer_connections
 from offsetguard.sources.rocketmq.offset_table import all_consumer_offsets
 

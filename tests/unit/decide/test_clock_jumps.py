@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Engine
 
 from offsetguard.config import Config
-from offsetguard.model.silence import Matchers, Silence
+from offsetguard.model.notification import Matchers, Silence
 from offsetguard.model.views import NotificationReason
 from offsetguard.store import silences
 from offsetguard.store.database import reading, writing

@@ -11,9 +11,9 @@ from offsetguard.decide.judge import judge_interval
 from offsetguard.facts.duckdb_engine import windows_of
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.forecasts.forecasts import Seen, outcome, says_something_new
-from offsetguard.model.forecast import FURTHEST_MS, Basis, Forecast, Kind, Outcome, Stated
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
+from offsetguard.model.verdicts import FURTHEST_MS, Basis, Forecast, Kind, Outcome, Stated
 from offsetguard.store import judge_memory as store
 from offsetguard.store.database import reading
 from offsetguard.tables.broker_facts import BrokerFacts

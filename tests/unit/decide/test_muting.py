@@ -19,8 +19,7 @@ from offsetguard.decide.incidents.muting import Inhibitors, maintenance_mute, qu
 from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import Scope
 from offsetguard.model.intervals import zone_of
-from offsetguard.model.notification import MuteReason
-from offsetguard.model.silence import Matchers, Silence
+from offsetguard.model.notification import Matchers, MuteReason, Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard_peers.cases.running import for_each
 from offsetguard_peers.judging.records import OPENED_AT, an_incident

@@ -16,8 +16,8 @@ from offsetguard.facts.duckdb_engine import windows_of
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import Explains, Rule, Scope
+from offsetguard.model.notification import Matchers, Silence
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
-from offsetguard.model.silence import Matchers, Silence
 from offsetguard.store import silences
 from offsetguard.store.database import writing
 from offsetguard.tables.broker_facts import BrokerFacts

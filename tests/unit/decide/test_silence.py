@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from offsetguard.model.errors import SilenceError
 from offsetguard.model.incident import Incident, Subject
-from offsetguard.model.silence import Acknowledgement, Matchers, Silence
+from offsetguard.model.notification import Acknowledgement, Matchers, Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard_peers.judging.records import an_incident
 

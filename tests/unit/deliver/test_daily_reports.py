@@ -9,10 +9,9 @@ from sqlalchemy import Engine
 
 from offsetguard.config import Config
 from offsetguard.deliver.daily_reports import WrittenReport, day_span, day_to_report, write_daily_reports
-from offsetguard.model.forecast import Basis, Forecast, Kind, Outcome, Stated
 from offsetguard.model.incident import EventKind, Incident, IncidentEvent
 from offsetguard.model.intervals import Interval
-from offsetguard.model.verdicts import Severity
+from offsetguard.model.verdicts import Basis, Forecast, Kind, Outcome, Severity, Stated
 from offsetguard.model.views import DailyReportView, DataQuality, ForecastQuality
 from offsetguard.store import cycles, incidents, judge_memory, judged_intervals, outbox
 from offsetguard.store.database import writing

@@ -14,7 +14,7 @@ from offsetguard.lake.upkeep.clean import Housekeeper
 from offsetguard.lake.upkeep.expiry import delete_landed
 from offsetguard.lake.upkeep.packing import live_files, ranges_of_rows, unpack
 from offsetguard.model.intervals import Interval
-from offsetguard.model.silence import Matchers, Silence
+from offsetguard.model.notification import Matchers, Silence
 from offsetguard.store import published_intervals, silences
 from offsetguard.store.database import reading, writing
 from offsetguard.store.published_intervals import RETENTION_PASSED

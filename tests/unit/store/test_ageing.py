@@ -7,8 +7,15 @@ import pytest
 from sqlalchemy import Engine, func, select
 
 from offsetguard.model.incident import EventKind, Incident, IncidentEvent
-from offsetguard.model.notification import GroupKey, MuteReason, NotificationKey, Notified, NotifiedIncident
-from offsetguard.model.silence import Matchers, Silence
+from offsetguard.model.notification import (
+    GroupKey,
+    Matchers,
+    MuteReason,
+    NotificationKey,
+    Notified,
+    NotifiedIncident,
+    Silence,
+)
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import ageing, incidents, notifications, outbox, silences
 from offsetguard.store.columns import KEYS_PER_QUERY

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Engine
 
 from offsetguard.model.incident import EventKind, IncidentEvent
-from offsetguard.model.silence import Matchers, Silence
+from offsetguard.model.notification import Matchers, Silence
 from offsetguard.store import incidents, silences
 from offsetguard.store.database import writing
 from offsetguard.store.day_figures import (

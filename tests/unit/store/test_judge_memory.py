@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import Engine
 
 from offsetguard.model.fact_records import Absences
-from offsetguard.model.forecast import Basis, Forecast, Kind, Outcome, Stated
+from offsetguard.model.verdicts import Basis, Forecast, Kind, Outcome, Stated
 from offsetguard.store import judge_memory
 from offsetguard.store.database import reading, writing
 from offsetguard.store.judge_memory import KEPT_FOR

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from offsetguard.model.errors import SilenceError
 from offsetguard.model.incident import EventKind, Incident, IncidentEvent
-from offsetguard.model.silence import Acknowledgement, Matchers, Silence
+from offsetguard.model.notification import Acknowledgement, Matchers, Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import incidents, silences
 from offsetguard.store.database import reading, writing

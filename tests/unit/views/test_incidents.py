@@ -18,7 +18,7 @@ from offsetguard.model.errors import UnknownName
 from offsetguard.model.fact_records import ClientStacks, ThreadStack
 from offsetguard.model.incident import EventKind, Incident, IncidentEvent
 from offsetguard.model.intervals import Interval
-from offsetguard.model.silence import Matchers, Silence
+from offsetguard.model.notification import Matchers, Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import incidents, outbox, silences
 from offsetguard.store.database import database_time, writing

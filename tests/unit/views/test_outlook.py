@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from offsetguard.catalogue import Sentence, catalogue
-from offsetguard.model.forecast import DRAINED_MS, FURTHEST_MS, Basis, Forecast, Kind, Stated
 from offsetguard.model.incident import Kind as ChangeKind
 from offsetguard.model.incident import NamedChange
+from offsetguard.model.verdicts import DRAINED_MS, FURTHEST_MS, Basis, Forecast, Kind, Stated
 from offsetguard.views.course import WIDTH
 from offsetguard.views.group import marks_of
 from offsetguard.views.outlook import LossInSight, kept_since, loss_in_sight, outlooks

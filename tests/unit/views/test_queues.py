@@ -13,9 +13,8 @@ from pydantic import ValidationError
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import BROKER_FACTS, GROUP_FACTS, QUEUE_FACTS
 from offsetguard.views.course import Span
-from offsetguard.views.heat_picture import draw
 from offsetguard.views.published import PublishedFacts
-from offsetguard.views.queues import HEAT_QUEUES, AskedQueues, queues_view
+from offsetguard.views.queues import HEAT_QUEUES, AskedQueues, draw, queues_view
 from offsetguard_peers.collecting import manifest_of
 from offsetguard_peers.lake.warehouse import Row, Warehouse, minute
 

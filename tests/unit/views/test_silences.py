@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from offsetguard.catalogue import catalogue
-from offsetguard.model.silence import Matchers, Silence
+from offsetguard.model.notification import Matchers, Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import incidents, silences
 from offsetguard.store.database import reading, writing

@@ -27,8 +27,7 @@ from offsetguard.decide.incidents.history import summary_of
 from offsetguard.judge.registry import RULES
 from offsetguard.judge.rule import Mutes, Scope
 from offsetguard.model.incident import Incident
-from offsetguard.model.notification import Mute, MuteReason
-from offsetguard.model.silence import Silence
+from offsetguard.model.notification import Mute, MuteReason, Silence
 from offsetguard.model.verdicts import Severity
 
 _Level = tuple[bool, int]  # in a topic only, place: the lowest is the highest up

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from offsetguard.catalogue import Catalogue, catalogue
 from offsetguard.catalogue.text import ENGLISH_UTC, Locale, format_from_to
 from offsetguard.model.errors import ConfigError
-from offsetguard.model.forecast import FURTHEST_MS
+from offsetguard.model.verdicts import FURTHEST_MS
 from offsetguard.model.views import (
     LEAST_LAG_POINTS,
     AnyView,

@@ -21,8 +21,7 @@ from offsetguard.judge.forecasts import forecasts
 from offsetguard.judge.forecasts.broker_retentions import tiered_broker_names
 from offsetguard.judge.windows.windows import above_limit
 from offsetguard.model.fact_records import Absences
-from offsetguard.model.forecast import FURTHEST_MS
-from offsetguard.model.verdicts import CannotTell, Figure, State
+from offsetguard.model.verdicts import FURTHEST_MS, CannotTell, Figure, State
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.queue_state import POINT_COUNT, WINDOW, QueueState
 

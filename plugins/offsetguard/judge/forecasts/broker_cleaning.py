@@ -28,7 +28,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import tee
 
 from offsetguard.judge.forecasts.byte_curve import EARLY, LATE, ByteCurve, WriteRates
-from offsetguard.model.forecast import DAY_MS, FURTHEST_MS, Basis
+from offsetguard.model.verdicts import DAY_MS, FURTHEST_MS, Basis
 
 _HOUR_MS = 3_600_000
 _WHOLE_DAY = ((0, DAY_MS),)

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from offsetguard.model.forecast import DAY_MS
+from offsetguard.model.verdicts import DAY_MS
 
 EARLY, LATE = -1, 1
 _BOW = 0.25  # of the way between two points

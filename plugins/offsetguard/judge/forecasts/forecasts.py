@@ -25,9 +25,18 @@ from datetime import datetime, timedelta
 from offsetguard.facts.interval import QueueFacts
 from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention, Deletion
 from offsetguard.judge.windows.pace import place, speeds
-from offsetguard.model.forecast import DRAINED_MS, FURTHEST_MS, Basis, Forecast, Kind, Outcome, Stated
 from offsetguard.model.offsets import epoch_ms
-from offsetguard.model.verdicts import QueueVerdict, State
+from offsetguard.model.verdicts import (
+    DRAINED_MS,
+    FURTHEST_MS,
+    Basis,
+    Forecast,
+    Kind,
+    Outcome,
+    QueueVerdict,
+    State,
+    Stated,
+)
 from offsetguard.tables.facts import OffsetMoveFacts
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.queue_state import QueueState

@@ -20,8 +20,8 @@ from offsetguard.judge.forecasts import broker_retentions
 from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention, Deletion
 from offsetguard.judge.forecasts.broker_retentions import DEFAULT_FORCED_PERCENT, forced_ratio
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
-from offsetguard.model.forecast import Basis
 from offsetguard.model.offsets import MASTER_ID
+from offsetguard.model.verdicts import Basis
 from offsetguard.tables.broker_facts import BrokerFacts
 
 REFUSED_RATIO = 0.90  # diskSpaceWarningLevelRatio: from here on writes are refused

@@ -35,8 +35,8 @@ from offsetguard.judge.rule import (
     State,
     Texts,
 )
-from offsetguard.model.forecast import Basis, Forecast
 from offsetguard.model.offsets import MASTER_ID
+from offsetguard.model.verdicts import Basis, Forecast
 
 _SUMMARY = "{consumer_group} will lose messages of {topic} in {loss_low_ms:duration} to {loss_high_ms:duration}"
 _SUMMARY_ZH = "{consumer_group} 将在 {loss_low_ms:duration} 至 {loss_high_ms:duration} 后丢失 {topic} 的消息"

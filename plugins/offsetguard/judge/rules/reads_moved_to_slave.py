@@ -29,7 +29,7 @@ from offsetguard.judge.evidence.lookups import (
 from offsetguard.judge.forecasts import forecasts
 from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit
-from offsetguard.model.forecast import Forecast
+from offsetguard.model.verdicts import Forecast
 from offsetguard.tables.group_facts import GroupFacts
 
 LEAST_SERVED = timedelta(minutes=2)  # before that a growing lag may be a producer's burst

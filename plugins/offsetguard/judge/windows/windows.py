@@ -30,9 +30,8 @@ from offsetguard.judge.forecasts.broker_retentions import tiered_broker_names
 from offsetguard.judge.windows.figures import OVERRUN, QueueContext, WindowFigures, with_ages
 from offsetguard.judge.windows.rules import POP, WINDOW_RULES, first_rule
 from offsetguard.model.fact_records import Absences
-from offsetguard.model.forecast import DRAINED_MS, Forecast
 from offsetguard.model.rocketmq import PUSH
-from offsetguard.model.verdicts import Figure, QueueVerdict, State
+from offsetguard.model.verdicts import DRAINED_MS, Figure, Forecast, QueueVerdict, State
 from offsetguard.tables.group_facts import GroupFacts
 
 _AT_ONCE = 10_000  # windows in memory with all their figures; a query costs as much for them as for one

@@ -20,7 +20,7 @@ from offsetguard.sources.bundle.layout import (
     read_index_line,
     read_meta,
 )
-from offsetguard.sources.rocketmq.broker_settings import broker_config
+from offsetguard.sources.rocketmq.brokers import broker_config
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
 from offsetguard.sources.rocketmq.routes import cluster_info

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, TypeVar, dataclass_transform
 
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.rocketmq import as_written
-from offsetguard.sources.rocketmq import broker_figures, broker_settings, consumers, offset_table, offsets, routes
+from offsetguard.sources.rocketmq import brokers, consumers, offset_table, offsets, routes
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.sources.rocketmq.json_fields import Entries
@@ -81,18 +81,18 @@ class GetRouteInfoByTopic(Request[routes.TopicRoute]):
     topic: str
 
 
-class GetAllTopicConfig(Request[Entries[str, broker_settings.TopicConfig]]):
+class GetAllTopicConfig(Request[Entries[str, brokers.TopicConfig]]):
     """Every topic of a broker. No paging fields are sent: then every version answers with all of them."""
 
     code = RequestCode.GET_ALL_TOPIC_CONFIG
-    decode = of_body(broker_settings.topic_config_table)
+    decode = of_body(brokers.topic_config_table)
 
 
-class GetAllSubscriptionGroupConfig(Request[Entries[str, broker_settings.SubscriptionGroupConfig]]):
+class GetAllSubscriptionGroupConfig(Request[Entries[str, brokers.SubscriptionGroupConfig]]):
     """Every consumer group of a broker; all at once, as for topics."""
 
     code = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG
-    decode = of_body(broker_settings.subscription_group_table)
+    decode = of_body(brokers.subscription_group_table)
 
 
 class GetAllConsumerOffset(Request[offset_table.AllConsumerOffsets]):
@@ -127,25 +127,25 @@ class GetConsumerConnectionList(Request[consumers.ConsumerConnections]):
     consumer_group: str
 
 
-class GetBrokerRuntimeInfo(Request[broker_figures.BrokerRuntimeInfo]):
+class GetBrokerRuntimeInfo(Request[brokers.BrokerRuntimeInfo]):
     """The broker's own figures: version, disk, rates."""
 
     code = RequestCode.GET_BROKER_RUNTIME_INFO
-    decode = of_body(broker_figures.broker_runtime_info)
+    decode = of_body(brokers.broker_runtime_info)
 
 
 class GetBrokerConfig(Request[dict[str, str]]):
     """Every effective setting of a broker, name -> text."""
 
     code = RequestCode.GET_BROKER_CONFIG
-    decode = of_body(broker_settings.broker_config)
+    decode = of_body(brokers.broker_config)
 
 
 class GetBrokerHaStatus(Request[datetime | None]):
     """When a slave last read from its master, by its own clock (5.x); None = it has not, or is a master."""
 
     code = RequestCode.GET_BROKER_HA_STATUS
-    decode = of_body(broker_figures.last_replicated_at)
+    decode = of_body(brokers.last_replicated_at)
 
 
 class GetMaxOffset(Request[int]):
@@ -212,11 +212,11 @@ class GetConsumerRunningInfo(Request[consumers.ConsumerRunningInfo]):
     jstack_enable: bool = False
 
 
-class ViewBrokerStatsData(Request[broker_figures.BrokerStats]):
+class ViewBrokerStatsData(Request[brokers.BrokerStats]):
     """One rate as this replica counted it; refused with 1 (NotThere) when it has counted nothing since its start."""
 
     code = RequestCode.VIEW_BROKER_STATS_DATA
-    decode = of_body(broker_figures.broker_stats)
+    decode = of_body(brokers.broker_stats)
     stats_name: str
     stats_key: str
 
@@ -225,7 +225,7 @@ class GetSystemTopicListFromBroker(Request[Entries[str, str]]):
     """The topics that this broker takes for RocketMQ's own."""
 
     code = RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER
-    decode = of_body(broker_settings.topic_list)
+    decode = of_body(brokers.topic_list)
 
 
 class PullMessage(Request[PullResult]):

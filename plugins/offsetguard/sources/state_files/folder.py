@@ -11,7 +11,7 @@ from pathlib import Path
 from offsetguard.model.errors import BundleError
 from offsetguard.sources.bundle.layout import broker_of
 from offsetguard.sources.bundle.replay import Damage
-from offsetguard.sources.rocketmq import broker_settings, offset_table
+from offsetguard.sources.rocketmq import brokers, offset_table
 from offsetguard.sources.state_files.config_file import Reading, StateFile, read_state_file
 
 CONSUMER_OFFSETS, TOPICS, GROUPS = "consumerOffset.json", "topics.json", "subscriptionGroup.json"
@@ -21,8 +21,8 @@ ROCKSDB_FOLDERS = {CONSUMER_OFFSETS: "consumerOffsets", TOPICS: "topics", GROUPS
 _DECODERS: dict[str, Callable[[bytes], object]] = {
     CONSUMER_OFFSETS: offset_table.all_consumer_offsets,
     LMQ_OFFSETS: offset_table.all_consumer_offsets,
-    TOPICS: broker_settings.topic_config_table,
-    GROUPS: broker_settings.subscription_group_table,
+    TOPICS: brokers.topic_config_table,
+    GROUPS: brokers.subscription_group_table,
 }
 _INHERIT = 1  # PermName.PERM_INHERIT: a broker's own topics have it
 _TEMPLATE_TOPIC, _SYSTEM_PREFIX = "TBW102", "rmq_sys_"
@@ -105,7 +105,7 @@ def _is_state_file(path: Path) -> bool:
 
 def _name_from_topics(config: Path) -> str | None:
     """Return the broker's name as its own topic tells it: of those that no user made, the one with one queue."""
-    reading = read_state_file(config, TOPICS, broker_settings.topic_config_table)
+    reading = read_state_file(config, TOPICS, brokers.topic_config_table)
     own = [name for name, queues in _own_topics(reading.whole).items() if queues == 1]
     return own[0] if len(own) == 1 else None
 
@@ -117,7 +117,7 @@ def _own_topics(file: StateFile | None) -> dict[str, int]:
     """
     if file is None:
         return {}
-    topics = broker_settings.topic_config_table(file.text)
+    topics = brokers.topic_config_table(file.text)
     return {
         name: settings.read_queue_nums
         for name, settings in topics.items()

@@ -24,7 +24,7 @@ from pathlib import Path
 from offsetguard.model.errors import NotRecorded
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.bundle.replay import RecordedRound
-from offsetguard.sources.rocketmq import broker_settings
+from offsetguard.sources.rocketmq import brokers
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.sources.rocketmq.header import RESPONSE_FLAG, RemotingCommand
 from offsetguard.sources.rocketmq.requests import AnswerT, GetTopicStatsInfo, Request
@@ -190,7 +190,7 @@ class StateFolderTransport(ExchangeTransport):
         topics = broker.files.get(TOPICS)
         if broker.store is None or topics is None:
             raise NotRecorded(address, f"{request}: the store with its consumequeue and commitlog is not there")
-        configured = broker_settings.topic_config_table(topics.text).get(request.topic)
+        configured = brokers.topic_config_table(topics.text).get(request.topic)
         if configured is None:
             return _response(b"", ResponseCode.TOPIC_NOT_EXIST, f"topic[{request.topic}] not exist")
         if configured.attributes.get(_QUEUE_TYPE, _SIMPLE_QUEUES) != _SIMPLE_QUEUES:

@@ -6,7 +6,7 @@ from typing import Any
 
 from offsetguard.deliver.messages.mail import render_mail
 from offsetguard.deliver.messages.slack import EVENT_TYPE, SlackMessage
-from offsetguard.model.forecast import FURTHEST_MS
+from offsetguard.model.verdicts import FURTHEST_MS
 from offsetguard.model.views import (
     AnyView,
     FigureView,

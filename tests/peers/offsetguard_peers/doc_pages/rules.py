@@ -1,7 +1,6 @@
 """What docs/rules.md says of each rule."""
 
-from offsetguard.judge.reference import section_of
-from offsetguard.judge.registry import RULES
+from offsetguard.judge.registry import RULES, section_of
 
 
 def made() -> str:

@@ -26,15 +26,7 @@ from offsetguard.sources.bundle.layout import read_index_line, read_meta
 from offsetguard.sources.bundle.recording import without_secrets
 from offsetguard.sources.logs.events import read_records
 from offsetguard.sources.logs.log_stream import LogStream
-from offsetguard.sources.rocketmq import (
-    broker_figures,
-    broker_settings,
-    consumers,
-    fastjson,
-    offset_table,
-    offsets,
-    routes,
-)
+from offsetguard.sources.rocketmq import brokers, consumers, fastjson, offset_table, offsets, routes
 from offsetguard.sources.rocketmq.codes import SerializeType
 from offsetguard.sources.rocketmq.connection import Connection, Frame, FrameReader, encode_frame
 from offsetguard.sources.rocketmq.header import RemotingCommand, decode_header, encode_header
@@ -200,21 +192,21 @@ def _consume_queue(folder: Path, data: bytes) -> object:
 
 BODIES = SOURCES / "rocketmq" / "bodies"
 BODY_DECODERS: dict[int, Callable[[bytes], object]] = {
-    21: broker_settings.topic_config_table,
-    26: broker_settings.broker_config,
-    28: broker_figures.broker_runtime_info,
+    21: brokers.topic_config_table,
+    26: brokers.broker_config,
+    28: brokers.broker_runtime_info,
     43: offset_table.all_consumer_offsets,
     105: routes.topic_route,
     106: routes.cluster_info,
-    201: broker_settings.subscription_group_table,
+    201: brokers.subscription_group_table,
     202: offsets.topic_stats,
     203: consumers.consumer_connections,
     208: offsets.consume_stats,
     303: offsets.consume_time_spans,
-    305: broker_settings.topic_list,
+    305: brokers.topic_list,
     307: consumers.consumer_running_info,
-    315: broker_figures.broker_stats,
-    907: broker_figures.last_replicated_at,
+    315: brokers.broker_stats,
+    907: brokers.last_replicated_at,
 }
 NOW = datetime(2026, 11, 21, 8, tzinfo=UTC)
 INTERVAL = Interval(NOW)
@@ -266,7 +258,7 @@ def _queues_of_route(body: bytes) -> object:
 
 
 def _runtime_figures(body: bytes) -> object:
-    info = broker_figures.broker_runtime_info(body)
+    info = brokers.broker_runtime_info(body)
     return [
         (info.number(key), info.integer(key), info.time(key), info.tps(key), info.minute_tps(key)) for key in info.table
     ]
@@ -302,18 +294,18 @@ def _running_info_rows(body: bytes) -> None:
 
 
 def _broker_rows(body: bytes) -> None:
-    reading = BrokerReading(REPLICA, answered_at=NOW, runtime=broker_figures.broker_runtime_info(body))
+    reading = BrokerReading(REPLICA, answered_at=NOW, runtime=brokers.broker_runtime_info(body))
     table_of(BROKER_SNAPSHOTS, list(broker_rows("c", INTERVAL, [reading])))
 
 
 def _settings_rows(body: bytes) -> None:
-    reading = BrokerReading(REPLICA, answered_at=NOW, settings=broker_settings.broker_config(body))
+    reading = BrokerReading(REPLICA, answered_at=NOW, settings=brokers.broker_config(body))
     table_of(BROKER_SNAPSHOTS, list(broker_rows("c", INTERVAL, [reading])))
 
 
 def _stats_rows(body: bytes) -> None:
     reading = BrokerReading(REPLICA)
-    reading.broker_stats[StatsItem("GROUP_GET_NUMS", "T@G")] = Answer(broker_figures.broker_stats(body), NOW)
+    reading.broker_stats[StatsItem("GROUP_GET_NUMS", "T@G")] = Answer(brokers.broker_stats(body), NOW)
     table_of(BROKER_STATS, list(broker_stats_rows("c", INTERVAL, [reading])))
 
 

@@ -30,8 +30,8 @@ from offsetguard.decide.planning import PlannedMessage
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.model.fact_records import CollectionGap
 from offsetguard.model.intervals import Interval
+from offsetguard.model.notification import Matchers, Silence
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
-from offsetguard.model.silence import Matchers, Silence
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import DigestView
 from offsetguard.store import incidents as incident_store

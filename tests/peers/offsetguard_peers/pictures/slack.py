@@ -21,9 +21,8 @@ from offsetguard.judge.rule import Finding
 from offsetguard.judge.rules.accumulation import RULE
 from offsetguard.model.incident import Incident
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
-from offsetguard.model.notification import GroupKey
+from offsetguard.model.notification import Acknowledgement, GroupKey
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.model.silence import Acknowledgement
 from offsetguard.model.verdicts import QueueEvidence, Severity
 from offsetguard.model.views import LagPoint, MessageView, NotificationReason
 from offsetguard_peers.pictures.chromium import open_page

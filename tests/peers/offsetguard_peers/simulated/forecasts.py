@@ -23,8 +23,8 @@ from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.forecasts import broker_retentions, forecasts
 from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention
 from offsetguard.model.fact_records import BrokerMark
-from offsetguard.model.forecast import FURTHEST_MS, Forecast
 from offsetguard.model.intervals import Interval
+from offsetguard.model.verdicts import FURTHEST_MS, Forecast
 from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.queue_state import QueueState, Sample
 from offsetguard_peers.configs import one_team

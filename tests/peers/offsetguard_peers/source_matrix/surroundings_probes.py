@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from offsetguard.model.errors import BrokerRefused, RocketMQError
-from offsetguard.sources.rocketmq import broker_settings, offset_table
+from offsetguard.sources.rocketmq import brokers, offset_table
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.requests import (
     GetBrokerClusterInfo,
@@ -104,10 +104,10 @@ async def files(probes: Probes) -> dict[str, Cells]:
             "consumerOffset.json",
             lambda text: (ORDERS, BILLING) in offset_table.all_consumer_offsets(text).offsets,
         ),
-        "topics_file": ("topics.json", lambda text: ORDERS in broker_settings.topic_config_table(text)),
+        "topics_file": ("topics.json", lambda text: ORDERS in brokers.topic_config_table(text)),
         "groups_file": (
             "subscriptionGroup.json",
-            lambda text: BILLING in broker_settings.subscription_group_table(text),
+            lambda text: BILLING in brokers.subscription_group_table(text),
         ),
     }
     cells = {source: {role: tells(role, name, found) for role in REPLICAS} for source, (name, found) in files.items()}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from offsetguard.sources.rocketmq.broker_figures import BrokerRuntimeInfo
+from offsetguard.sources.rocketmq.brokers import BrokerRuntimeInfo
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,7 @@ from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention, Deletio
 from offsetguard.judge.forecasts.broker_retentions import retention
 from offsetguard.judge.forecasts.byte_curve import EARLY, LATE, ByteCurve, WriteRates
 from offsetguard.model.fact_records import BrokerMark
-from offsetguard.model.forecast import DAY_MS, FURTHEST_MS, Basis, Forecast
-from offsetguard.model.verdicts import QueueVerdict, State
+from offsetguard.model.verdicts import DAY_MS, FURTHEST_MS, Basis, Forecast, QueueVerdict, State
 from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.queue_state import QueueState, Sample
 from offsetguard_peers.cases.rules import record

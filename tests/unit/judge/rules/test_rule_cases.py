@@ -15,8 +15,7 @@ import pytest
 
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.unseen import OF_THE_ROUND
-from offsetguard.judge.reference import LABELS
-from offsetguard.judge.registry import RULE_FILES, RULES, judge, run_rules
+from offsetguard.judge.registry import LABELS, RULE_FILES, RULES, judge, run_rules
 from offsetguard.judge.rule import Finding
 from offsetguard.model.verdicts import CannotTell
 from offsetguard_peers.cases.rules import config_of, facts_of, fold_ahead

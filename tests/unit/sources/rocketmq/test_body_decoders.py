@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.sources.rocketmq import broker_figures, broker_settings, consumers, offset_table, offsets, routes
+from offsetguard.sources.rocketmq import brokers, consumers, offset_table, offsets, routes
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
 from offsetguard_peers.cases.running import for_each
 from offsetguard_peers.fuzz.targets import BODY_DECODERS as DECODERS
@@ -49,7 +49,7 @@ def test_every_captured_body_is_read(file: Path) -> None:
 
 def test_a_master_reads_from_nobody() -> None:
     body = b'{"haClientRuntimeInfo":{"lastReadTimestamp":0},"haConnectionInfo":[],"inSyncSlaveNums":1,"master":true}'
-    assert broker_figures.last_replicated_at(body) is None
+    assert brokers.last_replicated_at(body) is None
 
 
 def topic_settings(topic: str) -> Callable[[Any], Any]:
@@ -85,14 +85,14 @@ def subscribed(found: Any) -> list[tuple[str, str]]:
         pytest.param("105_5.3.3-before-401", lambda route: route, ROUTE, id="a route in fastjson's dialect"),
         # settings
         *[
-            (f"21_{version}", topic_settings(topic), broker_settings.TopicConfig(topic, 4, 4, 6, order=False))
+            (f"21_{version}", topic_settings(topic), brokers.TopicConfig(topic, 4, 4, 6, order=False))
             for version, topic in TOPICS.items()
         ],
         *[
             (
                 f"201_{version}",
                 lambda table, group=group: table[group],
-                broker_settings.SubscriptionGroupConfig(
+                brokers.SubscriptionGroupConfig(
                     group,
                     consume_enable=True,
                     retry_max_times=16,
@@ -215,10 +215,10 @@ def subscribed(found: Any) -> list[tuple[str, str]]:
         (
             "315_5.3.3",
             lambda stats: stats,
-            broker_figures.BrokerStats(
-                minute=broker_figures.StatsSnapshot(293, 4.883333333333334, 1.0),
-                hour=broker_figures.StatsSnapshot(0, 0.0, 0.0),
-                day=broker_figures.StatsSnapshot(0, 0.0, 0.0),
+            brokers.BrokerStats(
+                minute=brokers.StatsSnapshot(293, 4.883333333333334, 1.0),
+                hour=brokers.StatsSnapshot(0, 0.0, 0.0),
+                day=brokers.StatsSnapshot(0, 0.0, 0.0),
             ),
         ),
     ],
@@ -302,7 +302,7 @@ def test_settings_that_are_no_number_are_unknown(text: str) -> None:
 
 
 def test_runtime_figures_that_are_none_are_none() -> None:
-    info = broker_figures.BrokerRuntimeInfo(
+    info = brokers.BrokerRuntimeInfo(
         {"commitLogDiskRatio": "-1.0", "putTps": "0.0  ", "a": "null", "bootTimestamp": "9" * 30}
     )
     assert (info.commit_log_disk_ratio, info.boot_at, info.number("a"), info.integer("b")) == (None, None, None, None)
@@ -330,7 +330,7 @@ def test_keys_that_are_not_topic_at_group_are_kept_apart_and_not_lost() -> None:
 
 
 def test_a_config_value_may_contain_equals_signs() -> None:
-    assert broker_settings.broker_config(b"a=b=c\nno value\nd=\n") == {"a": "b=c", "d": ""}
+    assert brokers.broker_config(b"a=b=c\nno value\nd=\n") == {"a": "b=c", "d": ""}
 
 
 def of_queue(fields: str) -> str:
