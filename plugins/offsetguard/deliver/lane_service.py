@@ -23,7 +23,7 @@ from offsetguard.deliver.messages.wording import harmless
 from offsetguard.model.errors import DeliveryError
 from offsetguard.model.notification import Channel
 from offsetguard.model.views import DigestView, MessageView
-from offsetguard.store import outbox, send_budgets
+from offsetguard.store import notifications, outbox
 from offsetguard.store.database_errors import what_failed
 from offsetguard.store.models import OutboxRow
 from offsetguard.store.outbox import Lane
@@ -197,11 +197,11 @@ class LaneService:
             if per_minute is not None:
                 most = per_minute // 2  # what goes out within half a minute
                 outbox.merge_waiting(self.engine, lane, now=self.clock.now(), more_than=most, digest=_digest)
-                wait = send_budgets.wait_for_one(self.engine, lane, per_minute=per_minute, now=self.clock.now())
+                wait = notifications.wait_for_one(self.engine, lane, per_minute=per_minute, now=self.clock.now())
                 time.sleep(wait.total_seconds())
             message = outbox.claim_next(self.engine, lane, now=self.clock.now(), claim_ms=self.claim_ms)
             if per_minute is not None and message is not None:
-                send_budgets.take_one(self.engine, lane, per_minute=per_minute, now=self.clock.now())
+                notifications.take_one(self.engine, lane, per_minute=per_minute, now=self.clock.now())
             return message
         except SQLAlchemyError:
             if not before:

@@ -317,7 +317,7 @@ class NotificationLogRow(MappedAsDataclass, Base, kw_only=True):
 
 
 class SendBudgetRow(Base):
-    """How many messages a receiver may be sent at a moment; see `store.send_budgets`."""
+    """How many messages a receiver may be sent at a moment; see `store.notifications`."""
 
     __tablename__ = "send_budgets"
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import Engine
 
+from offsetguard.store.notifications import take_one, wait_for_one
 from offsetguard.store.outbox import Lane
-from offsetguard.store.send_budgets import take_one, wait_for_one
 from offsetguard_peers.robots.server import Limit
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
