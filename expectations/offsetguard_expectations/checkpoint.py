@@ -41,17 +41,8 @@ from offsetguard.config.workspace import why_unwritten
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import LANDED, QUARANTINE, QUEUE_STATE, Table
+from offsetguard_expectations import invariant
 from offsetguard_expectations.data_docs import Count, Findings, RunReport, publish_page, recent_runs, render_run_page
-from offsetguard_expectations.invariant import (
-    EVERY_ROW,
-    Agreement,
-    Figure,
-    conservation_of,
-    is_reason,
-    quarantined_of,
-    row_count_of,
-    unwritten_of,
-)
 from offsetguard_expectations.invariants import AGREEMENTS, COMPARED, CORRUPT, ROW_INVARIANTS, figures_of
 from offsetguard_expectations.suites import (
     ExpectFigureToBeBetween,
@@ -188,24 +179,26 @@ def _quarantine_expectations() -> Iterator[Expectation]:
     for one in CORRUPT:
         yield ExpectInvariantToHold(
             table_name=QUARANTINE.name,
-            speaks_about=EVERY_ROW,
-            violated_when=is_reason(one.id),
+            speaks_about=invariant.EVERY_ROW,
+            violated_when=invariant.is_reason(one.id),
             description=one.title,
             severity=FailureSeverity(one.severity.value),
             meta={"id": one.id},
         )
     for table in LANDED:
-        unwritten = {"$PARAMETER": unwritten_of(table)}
-        yield _figure_expectation(quarantined_of(table), conservation_of(table), unwritten, unwritten)
+        unwritten = {"$PARAMETER": invariant.unwritten_of(table)}
+        yield _figure_expectation(
+            invariant.quarantined_of(table), invariant.conservation_of(table), unwritten, unwritten
+        )
 
 
-def _agreement_expectation(agreement: Agreement) -> ExpectFigureToBeBetween:
+def _agreement_expectation(agreement: invariant.Agreement) -> ExpectFigureToBeBetween:
     expected = {"$PARAMETER": agreement.expected.parameter}
     return _figure_expectation(agreement.figure, agreement.id, None if agreement.at_most else expected, expected)
 
 
 def _figure_expectation(
-    figure: Figure, id_: str, min_value: Any = None, max_value: Any = None
+    figure: invariant.Figure, id_: str, min_value: Any = None, max_value: Any = None
 ) -> ExpectFigureToBeBetween:
     meta = {"id": id_, "figure": figure.parameter}
     return ExpectFigureToBeBetween(
@@ -233,7 +226,8 @@ def _parameters(landed: Mapping[str, Mapping[Table, int]]) -> dict[str, Any]:
     """Return what the figures are of tables that are not validated: a state that was not folded says nothing."""
     without_rows = {one.parameter: dict.fromkeys(landed, None if one.table == QUEUE_STATE else 0) for one in COMPARED}
     return without_rows | {
-        unwritten_of(table): {cluster: of_each[table] for cluster, of_each in landed.items()} for table in LANDED
+        invariant.unwritten_of(table): {cluster: of_each[table] for cluster, of_each in landed.items()}
+        for table in LANDED
     }
 
 
@@ -246,9 +240,9 @@ def _give_on(validation: ExpectationSuiteValidationResult, clusters: Iterable[st
             parameters[one.parameter] = {cluster: of_it.get(one.parameter) for cluster, of_it in figures.items()}
     for table in LANDED:
         if table.name == name:
-            written = row_count_of(table).parameter
-            landed = parameters[unwritten_of(table)]
-            parameters[unwritten_of(table)] = {
+            written = invariant.row_count_of(table).parameter
+            landed = parameters[invariant.unwritten_of(table)]
+            parameters[invariant.unwritten_of(table)] = {
                 cluster: None if (count := of_it.get(written)) is None else landed[cluster] - count
                 for cluster, of_it in figures.items()
             }

@@ -4,17 +4,8 @@ Nothing is published with one: readers keep the last good interval, and the Data
 fact shows of the cluster by being incomplete.
 """
 
+from offsetguard import tables
 from offsetguard.model.verdicts import Severity
-from offsetguard.tables import (
-    BROKER_FACTS,
-    CLUSTER_FACTS,
-    GROUP_FACTS,
-    LOCK_WAIT_FACTS,
-    OFFSET_MOVE_FACTS,
-    QUEUE_FACTS,
-    TOPIC_FACTS,
-    Table,
-)
 from offsetguard_expectations.invariant import REPORT_IT, Invariant, ViolationMeans, shown
 
 _NOT_NEGATIVE = (  # of sums: a queue beyond its end does not make the lag of others less
@@ -23,7 +14,9 @@ _NOT_NEGATIVE = (  # of sums: a queue beyond its end does not make the lag of ot
 )
 
 
-def _figures_possible(id_: str, table: Table, of: str, *, holds_when: str, example: str, meaning: str) -> Invariant:
+def _figures_possible(
+    id_: str, table: tables.Table, of: str, *, holds_when: str, example: str, meaning: str
+) -> Invariant:
     return Invariant(
         id=id_,
         title=f"Figures of {of} are possible",
@@ -40,7 +33,7 @@ def _figures_possible(id_: str, table: Table, of: str, *, holds_when: str, examp
 
 QUEUES_POSSIBLE = _figures_possible(
     "OG-F01",
-    QUEUE_FACTS,
+    tables.QUEUE_FACTS,
     "queues",
     holds_when=(
         "queue_id >= 0 AND COALESCE(lost, 0) >= 0 AND COALESCE(beyond_end, 0) >= 0 AND COALESCE(lag_ms, 0) >= 0"
@@ -58,7 +51,7 @@ QUEUES_POSSIBLE = _figures_possible(
 )
 GROUPS_POSSIBLE = _figures_possible(
     "OG-F02",
-    GROUP_FACTS,
+    tables.GROUP_FACTS,
     "groups",
     holds_when=(
         "queue_count > 0 AND unknown_queue_count BETWEEN 0 AND queue_count"
@@ -79,7 +72,7 @@ GROUPS_POSSIBLE = _figures_possible(
 )
 TOPICS_POSSIBLE = _figures_possible(
     "OG-F03",
-    TOPIC_FACTS,
+    tables.TOPIC_FACTS,
     "topics",
     holds_when=(
         f"COALESCE(queue_count, 0) >= 0 AND consumer_group_count >= 0"
@@ -96,7 +89,7 @@ TOPICS_POSSIBLE = _figures_possible(
 )
 MOVES_POSSIBLE = _figures_possible(
     "OG-F04",
-    OFFSET_MOVE_FACTS,
+    tables.OFFSET_MOVE_FACTS,
     "offset moves",
     holds_when="move_count > 0 AND first_moved_at <= last_moved_at",
     example=(
@@ -112,7 +105,7 @@ TOPIC_OF_GROUP_IS_KNOWN = Invariant(
     id="OG-G01",
     title="The topics that groups read have settings",
     violation="Groups have offsets in topics that no broker knows",
-    table=GROUP_FACTS,
+    table=tables.GROUP_FACTS,
     severity=Severity.INFO,
     applies_when="unknown_queue_count < queue_count",
     holds_when="topic_kind IS NOT NULL",
@@ -128,7 +121,7 @@ GROUP_WAS_ASKED_ABOUT = Invariant(
     id="OG-G02",
     title="Every group that has offsets was asked about",
     violation="Groups have offsets and were not asked about",
-    table=GROUP_FACTS,
+    table=tables.GROUP_FACTS,
     holds_when="system_group IS NOT NULL",
     example="consumer_group || ' in ' || topic || ': ' || queue_count || ' queues'",
     meaning=(
@@ -141,7 +134,7 @@ BROKER_IS_LISTED = Invariant(
     id="OG-B01",
     title="Queues lie on brokers that the name server lists",
     violation="Queues lie on an unknown broker",
-    table=BROKER_FACTS,
+    table=tables.BROKER_FACTS,
     holds_when="listed",
     example=(
         f"broker_name || ': ' || {shown('consumed_queue_count')} || ' queues of groups, '"
@@ -157,7 +150,7 @@ QUEUE_NUMBERS_AGREE = Invariant(
     id="OG-A01",
     title="Topics have as many read queues as write queues",
     violation="Topics have other read queues than write queues",
-    table=TOPIC_FACTS,
+    table=tables.TOPIC_FACTS,
     applies_when="read_write_differ IS NOT NULL",
     holds_when="NOT read_write_differ",
     example=(
@@ -174,7 +167,7 @@ QUEUE_NUMBERS_AGREE = Invariant(
 )
 
 
-def _rates_possible(id_: str, table: Table, of: str, *, holds_when: str, example: str) -> Invariant:
+def _rates_possible(id_: str, table: tables.Table, of: str, *, holds_when: str, example: str) -> Invariant:
     return Invariant(
         id=id_,
         title=f"Rates of {of} are not negative",
@@ -193,7 +186,7 @@ def _rates_possible(id_: str, table: Table, of: str, *, holds_when: str, example
 
 RATES_OF_GROUPS = _rates_possible(
     "OG-R01",
-    GROUP_FACTS,
+    tables.GROUP_FACTS,
     "groups",
     holds_when=(
         "COALESCE(produce_tps, 0) >= 0 AND COALESCE(consume_tps, 0) >= 0 AND COALESCE(get_tps, 0) >= 0"
@@ -208,14 +201,14 @@ RATES_OF_GROUPS = _rates_possible(
 )
 RATES_OF_TOPICS = _rates_possible(
     "OG-R02",
-    TOPIC_FACTS,
+    tables.TOPIC_FACTS,
     "topics",
     holds_when="COALESCE(produce_tps, 0) >= 0 AND COALESCE(put_tps, 0) >= 0",
     example=f"topic || ': grew by ' || {shown('produce_tps')} || ', put ' || {shown('put_tps')} || ' per second'",
 )
 RATES_OF_BROKERS = _rates_possible(
     "OG-R03",
-    BROKER_FACTS,
+    tables.BROKER_FACTS,
     "brokers",
     holds_when="COALESCE(put_tps, 0) >= 0 AND COALESCE(get_tps, 0) >= 0",
     example=(
@@ -234,7 +227,7 @@ _COUNTS_SHOWN = (
 )
 BROKERS_POSSIBLE = _figures_possible(
     "OG-F05",
-    BROKER_FACTS,
+    tables.BROKER_FACTS,
     "brokers",
     holds_when=_COUNTS_POSSIBLE,
     example=f"broker_name || ' (broker id ' || broker_id || '): ' || {_COUNTS_SHOWN}",
@@ -245,7 +238,7 @@ BROKERS_POSSIBLE = _figures_possible(
 )
 CLUSTER_POSSIBLE = _figures_possible(
     "OG-F06",
-    CLUSTER_FACTS,
+    tables.CLUSTER_FACTS,
     "the cluster",
     holds_when=(f"{_COUNTS_POSSIBLE} AND COALESCE(answered_replica_count, 0) BETWEEN 0 AND COALESCE(replica_count, 0)"),
     example=(
@@ -259,7 +252,7 @@ CLUSTER_POSSIBLE = _figures_possible(
 )
 LOCK_WAITS_POSSIBLE = _figures_possible(
     "OG-F07",
-    LOCK_WAIT_FACTS,
+    tables.LOCK_WAIT_FACTS,
     "waits for locks",
     holds_when="refusal_count > 0 AND waited_ms >= 0 AND first_refused_at <= last_refused_at",
     example=(

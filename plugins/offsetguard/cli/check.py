@@ -17,19 +17,8 @@ from pathlib import Path
 
 import click
 
+from offsetguard.cli import parameters
 from offsetguard.cli.output import finding_document, findings_as_text, masters_seen, progress, show_findings, was_unseen
-from offsetguard.cli.parameters import (
-    DURATION,
-    LOG_FOLDER,
-    PATTERN,
-    check_group,
-    chosen_cluster,
-    concerns,
-    credentials_from,
-    details_option,
-    format_option,
-    replica_labels,
-)
 from offsetguard.collect.collector import collect_round
 from offsetguard.collect.earlier_round import EarlierRound
 from offsetguard.collect.snapshot import Snapshot
@@ -100,7 +89,7 @@ async def _log_sources(plan: SamplingPlan, tell: Callable[[str], None]) -> tuple
         return tuple(plan.config.clusters[plan.cluster].logs)
     settings = plan.config.clusters[plan.cluster]
     async with RocketMQClient.of(settings, plan.credentials) as client:
-        labels = await replica_labels(client, settings.name_servers, tell)
+        labels = await parameters.replica_labels(client, settings.name_servers, tell)
     return sources_of_folders(find_log_folders(plan.logs, labels))
 
 
@@ -111,19 +100,21 @@ EXIT_FINDINGS, EXIT_NOT_SEEN = 1, 2
 @click.option("--namesrv", metavar="HOST:PORT[;HOST:PORT]", help="The name servers, as RocketMQ's own tools take them.")
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="Limits and clusters from this file.")
 @click.option("--cluster", help="With --config: which cluster of the file (needless when it has only one).")
-@click.option("--group", "group_pattern", type=PATTERN, help="Only groups in whose name this expression is found.")
+@click.option(
+    "--group", "group_pattern", type=parameters.PATTERN, help="Only groups in whose name this expression is found."
+)
 @click.option("--samples", type=click.IntRange(1, 100), default=3, show_default=True, help="How often to look.")
-@click.option("--every", type=DURATION, default="10s", show_default=True, help="Time between two looks.")
+@click.option("--every", type=parameters.DURATION, default="10s", show_default=True, help="Time between two looks.")
 @click.option(
     "--logs",
-    type=LOG_FOLDER,
+    type=parameters.LOG_FOLDER,
     multiple=True,
     help="A folder with logs of a broker or client, for causes that only logs tell (locks, resets); repeatable. "
     "NAME (broker-a-0, or any name for a client) is needed only where the folder's path does not tell whose they are."
     "  [default: the log sources of --config]",
 )
-@details_option
-@format_option("finding")
+@parameters.details_option
+@parameters.format_option("finding")
 def check(
     *,
     namesrv: str | None,
@@ -155,14 +146,14 @@ def check(
     \b
     Exit code: 0 = nothing found, 1 = findings, 2 = the cluster could not be seen.
     """
-    name, config = chosen_cluster(namesrv, config_file, cluster)
+    name, config = parameters.chosen_cluster(namesrv, config_file, cluster)
     asked = asking_everything(config, name) if details == "all" else config
-    plan = SamplingPlan(name, asked, samples, every, credentials_from(), logs)
+    plan = SamplingPlan(name, asked, samples, every, parameters.credentials_from(), logs)
     taken = asyncio.run(take_samples(plan, progress(shown=sys.stderr.isatty())))
-    check_group([one.tables for one in taken], pattern=group_pattern and group_pattern.pattern)
+    parameters.check_group([one.tables for one in taken], pattern=group_pattern and group_pattern.pattern)
     judgement = judge(facts_of_rounds(taken, config), config)
-    findings = [one for one in judgement.findings if concerns(one.consumer_group, group_pattern)]
-    unknown = [one for one in judgement.cannot_tell if concerns(one.consumer_group, group_pattern)]
+    findings = [one for one in judgement.findings if parameters.concerns(one.consumer_group, group_pattern)]
+    unknown = [one for one in judgement.cannot_tell if parameters.concerns(one.consumer_group, group_pattern)]
     show_findings(
         [finding_document(one) for one in findings],
         findings_as_text(findings),

@@ -13,16 +13,8 @@ import click
 from pydantic import ValidationError
 
 from offsetguard.catalogue.text import format_moment
+from offsetguard.cli import parameters
 from offsetguard.cli.output import entry_of, finding_document, findings_as_text, in_entries, show_findings
-from offsetguard.cli.parameters import (
-    PATTERN,
-    check_group,
-    check_is_known,
-    concerns,
-    default_config,
-    format_option,
-    safe_name,
-)
 from offsetguard.collect.collector import snapshots_of_bundle
 from offsetguard.collect.manifest import Outcome
 from offsetguard.collect.snapshot import Snapshot
@@ -39,8 +31,10 @@ EXIT_FINDINGS, EXIT_NOT_SEEN = 1, 2
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="Limits from this file.")
 @click.option("--cluster", help="The cluster's name in --config, and in what is printed.  [default: the bundle's]")
-@click.option("--group", "group_pattern", type=PATTERN, help="Only groups in whose name this expression is found.")
-@format_option("finding")
+@click.option(
+    "--group", "group_pattern", type=parameters.PATTERN, help="Only groups in whose name this expression is found."
+)
+@parameters.format_option("finding")
 def diagnose(
     *,
     bundle: Path,
@@ -98,14 +92,14 @@ def shown_by(
 ) -> Shown:
     """Judge a bundle; raises BundleError, and UsageError where it has no such group or the file no such cluster."""
     opened = open_bundle(bundle)
-    name = safe_name(cluster or opened.meta.cluster or bundle.resolve().name)
+    name = parameters.safe_name(cluster or opened.meta.cluster or bundle.resolve().name)
     config = _config(opened, name, config_file, cluster)
     rounds = asyncio.run(snapshots_of_bundle(opened, name, config))
-    check_group([one.tables for one in rounds], pattern=group_pattern and group_pattern.pattern)
+    parameters.check_group([one.tables for one in rounds], pattern=group_pattern and group_pattern.pattern)
     result = diagnose_rounds(rounds, config, end=_end_of(opened))
     return Shown(
-        [one for one in result.diagnosed if concerns(one.finding.consumer_group, group_pattern)],
-        [one for one in result.cannot_tell if concerns(one.consumer_group, group_pattern)],
+        [one for one in result.diagnosed if parameters.concerns(one.finding.consumer_group, group_pattern)],
+        [one for one in result.cannot_tell if parameters.concerns(one.consumer_group, group_pattern)],
         list(_what_was_read(opened, rounds)),
         all(one.manifest.cluster_unseen for one in rounds),
     )
@@ -118,12 +112,12 @@ def _config(bundle: Bundle, name: str, config_file: Path | None, cluster: str | 
     """
     if config_file is None:
         try:
-            return default_config({name: name_servers_of(bundle)})
+            return parameters.default_config({name: name_servers_of(bundle)})
         except ValidationError:  # nobody says, or what cannot be an address
-            return default_config({name: ["NAME-SERVER:9876"]})
+            return parameters.default_config({name: ["NAME-SERVER:9876"]})
     config = load_config(config_file)
     if cluster is not None or name not in config.clusters:
-        check_is_known("--cluster", name, config.clusters)
+        parameters.check_is_known("--cluster", name, config.clusters)
     return config
 
 

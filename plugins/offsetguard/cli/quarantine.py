@@ -14,14 +14,7 @@ from offsetguard.catalogue.text import format_moment
 from offsetguard.cli.output import show
 from offsetguard.cli.parameters import MOMENT, WithExamples, check_cluster, check_is_known, format_option
 from offsetguard.config.workspace import Workspace
-from offsetguard.lake.reading import (
-    UNDECODABLE,
-    FactReader,
-    QuarantinedRow,
-    Wanted,
-    intervals_to_redrive,
-    quarantined_rows,
-)
+from offsetguard.lake import reading
 from offsetguard.store.database import our_database
 from offsetguard.tables import LANDED
 
@@ -82,7 +75,7 @@ def redrive(*, dry_run: bool, **choice: str | datetime | None) -> None:
     """
     reader, wanted = _asked(choice)
     before = _rows(reader, wanted)
-    intervals = intervals_to_redrive(before)
+    intervals = reading.intervals_to_redrive(before)
     click.echo(f"{len(before)} reasons in {len(intervals)} intervals that can be judged again")
     if dry_run or not intervals:
         for interval in intervals:
@@ -90,7 +83,7 @@ def redrive(*, dry_run: bool, **choice: str | datetime | None) -> None:
         return
     names = "".join(f"{interval.name}\n" for interval in intervals)
     job = subprocess.run([sys.executable, "-m", _JOB, "--cluster", wanted.cluster], input=names, text=True, check=False)
-    after = quarantined_rows(reader, wanted)
+    after = reading.quarantined_rows(reader, wanted)
     stayed = {_identity(row) for row in after}
     put_back = sum(_identity(row) not in stayed for row in before)
     click.echo(
@@ -99,7 +92,7 @@ def redrive(*, dry_run: bool, **choice: str | datetime | None) -> None:
     click.get_current_context().exit(job.returncode)
 
 
-def _asked(choice: Mapping[str, Any]) -> tuple[FactReader, Wanted]:
+def _asked(choice: Mapping[str, Any]) -> tuple[reading.FactReader, reading.Wanted]:
     """Return what reads, and what is wanted; raises UsageError for names that are not known."""
     engine = our_database()
     check_cluster(engine, choice["cluster"])
@@ -107,24 +100,24 @@ def _asked(choice: Mapping[str, Any]) -> tuple[FactReader, Wanted]:
         check_is_known("--table", choice["table_name"], {table.name for table in LANDED})
     until = choice["until"] or datetime.now(UTC)
     since = choice["since"] or datetime.now(UTC) - _DEFAULT_SPAN
-    wanted = Wanted(choice["cluster"], since, until, choice["table_name"], choice["invariant_id"])
-    return FactReader(Workspace.from_environment(), engine), wanted
+    wanted = reading.Wanted(choice["cluster"], since, until, choice["table_name"], choice["invariant_id"])
+    return reading.FactReader(Workspace.from_environment(), engine), wanted
 
 
-def _rows(reader: FactReader, wanted: Wanted) -> list[QuarantinedRow]:
+def _rows(reader: reading.FactReader, wanted: reading.Wanted) -> list[reading.QuarantinedRow]:
     """Return the rows that are wanted; raises UsageError where there are none, of an invariant that nobody checks."""
-    rows = quarantined_rows(reader, wanted)
+    rows = reading.quarantined_rows(reader, wanted)
     checked = set() if rows or wanted.invariant_id is None else reader.checked_invariants(wanted.cluster)
     if checked:
-        check_is_known("--invariant", wanted.invariant_id or "", checked | {UNDECODABLE})
+        check_is_known("--invariant", wanted.invariant_id or "", checked | {reading.UNDECODABLE})
     return rows
 
 
-def _identity(row: QuarantinedRow) -> tuple[str, str, str, str]:
+def _identity(row: reading.QuarantinedRow) -> tuple[str, str, str, str]:
     return row.interval.name, row.table_name, row.row_key, row.invariant_id
 
 
-def _document(row: QuarantinedRow) -> dict[str, object]:
+def _document(row: reading.QuarantinedRow) -> dict[str, object]:
     return {
         "cluster": row.cluster,
         "interval_start": row.interval.start,
@@ -138,7 +131,7 @@ def _document(row: QuarantinedRow) -> dict[str, object]:
     }
 
 
-def _texts(row: QuarantinedRow) -> Iterator[str]:
+def _texts(row: reading.QuarantinedRow) -> Iterator[str]:
     at = format_moment(row.interval.start)
     yield f"{at}  {row.table_name}  {row.invariant_id}: {row.reason or row.row_key}"
     yield f"    rule {row.rule_version or 'unknown'}, run {row.run_id or 'unknown'}"

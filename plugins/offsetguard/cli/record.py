@@ -16,15 +16,8 @@ from pathlib import Path
 import click
 from pydantic import ValidationError
 
+from offsetguard.cli import parameters
 from offsetguard.cli.output import progress
-from offsetguard.cli.parameters import (
-    DURATION,
-    LOG_FOLDER,
-    chosen_cluster,
-    credentials_from,
-    details_option,
-    replica_labels,
-)
 from offsetguard.collect.collector import collect_round
 from offsetguard.collect.earlier_round import EarlierRound
 from offsetguard.collect.snapshot import Snapshot
@@ -47,15 +40,15 @@ EXIT_NOT_SEEN = 2
 @click.option("--cluster", help="With --config: which cluster of the file (needless when it has only one).")
 @click.option(
     "--logs",
-    type=LOG_FOLDER,
+    type=parameters.LOG_FOLDER,
     multiple=True,
     help="A folder with logs of a broker or client; repeatable. NAME (broker-a-0, or any name for a client) is needed "
     "only where the folder's path does not tell whose they are.  [default: the log sources of --config]",
 )
-@click.option("--for", "length", type=DURATION, default="5m", show_default=True, help="How long.")
-@click.option("--every", type=DURATION, default="10s", show_default=True, help="Time between two rounds.")
+@click.option("--for", "length", type=parameters.DURATION, default="5m", show_default=True, help="How long.")
+@click.option("--every", type=parameters.DURATION, default="10s", show_default=True, help="Time between two rounds.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The bundle: a folder that does not exist.")
-@details_option
+@parameters.details_option
 @click.option("--log-time-zone", help="Of the brokers' logs.  [default: as --config says, else +08:00]")
 @click.option("--max-mib", type=click.IntRange(1), default=1024, show_default=True, help="Stop at this size.")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
@@ -90,13 +83,13 @@ def record(
     \b
     Exit code: 0 = recorded, 2 = the cluster could not be seen in any round.
     """
-    name, config = chosen_cluster(namesrv, config_file, cluster)
+    name, config = parameters.chosen_cluster(namesrv, config_file, cluster)
     if details == "all":
         config = asking_everything(config, name)
     recording = Recording(
         cluster=name,
         config=config,
-        credentials=credentials_from(),
+        credentials=parameters.credentials_from(),
         logs=logs,
         length=length,
         every=every,
@@ -157,7 +150,7 @@ class Recording:
         settings = self.config.clusters[self.cluster]
         async with RocketMQClient.of(settings, self.credentials) as client:
             if self.logs:
-                labels = await replica_labels(client, settings.name_servers, self.tell)
+                labels = await parameters.replica_labels(client, settings.name_servers, self.tell)
                 folders = find_log_folders(self.logs, labels)
             else:
                 folders = log_folders_of(settings.logs)

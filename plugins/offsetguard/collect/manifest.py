@@ -10,15 +10,7 @@ from enum import StrEnum
 
 from pydantic import NonNegativeInt, TypeAdapter
 
-from offsetguard.model.errors import (
-    BrokerRefused,
-    ConnectionLost,
-    NotRecorded,
-    PeerUnreachable,
-    RequestTimedOut,
-    RocketMQError,
-    UndecodableResponse,
-)
+from offsetguard.model import errors
 from offsetguard.model.fact_records import CollectionGap, UnseenBrokerFacts, VanishedFacts
 from offsetguard.sources.logs.log_files import LogCursor
 
@@ -171,17 +163,17 @@ MAX_HIDDEN_GROUPS = 100
 
 MAX_LISTED = 100_000  # lines of gaps.jsonl; a whole cluster's worth
 
-_OUTCOMES: tuple[tuple[type[RocketMQError], Outcome], ...] = (
-    (BrokerRefused, Outcome.REFUSED),
-    (RequestTimedOut, Outcome.TIMED_OUT),
-    (PeerUnreachable, Outcome.UNREACHABLE),
-    (UndecodableResponse, Outcome.UNDECODABLE),
-    (ConnectionLost, Outcome.CONNECTION_LOST),
-    (NotRecorded, Outcome.NOT_RECORDED),
+_OUTCOMES: tuple[tuple[type[errors.RocketMQError], Outcome], ...] = (
+    (errors.BrokerRefused, Outcome.REFUSED),
+    (errors.RequestTimedOut, Outcome.TIMED_OUT),
+    (errors.PeerUnreachable, Outcome.UNREACHABLE),
+    (errors.UndecodableResponse, Outcome.UNDECODABLE),
+    (errors.ConnectionLost, Outcome.CONNECTION_LOST),
+    (errors.NotRecorded, Outcome.NOT_RECORDED),
 )
 
 
-def outcome_of(error: RocketMQError) -> Outcome:
+def outcome_of(error: errors.RocketMQError) -> Outcome:
     """Return what the manifest calls an error; a connection problem of no known kind counts as a lost connection."""
     return next((outcome for kind, outcome in _OUTCOMES if isinstance(error, kind)), Outcome.CONNECTION_LOST)
 

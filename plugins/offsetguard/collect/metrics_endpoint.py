@@ -22,14 +22,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from offsetguard.collect.manifest import Gap, Outcome, RequestLedger, outcome_of
-from offsetguard.model.errors import (
-    BrokerRefused,
-    ConnectionLost,
-    PeerUnreachable,
-    RequestTimedOut,
-    RocketMQError,
-    UndecodableResponse,
-)
+from offsetguard.model import errors
 from offsetguard.model.offsets import MASTER_ID
 
 INFLIGHT = "rocketmq_consumer_inflight_messages"
@@ -120,7 +113,7 @@ async def _read(
 ) -> BrokerMetrics | None:
     try:
         metrics = await _fetch(client, url, broker_name, timeout_s)
-    except RocketMQError as error:
+    except errors.RocketMQError as error:
         outcome = outcome_of(error)
         ledger.count(outcome)
         ledger.add_gap(_gap(error.address, broker_name, outcome, f"{error}; check metrics_urls in the configuration"))
@@ -148,22 +141,22 @@ async def _fetch(client: httpx.AsyncClient, url: str, broker_name: str, timeout_
             answered = True
             if response.status_code != httpx.codes.OK:
                 status = f"HTTP status {response.status_code} {response.reason_phrase}"
-                raise BrokerRefused(address, response.status_code, status)
+                raise errors.BrokerRefused(address, response.status_code, status)
             async for line in _lines(response):
                 metrics.add_line(line, broker_name)
     except TimeoutError as error:
-        raise RequestTimedOut(address, f"{what}: not read within {timeout_s:g} s") from error
+        raise errors.RequestTimedOut(address, f"{what}: not read within {timeout_s:g} s") from error
     except httpx.ConnectError as error:  # refused, no such host, no route, TLS
-        raise PeerUnreachable(address, f"{what}: {error}") from error
+        raise errors.PeerUnreachable(address, f"{what}: {error}") from error
     except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
         if isinstance(error, httpx.NetworkError) or answered or "disconnected" in str(error):
-            raise ConnectionLost(address, f"{what}: closed before the end of the page") from error
-        raise UndecodableResponse(address, f"{what}: no HTTP answer: {error}") from error
+            raise errors.ConnectionLost(address, f"{what}: closed before the end of the page") from error
+        raise errors.UndecodableResponse(address, f"{what}: no HTTP answer: {error}") from error
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-        raise UndecodableResponse(address, f"{what}: {error}") from error
+        raise errors.UndecodableResponse(address, f"{what}: {error}") from error
     if metrics.other_brokers and not metrics.groups:
         others = ", ".join(sorted(metrics.other_brokers)[:_NAMES_SHOWN])
-        raise UndecodableResponse(address, f"{what}: the page of {others}, not of {broker_name}")
+        raise errors.UndecodableResponse(address, f"{what}: the page of {others}, not of {broker_name}")
     return metrics
 
 

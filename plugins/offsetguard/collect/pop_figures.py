@@ -15,20 +15,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
+from offsetguard.collect import pop
 from offsetguard.collect.broker_reading import BrokerReading
 from offsetguard.collect.detail_choice import Suspect, SuspectReason
 from offsetguard.collect.group_members import ProxyMembers
 from offsetguard.collect.metrics_endpoint import BrokerMetrics
-from offsetguard.collect.pop import (
-    POP_STATISTICS,
-    Consumption,
-    Evidence,
-    GroupSigns,
-    is_main_topic,
-    pop_retry_topics,
-    recognise,
-    retry_topic_names,
-)
 from offsetguard.collect.snapshot_rows import client_answers
 from offsetguard.collect.system_names import RETRY_PREFIX, TopicKind, is_lite_topic, topic_kind
 from offsetguard.sources.rocketmq.consumers import ConsumerConnections, ConsumerRunningInfo
@@ -36,7 +27,7 @@ from offsetguard.sources.rocketmq.consumers import ConsumerConnections, Consumer
 # A broker counts messages in flight in memory only: after a restart those that it had handed out before are missing
 # until they have expired or were acknowledged. RocketMQ's own invisible times are 15 minutes at most.
 COUNTER_SETTLES = timedelta(minutes=15)
-_CONSUMPTIONS = frozenset(Consumption)
+_CONSUMPTIONS = frozenset(pop.Consumption)
 _COUNTS = range(2**63)  # what the columns hold; a client or page that says anything else is not believed
 
 
@@ -51,8 +42,8 @@ class InflightOrigin(StrEnum):
 class GroupConsumption:
     """How one group consumes, and what told; every figure None where it is unknown or means nothing."""
 
-    consumption: Consumption | None = None
-    evidence: Evidence | None = None
+    consumption: pop.Consumption | None = None
+    evidence: pop.Evidence | None = None
     available: int | None = None
     inflight: int | None = None
     inflight_origin: InflightOrigin | None = None
@@ -62,7 +53,7 @@ class GroupConsumption:
     @property
     def is_pop(self) -> bool:
         """Committed means handed out."""
-        return self.consumption is Consumption.POP
+        return self.consumption is pop.Consumption.POP
 
     def columns(self) -> dict[str, object]:
         """Return the columns of `group_snapshots` that say it."""
@@ -127,7 +118,7 @@ class _Group:
     metrics: Mapping[str, BrokerMetrics]
     proxy_members: frozenset[str] | None  # client ids; None: not all proxies said so
     popped: bool | None  # whether GROUP_CK_NUMS or ..ACK_NUMS exist
-    remembered: Consumption | None
+    remembered: pop.Consumption | None
     something_waits: bool
 
     @property
@@ -136,14 +127,14 @@ class _Group:
         found: dict[str, str] = {}
         for master, topics in zip(self.masters, self.committed, strict=True):
             retry = [topic for topic in topics if topic.startswith(RETRY_PREFIX)]
-            found |= pop_retry_topics(self.name, retry, master.topics or (), master.groups or ())
+            found |= pop.pop_retry_topics(self.name, retry, master.topics or (), master.groups or ())
         return found
 
     @property
     def main_topics(self) -> set[str]:
         """Topics that producers write and the group consumes."""
         mains = {topic for topics in (*self.committed, self.subscribed_topics) for topic in topics}
-        return {topic for topic in mains if is_main_topic(topic)} | set(self.retried.values())
+        return {topic for topic in mains if pop.is_main_topic(topic)} | set(self.retried.values())
 
     @property
     def has_lite_topics(self) -> bool:
@@ -175,9 +166,9 @@ class _Group:
 
 
 def _consumption(group: _Group) -> GroupConsumption:
-    consumption, evidence = recognise(_signs(group))
+    consumption, evidence = pop.recognise(_signs(group))
     online = _online_client_count(group, consumption)
-    if consumption is not Consumption.POP:
+    if consumption is not pop.Consumption.POP:
         return GroupConsumption(consumption, evidence, online_client_count=online)
     inflight, origin = _inflight(group)
     if inflight is not None and inflight not in _COUNTS:
@@ -190,7 +181,7 @@ def _consumption(group: _Group) -> GroupConsumption:
     )
 
 
-def _online_client_count(group: _Group, consumption: Consumption | None) -> int | None:
+def _online_client_count(group: _Group, consumption: pop.Consumption | None) -> int | None:
     """Return how many clients of a group are online; None = could not be seen, 0 = offline.
 
     Behind a proxy in CLUSTER mode, brokers do not see a group's clients: their "not online" says nothing of a POP
@@ -204,13 +195,13 @@ def _online_client_count(group: _Group, consumption: Consumption | None) -> int 
         return len(of_proxies)
     unsure = consumption is None and group.popped is None and group.something_waits
     answered = any(group.name in master.connections for master in group.masters)
-    return 0 if answered and not unsure and consumption is not Consumption.POP else None
+    return 0 if answered and not unsure and consumption is not pop.Consumption.POP else None
 
 
-def _signs(group: _Group) -> GroupSigns:
+def _signs(group: _Group) -> pop.GroupSigns:
     clients = group.client_ids if group.running_info else None
     runtimes = [master.runtime for master in group.masters]
-    return GroupSigns(
+    return pop.GroupSigns(
         pop_table=any(info.pop_queues for info in group.running_info.values()),
         every_client_answered=bool(clients) and group.running_info.keys() >= (clients or set()),
         consume_types=frozenset(seen.consume_type for seen in group.connections if seen.consume_type),
@@ -237,7 +228,9 @@ def _available(group: _Group) -> int | None:
     if group.has_lite_topics or not group.masters:
         return None
     mains = group.main_topics
-    topics = {name for topic in mains for name in retry_topic_names(group.name, topic)} | group.retried.keys() | mains
+    topics = (
+        {name for topic in mains for name in pop.retry_topic_names(group.name, topic)} | group.retried.keys() | mains
+    )
     total = 0
     for master, committed in zip(group.masters, group.committed, strict=True):
         # a remoting client also has the classic retry topic, for messages that it sent back
@@ -297,7 +290,7 @@ def _waiting_in_clients(group: _Group) -> int | None:
 
 
 def _counted_by_brokers(group: _Group) -> int | None:
-    mains_of_each = [[topic for topic in topics if is_main_topic(topic)] for topics in group.committed]
+    mains_of_each = [[topic for topic in topics if pop.is_main_topic(topic)] for topics in group.committed]
     if group.has_lite_topics or not any(mains_of_each):
         return None  # not among what the metrics count
     total = 0
@@ -331,10 +324,10 @@ def _forgot_what_it_handed_out(master: BrokerReading) -> bool:
     return not fresh and now - boot_at < COUNTER_SETTLES
 
 
-def remembered_consumption(groups_before: Mapping[str, Mapping[str, object]]) -> dict[str, Consumption]:
+def remembered_consumption(groups_before: Mapping[str, Mapping[str, object]]) -> dict[str, pop.Consumption]:
     """Return how groups were recognised in the round before, from its rows of `group_snapshots`."""
     values = ((group, row.get("consumption")) for group, row in groups_before.items())
-    return {group: Consumption(str(value)) for group, value in values if value in _CONSUMPTIONS}
+    return {group: pop.Consumption(str(value)) for group, value in values if value in _CONSUMPTIONS}
 
 
 def pop_suspects(
@@ -344,7 +337,7 @@ def pop_suspects(
 
     Groups of lite topics only are left out: nobody but their proxies could tell more of them.
     """
-    remembered = {group for group, one in remembered_consumption(groups_before).items() if one is Consumption.POP}
+    remembered = {group for group, one in remembered_consumption(groups_before).items() if one is pop.Consumption.POP}
     if remembered:
         committed = (master.committed_offsets for master in masters)
         known = {group for offsets in committed for topic, group in offsets if not is_lite_topic(topic)}
@@ -359,6 +352,6 @@ def _popped(readings: Iterable[BrokerReading]) -> dict[str, bool]:
     popped: dict[str, bool] = {}
     for reading in readings:
         for item, answer in reading.broker_stats.items():
-            if item.stats_name in POP_STATISTICS and item.consumer_group is not None:
+            if item.stats_name in pop.POP_STATISTICS and item.consumer_group is not None:
                 popped[item.consumer_group] = popped.get(item.consumer_group, False) or answer.body is not None
     return popped

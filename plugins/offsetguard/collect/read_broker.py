@@ -16,17 +16,7 @@ from dataclasses import dataclass
 from itertools import accumulate, islice, zip_longest
 from typing import Any
 
-from offsetguard.collect.broker_reading import (
-    FAR_BYTES,
-    BrokerReading,
-    ConsumeQueues,
-    GroupQueue,
-    QueueEnds,
-    SecondReading,
-    Undecodable,
-    WaitingAges,
-    slave_behind_bytes,
-)
+from offsetguard.collect import broker_reading
 from offsetguard.collect.detail_choice import Allowance
 from offsetguard.collect.earlier_round import EarlierFigures
 from offsetguard.collect.group_members import GroupMembers, SharedSubscriptions
@@ -74,7 +64,7 @@ class Allowances:
     pairs: Allowance  # of topic and group, with committed offsets
 
 
-async def read_runtime(link: ReplicaLink, reading: BrokerReading) -> None:
+async def read_runtime(link: ReplicaLink, reading: broker_reading.BrokerReading) -> None:
     """Ask a replica for its own figures: the first request, which shows whether it answers at all."""
     runtime = await link.ask(GetBrokerRuntimeInfo(), answers=NOT_YET)
     if runtime is not None and runtime.body is None:
@@ -84,16 +74,18 @@ async def read_runtime(link: ReplicaLink, reading: BrokerReading) -> None:
         reading.runtime, reading.runtime_at = runtime.body, runtime.at
 
 
-async def read_settings(link: ReplicaLink, reading: BrokerReading) -> None:
+async def read_settings(link: ReplicaLink, reading: broker_reading.BrokerReading) -> None:
     """Ask a replica for its settings."""
     if settings := await link.ask(GetBrokerConfig()):
         reading.settings = settings.body
 
 
-async def read_replication(link: ReplicaLink, reading: BrokerReading, master: BrokerReading) -> None:
+async def read_replication(
+    link: ReplicaLink, reading: broker_reading.BrokerReading, master: broker_reading.BrokerReading
+) -> None:
     """Ask a slave that is far from its master since when it has not read from it; only 5.x knows, and nobody must."""
-    behind = slave_behind_bytes(reading, master)
-    if behind is None or abs(behind) < FAR_BYTES:
+    behind = broker_reading.slave_behind_bytes(reading, master)
+    if behind is None or abs(behind) < broker_reading.FAR_BYTES:
         return
     answer = await link.ask_client(GetBrokerHaStatus())
     if isinstance(answer, Answer):
@@ -102,7 +94,7 @@ async def read_replication(link: ReplicaLink, reading: BrokerReading, master: Br
 
 async def read_base(
     link: ReplicaLink,
-    reading: BrokerReading,
+    reading: broker_reading.BrokerReading,
     own_names: Collection[str],
     subscriptions: SharedSubscriptions,
     allowances: Allowances,
@@ -118,7 +110,7 @@ async def read_base(
 
 
 async def _read_offsets(
-    link: ReplicaLink, reading: BrokerReading, own_names: Collection[str], allowances: Allowances
+    link: ReplicaLink, reading: broker_reading.BrokerReading, own_names: Collection[str], allowances: Allowances
 ) -> None:
     async with asyncio.TaskGroup() as together:
         together.create_task(_read_topics(link, reading, allowances.topics))
@@ -131,7 +123,7 @@ async def _read_offsets(
 
 
 async def _read_groups(
-    link: ReplicaLink, reading: BrokerReading, subscriptions: SharedSubscriptions, allowance: Allowance
+    link: ReplicaLink, reading: broker_reading.BrokerReading, subscriptions: SharedSubscriptions, allowance: Allowance
 ) -> None:
     groups = await link.ask(GetAllSubscriptionGroupConfig())
     if await _fits(link, allowance, "groups", len(groups.body or ()) if groups else 0) and groups:
@@ -139,7 +131,7 @@ async def _read_groups(
     await read_members(link, reading, _groups_to_ask(reading), subscriptions)
 
 
-async def _read_topics(link: ReplicaLink, reading: BrokerReading, allowance: Allowance) -> None:
+async def _read_topics(link: ReplicaLink, reading: broker_reading.BrokerReading, allowance: Allowance) -> None:
     topics = await link.ask(GetAllTopicConfig())
     if await _fits(link, allowance, "topics", len(topics.body or ()) if topics else 0) and topics:
         reading.topics = _believable_ones(link, topics.body or {})
@@ -157,12 +149,12 @@ async def _fits(link: ReplicaLink, allowance: Allowance, what: str, count: int) 
     return False
 
 
-async def _read_system_topics(link: ReplicaLink, reading: BrokerReading) -> None:
+async def _read_system_topics(link: ReplicaLink, reading: broker_reading.BrokerReading) -> None:
     if system_topics := await link.ask(GetSystemTopicListFromBroker()):
         reading.system_topics = frozenset(system_topics.body or ())
 
 
-async def _read_committed(link: ReplicaLink, reading: BrokerReading, allowance: Allowance) -> None:
+async def _read_committed(link: ReplicaLink, reading: broker_reading.BrokerReading, allowance: Allowance) -> None:
     committed = await link.ask(GetAllConsumerOffset())
     offsets = committed.body.offsets if committed and committed.body else ()
     count = sum(not is_lite_topic(topic) for topic, _ in offsets)  # those get no rows
@@ -171,7 +163,7 @@ async def _read_committed(link: ReplicaLink, reading: BrokerReading, allowance: 
 
 
 async def read_members(
-    link: ReplicaLink, reading: BrokerReading, groups: Iterable[str], subscriptions: SharedSubscriptions
+    link: ReplicaLink, reading: broker_reading.BrokerReading, groups: Iterable[str], subscriptions: SharedSubscriptions
 ) -> None:
     """Ask who is connected for each group (203); a group that nobody is connected for is offline."""
     requests = {group: GetConsumerConnectionList(group) for group in groups}
@@ -179,19 +171,19 @@ async def read_members(
         reading.connections[group] = subscriptions.shared(answer.body) if answer.body else None
 
 
-async def read_consume_stats(link: ReplicaLink, reading: BrokerReading, groups: Iterable[str]) -> None:
+async def read_consume_stats(link: ReplicaLink, reading: broker_reading.BrokerReading, groups: Iterable[str]) -> None:
     """Ask for the pull offsets of groups, and for the time of the message that each consumed last (208)."""
     requests = {group: GetConsumeStats(group) for group in groups}
     async for group, answer in link.ask_each(requests, answers=NO_SUCH_GROUP, at_once=COSTLY_AT_ONCE):
-        queues = None if answer.body is None else ConsumeQueues(answer.body)
+        queues = None if answer.body is None else broker_reading.ConsumeQueues(answer.body)
         reading.consume_stats[group] = Answer(queues, answer.at)
 
 
-async def read_queue_ends(link: ReplicaLink, reading: BrokerReading, topics: Iterable[str]) -> None:
+async def read_queue_ends(link: ReplicaLink, reading: broker_reading.BrokerReading, topics: Iterable[str]) -> None:
     """Ask for the min and max offsets of topics (202); a topic that the broker does not have has no queues."""
     requests = {topic: GetTopicStatsInfo(topic) for topic in topics}
     async for topic, answer in link.ask_each(requests, answers=NO_SUCH_TOPIC):
-        ends = QueueEnds.of(answer.body, answer.at)
+        ends = broker_reading.QueueEnds.of(answer.body, answer.at)
         config = (reading.topics or {}).get(topic)
         if config is not None and len(ends.queue_ids) < config.read_queue_nums:
             # 4.x lists write queues only; read queues beyond them exist for consumers all the same
@@ -210,7 +202,7 @@ async def _read_one_by_one(link: ReplicaLink, topic: str, queue_ids: Collection[
     return {queue_id: (low[queue_id], high[queue_id]) for queue_id in low.keys() & high}
 
 
-def topics_to_ask(reading: BrokerReading, own_names: Collection[str]) -> list[str]:
+def topics_to_ask(reading: broker_reading.BrokerReading, own_names: Collection[str]) -> list[str]:
     """Every topic of the broker, and those that only committed offsets still name. RocketMQ's own are left out.
 
     They would be most of the rows: BenchmarkTest alone has 1,024 queues on every broker.
@@ -225,7 +217,7 @@ def topics_to_ask(reading: BrokerReading, own_names: Collection[str]) -> list[st
     )
 
 
-def unread_base(reading: BrokerReading, own_names: Collection[str]) -> list[Request[Any]]:
+def unread_base(reading: broker_reading.BrokerReading, own_names: Collection[str]) -> list[Request[Any]]:
     """Return what of a master's base has no answer, as far as it is known what there was to ask."""
     unread: list[Request[Any]] = []
     if reading.topics is None:
@@ -264,20 +256,20 @@ def _believable_ones(link: ReplicaLink, topics: Mapping[str, TopicConfig]) -> di
     return found
 
 
-def _keep_unreadable_keys(reading: BrokerReading, committed: Answer[AllConsumerOffsets]) -> None:
+def _keep_unreadable_keys(reading: broker_reading.BrokerReading, committed: Answer[AllConsumerOffsets]) -> None:
     source = f"{RequestCode.GET_ALL_CONSUMER_OFFSET.name} of {reading.broker_name}"
     for position, key in enumerate(committed.body.unreadable_keys if committed.body else ()):
         body = key.encode("utf-8", "replace")
-        reading.undecodable.append(Undecodable(source, position, "the key is not topic@group", body))
+        reading.undecodable.append(broker_reading.Undecodable(source, position, "the key is not topic@group", body))
 
 
-def _groups_to_ask(reading: BrokerReading) -> list[str]:
+def _groups_to_ask(reading: broker_reading.BrokerReading) -> list[str]:
     return [group for group in reading.groups or () if not is_system_group(group)]
 
 
 async def read_detailed_offsets(
     link: ReplicaLink,
-    reading: BrokerReading,
+    reading: broker_reading.BrokerReading,
     groups: Collection[str],
     *,
     members: Mapping[str, GroupMembers],
@@ -308,7 +300,7 @@ async def read_detailed_offsets(
             waiting[group, queue.topic] += lag
     requests = {(group, topic): QueryConsumeTimeSpan(topic, group) for group, topic in _ages_to_ask(waiting)}
     async for pair, answer in link.ask_each(requests, answers=NO_SUCH_GROUP, at_once=COSTLY_AT_ONCE):
-        reading.waiting_ages[pair] = WaitingAges.of(answer.body, answer.at)
+        reading.waiting_ages[pair] = broker_reading.WaitingAges.of(answer.body, answer.at)
 
 
 def _ages_to_ask(waiting: Mapping[tuple[str, str], int]) -> list[tuple[str, str]]:
@@ -326,8 +318,8 @@ def _ages_to_ask(waiting: Mapping[tuple[str, str], int]) -> list[tuple[str, str]
 
 async def read_broken_again(
     link: ReplicaLink,
-    reading: BrokerReading,
-    known: Iterable[tuple[GroupQueue, QueueOffsets]],
+    reading: broker_reading.BrokerReading,
+    known: Iterable[tuple[broker_reading.GroupQueue, QueueOffsets]],
 ) -> None:
     """Read queues again whose order looks broken: min, consumer, pull, max, each of all of them before the next."""
     broken = [key for key, offsets in known if offsets.order_violations()]
@@ -350,7 +342,7 @@ async def read_broken_again(
         answer = stats.get(group)
         consume = answer.body.get(queue) if answer and answer.body else None
         pull_offset = known_pull_offset(consume, consumer_offset)
-        reading.second_readings[group, queue] = SecondReading(
+        reading.second_readings[group, queue] = broker_reading.SecondReading(
             QueueOffsets(before[0], after[1], consumer_offset, pull_offset),
             consumer_at=committed.at,
             pull_at=answer.at if answer and pull_offset is not None else None,
@@ -358,17 +350,17 @@ async def read_broken_again(
         )
 
 
-async def _ends_of(link: ReplicaLink, topics: Iterable[str]) -> dict[str, QueueEnds]:
+async def _ends_of(link: ReplicaLink, topics: Iterable[str]) -> dict[str, broker_reading.QueueEnds]:
     asking = link.ask_each({topic: GetTopicStatsInfo(topic) for topic in topics}, answers=NO_SUCH_TOPIC)
-    return {topic: QueueEnds.of(answer.body, answer.at) async for topic, answer in asking}
+    return {topic: broker_reading.QueueEnds.of(answer.body, answer.at) async for topic, answer in asking}
 
 
 def _offsets(
-    reading: BrokerReading,
+    reading: broker_reading.BrokerReading,
     members: Mapping[str, GroupMembers],
     system_names: Collection[str],
     groups: Collection[str] | None,
-) -> Iterator[tuple[GroupQueue, QueueOffsets]]:
+) -> Iterator[tuple[broker_reading.GroupQueue, QueueOffsets]]:
     """Yield the queues of `groups` with their pull offsets; None: of all groups, those that may look broken."""
     for pair in pair_readings(reading, members, system_names, groups):
         stats = reading.consume_stats.get(pair.consumer_group)

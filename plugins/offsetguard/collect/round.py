@@ -13,6 +13,7 @@ from datetime import datetime
 from itertools import chain
 
 from offsetguard import left_behind
+from offsetguard.collect import read_broker
 from offsetguard.collect.broker_reading import BrokerReading, GroupClient
 from offsetguard.collect.client_stacks import StacksOfRound, read_stacks
 from offsetguard.collect.detail_choice import (
@@ -43,16 +44,6 @@ from offsetguard.collect.name_servers import ClusterMembers, find_members
 from offsetguard.collect.offset_events import EventStart, read_events
 from offsetguard.collect.pop_figures import pop_suspects
 from offsetguard.collect.queue_reading import pair_readings
-from offsetguard.collect.read_broker import (
-    Allowances,
-    read_base,
-    read_detailed_offsets,
-    read_members,
-    read_replication,
-    read_runtime,
-    read_settings,
-    unread_base,
-)
 from offsetguard.collect.replica import Replica, ReplicaLink
 from offsetguard.collect.resets import QueueReset, read_resets
 from offsetguard.collect.retry_topics import groups_to_ask, read_oldest_dead_letters
@@ -201,19 +192,21 @@ class Round:
         for task in done:
             task.result()  # a defect of ours must not look like a silent broker
         for link, reading in pairs:
-            link.close(unread_base(reading, self.own_names) if reading.replica.is_master else ())
+            link.close(read_broker.unread_base(reading, self.own_names) if reading.replica.is_master else ())
             reading.answered_at, reading.failure = link.answered_at, link.failure
 
-    def _allowances(self, masters: Sequence[str]) -> Allowances:
+    def _allowances(self, masters: Sequence[str]) -> read_broker.Allowances:
         known, most = self.earlier.master_broker_names, self._settings.collection.entries
-        return Allowances(*(Allowance(masters, known, most) for _ in fields(Allowances)))
+        return read_broker.Allowances(*(Allowance(masters, known, most) for _ in fields(read_broker.Allowances)))
 
-    async def _read_base(self, link: ReplicaLink, reading: BrokerReading, allowances: Allowances) -> None:
-        await read_runtime(link, reading)
+    async def _read_base(self, link: ReplicaLink, reading: BrokerReading, allowances: read_broker.Allowances) -> None:
+        await read_broker.read_runtime(link, reading)
         async with asyncio.TaskGroup() as together:
-            together.create_task(read_settings(link, reading))
+            together.create_task(read_broker.read_settings(link, reading))
             if reading.replica.is_master:
-                together.create_task(read_base(link, reading, self.own_names, self._subscriptions, allowances))
+                together.create_task(
+                    read_broker.read_base(link, reading, self.own_names, self._subscriptions, allowances)
+                )
 
     async def _read_replica(
         self, link: ReplicaLink, reading: BrokerReading, base: asyncio.Task[None], choosing: asyncio.Task[None]
@@ -249,7 +242,7 @@ class Round:
             return
         groups = self._detailed(reading)
         clients, limit = self._client_plan.get(reading.broker_name, ()), self._settings.collection.rates
-        offsets = read_detailed_offsets(
+        offsets = read_broker.read_detailed_offsets(
             link,
             reading,
             groups,
@@ -271,10 +264,10 @@ class Round:
         )
         if master is None or reading.runtime is None:
             return
-        await read_replication(link, reading, master)
+        await read_broker.read_replication(link, reading, master)
         groups = self._detailed(master)
         reading.detailed_groups = frozenset(groups)
-        await read_members(link, reading, groups, self._subscriptions)
+        await read_broker.read_members(link, reading, groups, self._subscriptions)
         limit = self._settings.collection.rates
         await read_rates(link, reading, master, groups, limit=limit, ledger=self.ledger)
 

@@ -16,14 +16,7 @@ from sqlalchemy.orm import Session
 from offsetguard.config import Config
 from offsetguard.config.routes import Route
 from offsetguard.decide.audience import Audience, Circumstances, Routed
-from offsetguard.decide.incidents.timing import (
-    NEVER_NOTIFIED,
-    Candidate,
-    Decision,
-    after_silence,
-    decide_in_time,
-    steps,
-)
+from offsetguard.decide.incidents import timing
 from offsetguard.decide.message_views import KnownIncidents, Notification, Writer, digest
 from offsetguard.decide.outlooks import Outlooks
 from offsetguard.model.incident import Incident, IncidentEvent, digest_of
@@ -62,7 +55,7 @@ class GroupDecision:
     """What was decided about the incidents of one (team, cluster, rule) for one receiver, and why."""
 
     key: NotificationKey
-    decision: Decision
+    decision: timing.Decision
     notification: Notification | None = None  # None: nothing is sent
     muted_count: int = 0  # firing incidents that start no message for this receiver
 
@@ -116,7 +109,7 @@ def plan(
     return Plan(
         decisions,
         tuple(_messages(views, interval)),
-        {key: now for key, now in planner.notified.items() if now != given.notified.get(key, NEVER_NOTIFIED)},
+        {key: now for key, now in planner.notified.items() if now != given.notified.get(key, timing.NEVER_NOTIFIED)},
         tuple(audience.escalated),
         tuple(audience.history),
     )
@@ -134,16 +127,16 @@ class _Planner:
 
     def decide(self, key: NotificationKey) -> GroupDecision:
         routed = self._audience.routed.get(key, [])
-        last = self._given.notified.get(key, NEVER_NOTIFIED)
+        last = self._given.notified.get(key, timing.NEVER_NOTIFIED)
         if not routed and (key.channel, key.receiver) not in self._receivers:
-            self.notified[key] = NEVER_NOTIFIED
-            return GroupDecision(key, Decision(send=False, reason=NotificationReason.RECEIVER_REMOVED))
+            self.notified[key] = timing.NEVER_NOTIFIED
+            return GroupDecision(key, timing.Decision(send=False, reason=NotificationReason.RECEIVER_REMOVED))
         route = routed[0].route if routed else self._route_of_last(key, last)
         muted = {one.incident.incident_id: one.mute.reason for one in routed if one.mute is not None}
         decision = self._decision(last, routed, route)
         if not decision.send:
             kept = replace(last, muted=muted)
-            self.notified[key] = after_silence(self._given.interval, kept, route, decision.reason)
+            self.notified[key] = timing.after_silence(self._given.interval, kept, route, decision.reason)
             return GroupDecision(key, decision, muted_count=len(muted))
         notification = self._notification(key.group, decision.reason, last, routed, route)
         firing = {**notification.goes_on, **dict(self._shown(notification, last))}
@@ -157,9 +150,9 @@ class _Planner:
         )
         return GroupDecision(key, decision, notification, len(muted))
 
-    def _decision(self, last: Notified, routed: Sequence[Routed], route: Route) -> Decision:
+    def _decision(self, last: Notified, routed: Sequence[Routed], route: Route) -> timing.Decision:
         candidates = [
-            Candidate(
+            timing.Candidate(
                 one.incident.incident_id,
                 one.incident.evidence.severity,
                 one.incident.opened_at,
@@ -168,10 +161,10 @@ class _Planner:
             )
             for one in routed
         ]
-        decision = decide_in_time(self._given.interval, last, candidates, route)
+        decision = timing.decide_in_time(self._given.interval, last, candidates, route)
         new = [one for one in routed if one.mute is None and one.incident.incident_id not in last.firing]
         if decision.reason in _MAY_BE_ESCALATIONS and new and all(one.escalated_from is not None for one in new):
-            return Decision(send=True, reason=NotificationReason.ESCALATED)
+            return timing.Decision(send=True, reason=NotificationReason.ESCALATED)
         return decision
 
     def _route_of_last(self, key: NotificationKey, last: Notified) -> Route:
@@ -189,7 +182,7 @@ class _Planner:
                 consumer_group=None if incident is None else incident.subject.consumer_group,
             )
 
-        routes = [route_of(group.team), *(route_of(step.team) for step in steps(group.team, route_of))]
+        routes = [route_of(group.team), *(route_of(step.team) for step in timing.steps(group.team, route_of))]
         return next((one for one in routes if (key.channel, key.receiver) in one.receivers), routes[0])
 
     def _notification(

@@ -8,25 +8,13 @@ from dataclasses import MISSING, dataclass, field, fields
 from datetime import datetime
 from typing import Any, TypeVar
 
+from offsetguard import tables
 from offsetguard.collect.manifest import Manifest
 from offsetguard.facts.parameters import unfold
 from offsetguard.model.fact_records import Absences, BrokerMark, CollectionGap, UnseenBrokerFacts, VanishedFacts
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.model.verdicts import QueueVerdict
-from offsetguard.tables import (
-    BROKER_FACTS,
-    GROUP_FACTS,
-    GROUP_SNAPSHOTS,
-    LOCK_WAIT_FACTS,
-    LOG_LINE_FACTS,
-    OFFSET_MOVE_FACTS,
-    QUEUE_FACTS,
-    SUBSCRIPTION_FACTS,
-    TOPIC_FACTS,
-    TRAFFIC_BASELINES,
-    Table,
-)
 from offsetguard.tables.broker_facts import BrokerFacts
 from offsetguard.tables.facts import Baseline, OffsetMoveFacts, QueueFigures, TopicFacts
 from offsetguard.tables.group_facts import GroupFacts
@@ -106,33 +94,33 @@ class IntervalFacts:
 
 
 def facts_of(
-    manifest: Manifest, interval: Interval, until: datetime, rows: Callable[[Table], Iterable[Row]]
+    manifest: Manifest, interval: Interval, until: datetime, rows: Callable[[tables.Table], Iterable[Row]]
 ) -> IntervalFacts:
     """Return what the rules read about an interval; `rows` gives those of a table, none of what is not known.
 
     `until`: the moment up to which the facts were made; the look was no later.
     """
 
-    def records(table: Table, kind: type[Record]) -> tuple[Record, ...]:
+    def records(table: tables.Table, kind: type[Record]) -> tuple[Record, ...]:
         return tuple(record_of(kind, row) for row in rows(table))
 
     return IntervalFacts(
         cluster=manifest.cluster,
         interval=interval,
         now=min(manifest.finished_at, until),
-        queues=tuple(map(queue_facts_of, rows(QUEUE_FACTS))),
-        groups=records(GROUP_FACTS, GroupFacts),
-        topics=records(TOPIC_FACTS, TopicFacts),
-        brokers=records(BROKER_FACTS, BrokerFacts),
-        offset_moves=records(OFFSET_MOVE_FACTS, OffsetMoveFacts),
-        lock_waits=records(LOCK_WAIT_FACTS, LockWaitFacts),
-        subscriptions=records(SUBSCRIPTION_FACTS, SubscriptionFacts),
-        log_lines=records(LOG_LINE_FACTS, LogLineFacts),
-        online_groups=tuple(online_groups_of(rows(GROUP_SNAPSHOTS))),
+        queues=tuple(map(queue_facts_of, rows(tables.QUEUE_FACTS))),
+        groups=records(tables.GROUP_FACTS, GroupFacts),
+        topics=records(tables.TOPIC_FACTS, TopicFacts),
+        brokers=records(tables.BROKER_FACTS, BrokerFacts),
+        offset_moves=records(tables.OFFSET_MOVE_FACTS, OffsetMoveFacts),
+        lock_waits=records(tables.LOCK_WAIT_FACTS, LockWaitFacts),
+        subscriptions=records(tables.SUBSCRIPTION_FACTS, SubscriptionFacts),
+        log_lines=records(tables.LOG_LINE_FACTS, LogLineFacts),
+        online_groups=tuple(online_groups_of(rows(tables.GROUP_SNAPSHOTS))),
         gaps=manifest.gap_facts(),
         unseen_brokers=manifest.unseen_brokers,
         vanished=manifest.vanished,
-        traffic_hours=tuple(one for row in rows(TRAFFIC_BASELINES) for one in traffic_hour_of(row)),
+        traffic_hours=tuple(one for row in rows(tables.TRAFFIC_BASELINES) for one in traffic_hour_of(row)),
         unseen_broker_names=frozenset(manifest.unseen_broker_names),
         cluster_unseen=manifest.cluster_unseen,
         logs_read=bool(manifest.log_cursors),

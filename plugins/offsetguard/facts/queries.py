@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from offsetguard import tables
 from offsetguard.collect.columns import arrow_array
 from offsetguard.collect.landing import Row, table_of, with_plain_texts
 from offsetguard.config.groups import Judgement
@@ -22,23 +23,12 @@ from offsetguard.facts.duckdb_engine import DuckDBEngine
 from offsetguard.facts.interval import Record, record_of
 from offsetguard.facts.parameters import fold_parameters, parameters_of
 from offsetguard.model.intervals import INTERVAL_LENGTH
-from offsetguard.tables import (
-    BROKER_FACTS,
-    BROKER_SNAPSHOTS,
-    LANDED,
-    PUBLISHED,
-    QUEUE_FACTS,
-    QUEUE_SNAPSHOTS,
-    QUEUE_STATE,
-    ColumnType,
-    Table,
-)
 
 Tables = Mapping[str, pa.Table | Sequence[Row]]  # by name, as landed; texts may be dictionary-encoded
 
 
 HISTORY = "_history"
-_TABLES = {table.name: table for table in (*LANDED, *PUBLISHED)}
+_TABLES = {table.name: table for table in (*tables.LANDED, *tables.PUBLISHED)}
 _READ_AT = ("consumer_offset_read_at", "pull_offset_read_at", "max_offset_read_at")
 _RATES = pa.schema(
     [
@@ -102,7 +92,7 @@ class FactQueries:
 
         `rates`: rows with the key of a queue, `cluster` being a moment's place, `produce_tps` and `consume_tps`.
         """
-        self.rows(QUEUE_FACTS.name, 0)  # queues keep their own
+        self.rows(tables.QUEUE_FACTS.name, 0)  # queues keep their own
         self._engine.rename("queue_figures", "own_figures")
         self._engine.add("queue_rates", pa.Table.from_pylist(list(rates), schema=_RATES))
         self._engine.view(
@@ -112,7 +102,7 @@ class FactQueries:
             "USING (cluster, consumer_group, topic, broker_name, queue_id)",
         )
 
-    def have(self, table: Table) -> bool:
+    def have(self, table: tables.Table) -> bool:
         """Whether any of the rounds has a row of a table: of most there is nothing to ask about log lines."""
         return any(len(one.get(table.name, ())) for one in self._rounds)
 
@@ -120,12 +110,12 @@ class FactQueries:
         for relation in texts.relations_of(name):
             if relation in self._there:
                 continue
-            if relation == QUEUE_STATE.name:
+            if relation == tables.QUEUE_STATE.name:
                 if self._state is None:
                     self._give_state()
                 else:
                     self._give_own_state(self._state)
-            elif relation == f"{BROKER_FACTS.name}{HISTORY}":
+            elif relation == f"{tables.BROKER_FACTS.name}{HISTORY}":
                 self._give_replicas_before()
             elif relation in texts.names():
                 self._give(relation)
@@ -139,18 +129,20 @@ class FactQueries:
 
         Rounds of `check` are seconds apart, several in one interval: a round's own moment stands for the interval.
         """
-        rounds = [_sound(_plain(QUEUE_SNAPSHOTS, one.get(QUEUE_SNAPSHOTS.name, ()))) for one in self._rounds]
+        rounds = [
+            _sound(_plain(tables.QUEUE_SNAPSHOTS, one.get(tables.QUEUE_SNAPSHOTS.name, ()))) for one in self._rounds
+        ]
         taken_at = list(_moments_of(rounds))
         parts = (
             _numbered(_at(part, at), number) for number, (part, at) in enumerate(zip(rounds, taken_at, strict=True))
         )
         self._engine.add("sound_queues", pa.concat_tables(parts))
-        self._engine.view(f"{QUEUE_SNAPSHOTS.name}{HISTORY}", _of_moments("sound_queues", "<="))
+        self._engine.view(f"{tables.QUEUE_SNAPSHOTS.name}{HISTORY}", _of_moments("sound_queues", "<="))
         parameters = fold_parameters(taken_at[-1], first_interval_start=taken_at[0])
         self._engine.keep(texts.QUEUE_WINDOWS, parameters)
         self._engine.add("rounds", _rounds(taken_at))
         self._engine.view(
-            QUEUE_STATE.name,
+            tables.QUEUE_STATE.name,
             f"SELECT one.* REPLACE (moment.interval_start AS interval_start) FROM {texts.QUEUE_WINDOWS} AS one "
             "JOIN intervals AS moment USING (cluster) "
             "JOIN rounds ON rounds.round_number = moment.round_number AND rounds.taken_at = one.interval_start",
@@ -160,19 +152,19 @@ class FactQueries:
         """Give a state that was folded elsewhere: to the moment, and of it the queues that its round has."""
         self._engine.add("own_state", state)
         self._engine.view(
-            QUEUE_STATE.name,
+            tables.QUEUE_STATE.name,
             "SELECT one.* REPLACE (moment.cluster AS cluster) FROM own_state AS one "
             "JOIN intervals AS moment USING (interval_start)",
         )
 
     def _give_replicas_before(self) -> None:
         """Give what the base rounds saw of replicas as the facts of an earlier interval."""
-        self._give_table(BROKER_SNAPSHOTS.name)
+        self._give_table(tables.BROKER_SNAPSHOTS.name)
         before = f"moment.interval_start - INTERVAL {INTERVAL_LENGTH // timedelta(seconds=1)} SECOND"
         self._engine.view(
-            f"{BROKER_FACTS.name}{HISTORY}",
+            f"{tables.BROKER_FACTS.name}{HISTORY}",
             f"SELECT one.* REPLACE (moment.cluster AS cluster, {before} AS interval_start) "
-            f"FROM {BROKER_SNAPSHOTS.name}_rounds AS one "
+            f"FROM {tables.BROKER_SNAPSHOTS.name}_rounds AS one "
             "JOIN intervals AS moment ON one.round_number = moment.base_round_number",
         )
 
@@ -194,11 +186,11 @@ def _of_moments(rounds: str, which: str) -> str:
 
 def _intervals(moments: Sequence[Moment]) -> pa.Table:
     columns = {
-        "cluster": arrow_array(ColumnType.STRING, [str(number) for number in range(len(moments))]),
-        "interval_start": arrow_array(ColumnType.TIMESTAMP, [one.interval_start for one in moments]),
-        "now": arrow_array(ColumnType.TIMESTAMP, [one.now for one in moments]),
-        "round_number": arrow_array(ColumnType.INT64, [one.round_number for one in moments]),
-        "base_round_number": arrow_array(ColumnType.INT64, [one.base_round_number for one in moments]),
+        "cluster": arrow_array(tables.ColumnType.STRING, [str(number) for number in range(len(moments))]),
+        "interval_start": arrow_array(tables.ColumnType.TIMESTAMP, [one.interval_start for one in moments]),
+        "now": arrow_array(tables.ColumnType.TIMESTAMP, [one.now for one in moments]),
+        "round_number": arrow_array(tables.ColumnType.INT64, [one.round_number for one in moments]),
+        "base_round_number": arrow_array(tables.ColumnType.INT64, [one.base_round_number for one in moments]),
     }
     return pa.Table.from_arrays(list(columns.values()), names=list(columns))
 
@@ -214,7 +206,7 @@ class MomentQueries:
         """Return the rows of `facts/NAME.sql`, or of a step."""
         return self.of_all.rows(name, self.moment)
 
-    def records(self, table: Table, kind: type[Record]) -> tuple[Record, ...]:
+    def records(self, table: tables.Table, kind: type[Record]) -> tuple[Record, ...]:
         """Return the rows of a fact table as typed records."""
         return tuple(record_of(kind, row) for row in self.rows(table.name))
 
@@ -224,14 +216,14 @@ def fold(state: pa.Table, queue_snapshots: pa.Table) -> pa.Table:
 
     An interval that is not newer than the state changes nothing.
     """
-    rows = _sound(_plain(QUEUE_SNAPSHOTS, queue_snapshots))
+    rows = _sound(_plain(tables.QUEUE_SNAPSHOTS, queue_snapshots))
     newest = pc.max(rows["interval_start"]).as_py()
     if newest is None:
         return state
     engine = DuckDBEngine()
-    engine.add(QUEUE_SNAPSHOTS.name, rows)
-    engine.add(f"{QUEUE_STATE.name}_before", state)
-    return engine.table(QUEUE_STATE.name, fold_parameters(newest))
+    engine.add(tables.QUEUE_SNAPSHOTS.name, rows)
+    engine.add(f"{tables.QUEUE_STATE.name}_before", state)
+    return engine.table(tables.QUEUE_STATE.name, fold_parameters(newest))
 
 
 def _sound(rows: pa.Table) -> pa.Table:
@@ -254,18 +246,18 @@ def _moments_of(rounds: Sequence[pa.Table]) -> Iterator[datetime]:
 
 
 def _rounds(taken_at: Sequence[datetime]) -> pa.Table:
-    numbers = arrow_array(ColumnType.INT64, list(range(len(taken_at))))
-    return pa.table({"round_number": numbers, "taken_at": arrow_array(ColumnType.TIMESTAMP, list(taken_at))})
+    numbers = arrow_array(tables.ColumnType.INT64, list(range(len(taken_at))))
+    return pa.table({"round_number": numbers, "taken_at": arrow_array(tables.ColumnType.TIMESTAMP, list(taken_at))})
 
 
 def _at(rows: pa.Table, moment: datetime) -> pa.Table:
     place = rows.schema.get_field_index("interval_start")
-    return rows.set_column(place, "interval_start", arrow_array(ColumnType.TIMESTAMP, [moment] * len(rows)))
+    return rows.set_column(place, "interval_start", arrow_array(tables.ColumnType.TIMESTAMP, [moment] * len(rows)))
 
 
-def _plain(table: Table, rows: pa.Table | Sequence[Row]) -> pa.Table:
+def _plain(table: tables.Table, rows: pa.Table | Sequence[Row]) -> pa.Table:
     return with_plain_texts(rows) if isinstance(rows, pa.Table) else table_of(table, rows)
 
 
 def _numbered(rows: pa.Table, number: int) -> pa.Table:
-    return rows.append_column("round_number", arrow_array(ColumnType.INT64, [number] * len(rows)))
+    return rows.append_column("round_number", arrow_array(tables.ColumnType.INT64, [number] * len(rows)))

@@ -11,17 +11,7 @@ from sqlalchemy.orm import Session
 from offsetguard.model.incident import EventKind
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.views import DataQuality, ForecastQuality
-from offsetguard.store.models import (
-    AcknowledgementRow,
-    CycleRow,
-    ForecastScoresRow,
-    IncidentEventRow,
-    JudgedIntervalRow,
-    Mode,
-    OutboxRow,
-    SilenceRow,
-    Status,
-)
+from offsetguard.store import models
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,31 +24,31 @@ class Span:
 
 def muted_incidents(session: Session, span: Span) -> set[str]:
     """Return the ids of the incidents that something began to mute."""
-    row = IncidentEventRow
+    row = models.IncidentEventRow
     query = select(row.incident_id).where(row.kind == EventKind.MUTED, row.at >= span.start, row.at < span.end)
     return set(session.scalars(query))
 
 
 def acknowledged_incidents(session: Session, span: Span) -> set[str]:
     """Return the ids of the incidents that somebody acknowledged."""
-    row = AcknowledgementRow
+    row = models.AcknowledgementRow
     return set(session.scalars(select(row.incident_id).where(row.at >= span.start, row.at < span.end)))
 
 
 def silences_in_force(session: Session, span: Span) -> int:
     """Return how many silences held at some time."""
-    row = SilenceRow
+    row = models.SilenceRow
     ended = func.coalesce(row.expired_at, row.ends_at)
     query = select(func.count()).where(row.starts_at < span.end, row.ends_at > span.start, ended > span.start)
     return session.scalar(query) or 0
 
 
-def messages_by_status(session: Session, team: str, span: Span, *, without: str) -> Counter[Status]:
+def messages_by_status(session: Session, team: str, span: Span, *, without: str) -> Counter[models.Status]:
     """Return how many messages to a team were written, by what became of them (`models.Status`).
 
     `without`: the rule id of those that do not count.
     """
-    row = OutboxRow
+    row = models.OutboxRow
     query = (
         select(row.status, func.count())
         .where(row.team == team, row.created_at >= span.start, row.created_at < span.end, row.rule_id != without)
@@ -69,7 +59,7 @@ def messages_by_status(session: Session, team: str, span: Span, *, without: str)
 
 def forecast_outcomes(session: Session, span: Span) -> list[ForecastQuality]:
     """Return by cluster and kind how forecasts turned out, by the days (UTC) on which that became known."""
-    row = ForecastScoresRow
+    row = models.ForecastScoresRow
     sums = (func.sum(row.inside_count), func.sum(row.early_count), func.sum(row.late_count), func.sum(row.void_count))
     query = (
         select(row.cluster, row.kind, *sums)
@@ -88,19 +78,19 @@ def data_quality(session: Session, span: Span, clusters: Iterable[str]) -> list[
 
     Neither intervals that were history when they were judged count, nor those that lay ahead of a clock put right.
     """
-    judged, cycle = JudgedIntervalRow, CycleRow
+    judged, cycle = models.JudgedIntervalRow, models.CycleRow
     starts: dict[str, list[datetime]] = defaultdict(list)
     late, failed, violations, quarantined = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     query = select(judged.cluster, judged.interval_start, judged.mode).where(
         judged.interval_start >= span.start,
         judged.interval_start < span.end,
-        judged.mode.in_((Mode.LIVE, Mode.LATE)),
+        judged.mode.in_((models.Mode.LIVE, models.Mode.LATE)),
     )
     for cluster, start, mode in session.execute(query.order_by(judged.interval_start)):
         starts[cluster].append(start)
-        late[cluster] += mode is Mode.LATE
+        late[cluster] += mode is models.Mode.LATE
     published = select(cycle).where(cycle.interval_start >= span.start, cycle.interval_start < span.end)
-    standing: dict[tuple[str, datetime], CycleRow] = {}
+    standing: dict[tuple[str, datetime], models.CycleRow] = {}
     for run in session.scalars(published.order_by(cycle.verdict.is_not(None), cycle.started_at, cycle.run_id)):
         failed[run.cluster] += run.failed
         standing[run.cluster, run.interval_start] = run  # what was published last, or what failed last where none was

@@ -4,28 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, ClassVar
 
-from offsetguard.tables.snapshots import (
-    Active,
-    BootAt,
-    BrokerId,
-    BrokerPermission,
-    CommitLogDiskRatio,
-    CommitLogMaxOffset,
-    CommitLogMinOffset,
-    DispatchBehindBytes,
-    EarliestMessageAt,
-    Failure,
-    HeldBackMessages,
-    KeepingSettings,
-    MasterChangedAt,
-    PutTps,
-    ReadAt,
-    ReplicatedAt,
-    RequestWaits,
-    RocketmqCluster,
-    Role,
-    Version,
-)
+from offsetguard.tables import snapshots
 from offsetguard.tables.table import FACT_RETENTION, BrokerName, Int32, Lags, Table, columns_of, row_of
 
 
@@ -42,43 +21,43 @@ class QueueCounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerFacts(QueueCounts, Lags, RequestWaits, HeldBackMessages, KeepingSettings):
+class BrokerFacts(QueueCounts, Lags, snapshots.RequestWaits, snapshots.HeldBackMessages, snapshots.KeepingSettings):
     """One broker replica; what queues have in all stands on the master's."""
 
     broker_name: BrokerName
-    broker_id: BrokerId
+    broker_id: snapshots.BrokerId
     listed: Annotated[bool, "the name server lists the replica"]
     answered: Annotated[
         bool | None,
         "the replica answered at least one request of this round; NULL = not listed",
     ] = None
-    failure: Failure = None
+    failure: snapshots.Failure = None
     _queue_counts: ClassVar = columns_of(QueueCounts)
     _lags: ClassVar = columns_of(Lags)
     slave_count: Annotated[Int32 | None, "master: slaves that the name server lists"] = None
-    version: Version = None
-    role: Role = None
-    active: Active = None
-    boot_at: BootAt = None
+    version: snapshots.Version = None
+    role: snapshots.Role = None
+    active: snapshots.Active = None
+    boot_at: snapshots.BootAt = None
     address: Annotated[str | None, "ip:port as the name server lists it"] = None
-    master_changed_at: MasterChangedAt = None
-    put_tps: PutTps = None
+    master_changed_at: snapshots.MasterChangedAt = None
+    put_tps: snapshots.PutTps = None
     get_tps: Annotated[float | None, "messages handed out per second over the last minute"] = None
-    commit_log_min_offset: CommitLogMinOffset = None
-    commit_log_max_offset: CommitLogMaxOffset = None
+    commit_log_min_offset: snapshots.CommitLogMinOffset = None
+    commit_log_max_offset: snapshots.CommitLogMaxOffset = None
     commit_log_growth: Annotated[
         int | None, "bytes written since the replica was last seen; NULL = not seen, or recreated"
     ] = None
     commit_log_growth_ms: Annotated[int | None, "time between these two looks, ms"] = None
-    commit_log_disk_ratio: CommitLogDiskRatio = None
-    earliest_message_at: EarliestMessageAt = None
-    dispatch_behind_bytes: DispatchBehindBytes = None
+    commit_log_disk_ratio: snapshots.CommitLogDiskRatio = None
+    earliest_message_at: snapshots.EarliestMessageAt = None
+    dispatch_behind_bytes: snapshots.DispatchBehindBytes = None
     slave_behind_bytes: Annotated[
         int | None,
         "slave: bytes of the master's commit log that it does not have yet; negative: it was ahead, as one is that is"
         " read after its master",
     ] = None
-    replicated_at: ReplicatedAt = None
+    replicated_at: snapshots.ReplicatedAt = None
     sync_failure_count: Annotated[
         int | None,
         "lines of its log that it could not take something over: of what has failed for two minutes, three times or "
@@ -96,15 +75,15 @@ class BrokerFacts(QueueCounts, Lags, RequestWaits, HeldBackMessages, KeepingSett
         datetime | None,
         "newest line of its log within that window that it cannot read how full its disk is; NULL = none",
     ] = None
-    _waits: ClassVar = columns_of(RequestWaits)
-    _held_back: ClassVar = columns_of(HeldBackMessages)
-    _settings: ClassVar = columns_of(KeepingSettings)
+    _waits: ClassVar = columns_of(snapshots.RequestWaits)
+    _held_back: ClassVar = columns_of(snapshots.HeldBackMessages)
+    _settings: ClassVar = columns_of(snapshots.KeepingSettings)
     access_message_in_memory_max_ratio: Annotated[
         Int32 | None, "percent of memory beyond which reads go to the slave"
     ] = None
-    broker_permission: BrokerPermission = None
-    rocketmq_cluster: RocketmqCluster = None
-    read_at: ReadAt = None
+    broker_permission: snapshots.BrokerPermission = None
+    rocketmq_cluster: snapshots.RocketmqCluster = None
+    read_at: snapshots.ReadAt = None
 
 
 BROKER_FACTS = Table(

@@ -7,24 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, ClassVar
 
-from offsetguard.tables.snapshots import (
-    ConsumeBroadcastEnabled,
-    ConsumeEnabled,
-    ConsumeMessageOrderly,
-    DeadLetterMessageCount,
-    DeclaredOrderly,
-    Departures,
-    MembersDifferSince,
-    MissingMembers,
-    OldestDeadLetterAt,
-    PopInflight,
-    PopInflightOrigin,
-    RetryMessageCount,
-    StacksOfClient,
-    SuspectReason,
-    UncommittedAt,
-    WhichBrokerWhenConsumeSlowly,
-)
+from offsetguard.tables import snapshots
 from offsetguard.tables.table import (
     FACT_RETENTION,
     ClientSummary,
@@ -52,7 +35,7 @@ class GroupFacts(Lags, ClientSummary, UsualTraffic):
     suspect_queue_count: Annotated[Int32 | None, "queues that are not provably healthy; queue_facts has them"] = None
     _lags: ClassVar = columns_of(Lags)
     _client_summary: ClassVar = columns_of(ClientSummary)
-    declared_orderly: DeclaredOrderly = None
+    declared_orderly: snapshots.DeclaredOrderly = None
     lock_interval_ms: Annotated[int | None, "declared, ms"] = None
     lock_max_live_time_ms: Annotated[int | None, "declared, ms"] = None
     violated_invariants: Annotated[tuple[str, ...], "ids of the trouble invariants of the group row"] = ()
@@ -152,9 +135,9 @@ class GroupFacts(Lags, ClientSummary, UsualTraffic):
     ] = None
     system_group: Annotated[bool | None, "a group of RocketMQ's own; never judged"] = None
     retry_max_times: Annotated[Int32 | None, "the group's setting: retries before a message goes to %DLQ%"] = None
-    consume_enabled: ConsumeEnabled = None
-    consume_broadcast_enabled: ConsumeBroadcastEnabled = None
-    consume_message_orderly: ConsumeMessageOrderly = None
+    consume_enabled: snapshots.ConsumeEnabled = None
+    consume_broadcast_enabled: snapshots.ConsumeBroadcastEnabled = None
+    consume_message_orderly: snapshots.ConsumeMessageOrderly = None
     refusals: Annotated[
         tuple[str, ...] | None,
         "`broker_name why` of the masters that refuse pulls of the group from the topic, by the first of their reasons:"
@@ -163,34 +146,34 @@ class GroupFacts(Lags, ClientSummary, UsualTraffic):
     ] = None
     enabling_options: Annotated[str | None, "as in group_snapshots"] = None
     reset_settings: Annotated[str | None, "as in group_snapshots"] = None
-    which_broker_when_consume_slowly: WhichBrokerWhenConsumeSlowly = None
+    which_broker_when_consume_slowly: snapshots.WhichBrokerWhenConsumeSlowly = None
     members_differ: Annotated[
         bool | None, "the masters list different clients; NULL = fewer than two masters could be compared"
     ] = None
-    members_differ_since: MembersDifferSince = None
-    missing_members: MissingMembers = None
-    departures: Departures = None
-    client_stacks: StacksOfClient = None
-    retry_message_count: RetryMessageCount = None
+    members_differ_since: snapshots.MembersDifferSince = None
+    missing_members: snapshots.MissingMembers = None
+    departures: snapshots.Departures = None
+    client_stacks: snapshots.StacksOfClient = None
+    retry_message_count: snapshots.RetryMessageCount = None
     retry_growth: Annotated[
         int | None, "messages sent to its retry topics since the round before; NULL = not known"
     ] = None
-    dead_letter_message_count: DeadLetterMessageCount = None
+    dead_letter_message_count: snapshots.DeadLetterMessageCount = None
     dead_letter_growth: Annotated[int | None, "messages sent to %DLQ% since the round before; NULL = not known"] = None
-    oldest_dead_letter_at: OldestDeadLetterAt = None
-    uncommitted_at: UncommittedAt = None
+    oldest_dead_letter_at: snapshots.OldestDeadLetterAt = None
+    uncommitted_at: snapshots.UncommittedAt = None
     consumption: Annotated[str | None, "classic or pop (committed means handed out); NULL = could not be told"] = None
     consumption_evidence: Annotated[str | None, "what told; NULL = nothing did"] = None
     pop_available: Annotated[int | None, "pop: messages not yet handed out; NULL = classic or unknown"] = None
-    pop_inflight: PopInflight = None
-    pop_inflight_origin: PopInflightOrigin = None
+    pop_inflight: snapshots.PopInflight = None
+    pop_inflight_origin: snapshots.PopInflightOrigin = None
     pop_unfinished_since: Annotated[
         datetime | None,
         "pop: first of the rounds in a row that saw messages in flight and none finished; NULL = not so, or unknown",
     ] = None
     lite_topic_count: Annotated[int | None, "lite topics with offsets of the group"] = None
     lite_lag: Annotated[int | None, "messages that wait in those lite topics"] = None
-    suspect_reason: SuspectReason = None
+    suspect_reason: snapshots.SuspectReason = None
     in_detail: Annotated[bool | None, "asked in detail in this round: pull offsets, rates, running info"] = None
     seen_digest: Annotated[
         str | None, "MD5 of who is online, client versions and the group's settings: another one where any differs"

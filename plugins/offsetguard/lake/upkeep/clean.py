@@ -16,17 +16,8 @@ from sqlalchemy import Engine
 from offsetguard.config import Retention
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.catalog import catalog_exists, load_table, open_catalog, table_names
+from offsetguard.lake.upkeep import expiry
 from offsetguard.lake.upkeep.commit_times import keep_times_in_order
-from offsetguard.lake.upkeep.expiry import (
-    delete_landed,
-    delete_older,
-    delete_orphans,
-    delete_session_folders,
-    expire,
-    kept_for,
-    kept_from,
-    settle,
-)
 from offsetguard.lake.upkeep.packing import exchange, pack
 from offsetguard.store import ageing, changes, cycles, judge_memory, judged_intervals, published_intervals
 from offsetguard.store.database import writing
@@ -87,7 +78,7 @@ class Housekeeper:
             self._delete_and_pack(table, iceberg_table, counts[table.name], now)
         newly_settled, never_shown = self._settle_and_expire(tables, counts, now)
         for table, iceberg_table in tables.items():
-            count = delete_orphans(iceberg_table, now - self.keep_unnamed_files)
+            count = expiry.delete_orphans(iceberg_table, now - self.keep_unnamed_files)
             counts[table.name]["orphan_files"] += count
         reports = {
             table.name: _table_report(iceberg_table, counts[table.name]) for table, iceberg_table in tables.items()
@@ -108,10 +99,10 @@ class Housekeeper:
         return tables
 
     def _delete_and_pack(self, table: Table, iceberg_table: IcebergTable, counts: Counter[str], now: datetime) -> None:
-        if (kept := kept_for(table, self.retention)) is None:
+        if (kept := expiry.kept_for(table, self.retention)) is None:
             return
         with self._lock():
-            counts["aged_files"] += delete_older(iceberg_table, kept_from(kept, now))
+            counts["aged_files"] += expiry.delete_older(iceberg_table, expiry.kept_from(kept, now))
         exchanges = pack(iceberg_table, table, now=now)
         if exchanges:
             with self._lock():
@@ -124,26 +115,26 @@ class Housekeeper:
             for iceberg_table in tables.values():
                 iceberg_table.refresh()
             by_name = {table.name: iceberg_table for table, iceberg_table in tables.items()}
-            settlement = settle(self.engine, by_name, self._kept_from(tables, now), now=now)
+            settlement = expiry.settle(self.engine, by_name, self._kept_from(tables, now), now=now)
         for cluster, start in settlement.never_shown:
             killed = "a run was killed before it showed its rows; trigger recompute_facts for it"
             self.say(f"{cluster}: {start.isoformat()}: {killed}")
         for name, iceberg_table in by_name.items():
             released = settlement.released_ids[name]
-            gone, files = expire(iceberg_table, released, self._lock, now=now, keep=self.keep_snapshots)
+            gone, files = expiry.expire(iceberg_table, released, self._lock, now=now, keep=self.keep_snapshots)
             counts[name].update(expired_snapshots=gone, expired_files=files)
         return settlement.newly_settled, len(settlement.never_shown)
 
     def _kept_from(self, tables: Mapping[Table, IcebergTable], now: datetime) -> dict[str, datetime]:
         """Return from when on a settled interval finds its rows: never in a table that holds only the newest."""
-        kept = {table.name: kept_for(table, self.retention) for table in tables}
-        return {name: _FOREVER if span is None else kept_from(span, now) for name, span in kept.items()}
+        kept = {table.name: expiry.kept_for(table, self.retention) for table in tables}
+        return {name: _FOREVER if span is None else expiry.kept_from(span, now) for name, span in kept.items()}
 
     def _delete_records(
         self, reports: dict[str, TableReport], newly_settled: int, never_shown: int, now: datetime
     ) -> HousekeepingReport:
-        snapshots_from = kept_from(timedelta(days=self.retention.snapshots_days), now)
-        records_from = kept_from(timedelta(days=self.retention.facts_days), now)
+        snapshots_from = expiry.kept_from(timedelta(days=self.retention.snapshots_days), now)
+        records_from = expiry.kept_from(timedelta(days=self.retention.facts_days), now)
         with writing(self.engine) as session:
             intervals = published_intervals.delete_older(session, min(snapshots_from, records_from))
             deleted_cycles = cycles.delete_older(session, records_from)
@@ -162,8 +153,8 @@ class Housekeeper:
             deleted_incidents=aged.incidents,
             deleted_messages=aged.messages,
             deleted_silences=aged.silences,
-            deleted_snapshots=delete_landed(self.workspace.landing_folder, snapshots_from),
-            deleted_session_folders=delete_session_folders(
+            deleted_snapshots=expiry.delete_landed(self.workspace.landing_folder, snapshots_from),
+            deleted_session_folders=expiry.delete_session_folders(
                 self.workspace.spark_server_folder, now - self.keep_unnamed_files
             ),
         )

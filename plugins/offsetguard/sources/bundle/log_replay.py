@@ -19,15 +19,7 @@ from typing import BinaryIO
 from offsetguard.config import LogSource
 from offsetguard.model.errors import BundleError
 from offsetguard.model.intervals import zone_of
-from offsetguard.sources.bundle.layout import (
-    BROKERS_LOG_TIME_ZONE,
-    CLIENTS,
-    LOGS,
-    NAME_SERVER,
-    broker_of,
-    opened_file,
-    safe_name,
-)
+from offsetguard.sources.bundle import layout
 from offsetguard.sources.bundle.reader import Bundle
 from offsetguard.sources.logs.log_files import RecordedLogs
 
@@ -46,11 +38,11 @@ def log_sources(bundle: Bundle) -> tuple[RecordedLogs, ...]:
 
 
 def _broker_sources(bundle: Bundle) -> Iterator[RecordedLogs]:
-    names = {safe_name(label): label for label in bundle.labels.values()}
-    for folder in _folders(bundle.folder / LOGS):
-        if folder.name == NAME_SERVER:
+    names = {layout.safe_name(label): label for label in bundle.labels.values()}
+    for folder in _folders(bundle.folder / layout.LOGS):
+        if folder.name == layout.NAME_SERVER:
             continue
-        broker = broker_of(names.get(folder.name, folder.name))
+        broker = layout.broker_of(names.get(folder.name, folder.name))
         if broker is None:
             bundle.notes.append(f"{folder}: is not named <broker name>-<broker id>; its logs are left out")
             continue
@@ -58,8 +50,8 @@ def _broker_sources(bundle: Bundle) -> Iterator[RecordedLogs]:
 
 
 def _client_sources(bundle: Bundle) -> Iterator[RecordedLogs]:
-    for folder in _folders(bundle.folder / CLIENTS):
-        source = _recorded(bundle, folder, "rocketmq_client.log", BROKERS_LOG_TIME_ZONE, None)
+    for folder in _folders(bundle.folder / layout.CLIENTS):
+        source = _recorded(bundle, folder, "rocketmq_client.log", layout.BROKERS_LOG_TIME_ZONE, None)
         for file in source.ends:
             zone = bundle.meta.client_log_time_zone or time_zone_of(bundle, file)
             yield source.model_copy(update={"time_zone": zone})
@@ -81,7 +73,7 @@ def _recorded(
 
 
 def _opened(bundle: Bundle, file: str) -> AbstractContextManager[BinaryIO]:
-    return opened_file(bundle.folder, str(Path(file).relative_to(bundle.folder)))
+    return layout.opened_file(bundle.folder, str(Path(file).relative_to(bundle.folder)))
 
 
 def log_source(name: str, folder: Path, files: str, time_zone: str, broker: tuple[str, int] | None) -> LogSource:
@@ -99,13 +91,13 @@ def time_zone_of(bundle: Bundle, file: str) -> str:
     """Return the zone in which the stamps of a log overlap the recorded exchanges; brokers' zone if none does."""
     ends = _first_and_last_stamp(bundle, file)
     if ends is None or not bundle.exchanges:
-        return BROKERS_LOG_TIME_ZONE
+        return layout.BROKERS_LOG_TIME_ZONE
     begun_s, ended_s = bundle.exchanges[0].t_ms / 1000, bundle.exchanges[-1].t_ms / 1000
     for zone in _ZONES:
         shift_s = int(zone[:3]) * 3600
         if ends[0] - shift_s <= ended_s + _TOLERANCE_S and ends[1] - shift_s >= begun_s - _TOLERANCE_S:
             return zone
-    return BROKERS_LOG_TIME_ZONE
+    return layout.BROKERS_LOG_TIME_ZONE
 
 
 def _first_and_last_stamp(bundle: Bundle, file: str) -> tuple[float, float] | None:

@@ -9,17 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from offsetguard.model.errors import BundleError
-from offsetguard.sources.bundle.layout import (
-    INDEX,
-    MAX_LINE_BYTES,
-    NAME_SERVER,
-    Exchange,
-    Meta,
-    opened_file,
-    read_body,
-    read_index_line,
-    read_meta,
-)
+from offsetguard.sources.bundle import layout
 from offsetguard.sources.rocketmq.brokers import broker_config
 from offsetguard.sources.rocketmq.codes import RequestCode, ResponseCode
 from offsetguard.sources.rocketmq.json_fields import MalformedBytes
@@ -55,9 +45,9 @@ class Bundle:
     """Everything of the index in memory; bodies stay on disk until they are asked for."""
 
     folder: Path
-    meta: Meta
-    exchanges: list[Exchange] = field(default_factory=list)
-    by_key: dict[Key, list[Exchange]] = field(default_factory=lambda: defaultdict(list))
+    meta: layout.Meta
+    exchanges: list[layout.Exchange] = field(default_factory=list)
+    by_key: dict[Key, list[layout.Exchange]] = field(default_factory=lambda: defaultdict(list))
     labels: dict[str, str] = field(default_factory=dict)  # "ip:port" as the name server lists it -> label
     other_peers: set[str] = field(default_factory=set)  # labels that no name server lists: proxies
     notes: list[str] = field(default_factory=list)  # what is wrong with the bundle, and what was done about it
@@ -68,7 +58,7 @@ def open_bundle(folder: Path) -> Bundle:
 
     A last line without its end is what a kill leaves: it is left out, and noted.
     """
-    bundle = Bundle(folder, read_meta(folder))
+    bundle = Bundle(folder, layout.read_meta(folder))
     bundle.notes.extend(bundle.meta.notes)
     for exchange in _read_index(bundle):
         bundle.exchanges.append(exchange)
@@ -82,7 +72,7 @@ def name_servers_of(bundle: Bundle) -> list[str]:
     for one in bundle.exchanges:
         if one.code == RequestCode.GET_BROKER_CONFIG and one.file is not None:
             with suppress(MalformedBytes, BundleError):  # the replay tells
-                return broker_config(read_body(bundle.folder, one)).get("namesrvAddr", "").split(";")
+                return broker_config(layout.read_body(bundle.folder, one)).get("namesrvAddr", "").split(";")
     return []
 
 
@@ -119,9 +109,9 @@ def moments(bundle: Bundle) -> list[Moment]:
     return [Moment(one.line, one.t_ms, end) for one, end in zip(starts, ends, strict=True)]
 
 
-def _noted_starts(bundle: Bundle) -> list[Exchange]:
+def _noted_starts(bundle: Bundle) -> list[layout.Exchange]:
     """Return the first exchange of every noted round; rounds without any (killed at once) are none."""
-    starts: list[Exchange] = []
+    starts: list[layout.Exchange] = []
     exchanges = iter(bundle.exchanges)
     current = next(exchanges, None)
     for round_ms in sorted(bundle.meta.rounds_ms):
@@ -134,8 +124,8 @@ def _noted_starts(bundle: Bundle) -> list[Exchange]:
     return starts
 
 
-def _starts_by_committed_offsets(exchanges: Sequence[Exchange]) -> list[Exchange]:
-    starts: list[Exchange] = []
+def _starts_by_committed_offsets(exchanges: Sequence[layout.Exchange]) -> list[layout.Exchange]:
+    starts: list[layout.Exchange] = []
     seen: set[str] = set()
     for one in exchanges:
         if one.code == RequestCode.GET_ALL_CONSUMER_OFFSET:
@@ -146,7 +136,7 @@ def _starts_by_committed_offsets(exchanges: Sequence[Exchange]) -> list[Exchange
     return starts
 
 
-def _followed_by_max_offsets(bundle: Bundle, starts: Sequence[Exchange]) -> list[Exchange]:
+def _followed_by_max_offsets(bundle: Bundle, starts: Sequence[layout.Exchange]) -> list[layout.Exchange]:
     """Return the rounds behind which the broker was asked for all of its topics, else for any of them."""
     last_lines: dict[str, dict[Key, int]] = defaultdict(dict)
     for one in bundle.exchanges:
@@ -159,9 +149,9 @@ def _followed_by_max_offsets(bundle: Bundle, starts: Sequence[Exchange]) -> list
     return []
 
 
-def _read_together(bundle: Bundle, starts: Sequence[Exchange]) -> list[Exchange]:
+def _read_together(bundle: Bundle, starts: Sequence[layout.Exchange]) -> list[layout.Exchange]:
     """Return the rounds in which the same broker's max offsets came soon behind the committed ones."""
-    max_offsets: dict[str, list[Exchange]] = defaultdict(list)
+    max_offsets: dict[str, list[layout.Exchange]] = defaultdict(list)
     for one in bundle.exchanges:
         if one.code == RequestCode.GET_TOPIC_STATS_INFO:
             max_offsets[one.broker].append(one)
@@ -174,23 +164,23 @@ def _read_together(bundle: Bundle, starts: Sequence[Exchange]) -> list[Exchange]
     return found
 
 
-def first_from(recorded: Sequence[Exchange], line: int) -> int:
+def first_from(recorded: Sequence[layout.Exchange], line: int) -> int:
     """Return the position of the first exchange at a line or behind it."""
     return bisect_left(recorded, line, key=lambda one: one.line)
 
 
-def _read_index(bundle: Bundle) -> Iterator[Exchange]:
-    file = bundle.folder / INDEX
-    with opened_file(bundle.folder, INDEX) as opened:
+def _read_index(bundle: Bundle) -> Iterator[layout.Exchange]:
+    file = bundle.folder / layout.INDEX
+    with layout.opened_file(bundle.folder, layout.INDEX) as opened:
         line = 0
-        while text := opened.readline(MAX_LINE_BYTES + 1):
+        while text := opened.readline(layout.MAX_LINE_BYTES + 1):
             line += 1
-            if len(text) > MAX_LINE_BYTES:
-                raise BundleError(f"{file}:{line}: longer than {MAX_LINE_BYTES} bytes")
+            if len(text) > layout.MAX_LINE_BYTES:
+                raise BundleError(f"{file}:{line}: longer than {layout.MAX_LINE_BYTES} bytes")
             if not text.endswith(b"\n"):
                 bundle.notes.append(f"{file}:{line}: the last line was cut off and is left out")
             elif text.strip():
-                yield read_index_line(text, line, str(file))
+                yield layout.read_index_line(text, line, str(file))
 
 
 def _read_labels(bundle: Bundle) -> None:
@@ -198,13 +188,15 @@ def _read_labels(bundle: Bundle) -> None:
     read: set[str] = set()
     for one in bundle.exchanges:
         is_answer = one.header is not None and one.header.get("code") == ResponseCode.SUCCESS
-        if one.code != RequestCode.GET_BROKER_CLUSTER_INFO or one.broker != NAME_SERVER or not is_answer:
+        if one.code != RequestCode.GET_BROKER_CLUSTER_INFO or one.broker != layout.NAME_SERVER or not is_answer:
             continue
         if one.file is None or one.file in read:
             continue
         read.add(one.file)
         try:
-            bundle.labels |= cluster_info(read_body(bundle.folder, one)).labels()
+            bundle.labels |= cluster_info(layout.read_body(bundle.folder, one)).labels()
         except (MalformedBytes, BundleError) as error:
-            bundle.notes.append(f"{bundle.folder / INDEX}:{one.line}: the list of brokers cannot be read: {error}")
-    bundle.other_peers = {one.broker for one in bundle.exchanges} - {NAME_SERVER, *bundle.labels.values()}
+            bundle.notes.append(
+                f"{bundle.folder / layout.INDEX}:{one.line}: the list of brokers cannot be read: {error}"
+            )
+    bundle.other_peers = {one.broker for one in bundle.exchanges} - {layout.NAME_SERVER, *bundle.labels.values()}

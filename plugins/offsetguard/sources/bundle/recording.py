@@ -19,17 +19,7 @@ from typing import Self
 from offsetguard.config.secret_values import json_without_secrets, settings_without_secrets, text_without_secrets
 from offsetguard.config.workspace import replace_text, why_unwritten
 from offsetguard.model.errors import BundleError, RocketMQError
-from offsetguard.sources.bundle.layout import (
-    BODIES,
-    INDEX,
-    META,
-    NAME_SERVER,
-    Exchange,
-    Meta,
-    index_line,
-    other_peer,
-    safe_name,
-)
+from offsetguard.sources.bundle import layout
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
@@ -67,7 +57,7 @@ _FILE_NAME_LABELS = ("consumerGroup", "group", "topic", "clientId", "statsKey")
 class BundleWriter:
     """One bundle being written; use as `with BundleWriter(folder, meta) as bundle`."""
 
-    def __init__(self, folder: Path, meta: Meta) -> None:
+    def __init__(self, folder: Path, meta: layout.Meta) -> None:
         """Make the folder; raises BundleError when it exists and is not empty, or cannot be made."""
         self.folder = folder
         self.exchange_count = 0
@@ -77,8 +67,8 @@ class BundleWriter:
         try:
             is_taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
             if not is_taken:
-                (folder / BODIES).mkdir(parents=True)
-                self._index = (folder / INDEX).open("a", encoding="utf-8")
+                (folder / layout.BODIES).mkdir(parents=True)
+                self._index = (folder / layout.INDEX).open("a", encoding="utf-8")
         except OSError as error:
             raise _cannot_write(folder, error) from error
         if is_taken:
@@ -87,8 +77,8 @@ class BundleWriter:
             self._write_meta()
         except BundleError:  # nothing was recorded: the next one may have the same name
             self._index.close()
-            (folder / INDEX).unlink()
-            (folder / BODIES).rmdir()
+            (folder / layout.INDEX).unlink()
+            (folder / layout.BODIES).rmdir()
             raise
 
     def __enter__(self) -> Self:
@@ -114,7 +104,7 @@ class BundleWriter:
         self._meta = self._meta.model_copy(update={"notes": (*self._meta.notes, text)})
         self._write_meta()
 
-    def add_response(self, exchange: Exchange, response: RemotingCommand) -> None:
+    def add_response(self, exchange: layout.Exchange, response: RemotingCommand) -> None:
         """Write one response: header and body."""
         body, redacted = without_secrets(exchange.code, response.body)
         header = {
@@ -129,34 +119,34 @@ class BundleWriter:
         file = self._keep(exchange, body) if body else None
         self._append(replace(exchange, file=file, header=header), redacted)
 
-    def add_failure(self, exchange: Exchange, kind: str, message: str) -> None:
+    def add_failure(self, exchange: layout.Exchange, kind: str, message: str) -> None:
         """Write that no response came, and why."""
         self._append(replace(exchange, error=(kind, _said(message))), ())
 
-    def _keep(self, exchange: Exchange, body: bytes) -> str:
+    def _keep(self, exchange: layout.Exchange, body: bytes) -> str:
         digest = hashlib.sha256(body).digest()
         file = self._files.get(digest)
         if file is None:
             file = self._files[digest] = self._file_name(exchange)
             try:
-                (self.folder / BODIES / file).write_bytes(body)
+                (self.folder / layout.BODIES / file).write_bytes(body)
             except OSError as error:
-                (self.folder / BODIES / file).unlink(missing_ok=True)  # half of it, or nothing
+                (self.folder / layout.BODIES / file).unlink(missing_ok=True)  # half of it, or nothing
                 raise _cannot_write(self.folder, error) from error
             self.byte_count += len(body)
         return file
 
-    def _file_name(self, exchange: Exchange) -> str:
+    def _file_name(self, exchange: layout.Exchange) -> str:
         name = _CODE_NAMES.get(exchange.code, "REQUEST")
-        labels = [safe_name(exchange.ext[field]) for field in _FILE_NAME_LABELS if field in exchange.ext]
+        labels = [layout.safe_name(exchange.ext[field]) for field in _FILE_NAME_LABELS if field in exchange.ext]
         suffix = "bin" if exchange.code == RequestCode.PULL_MESSAGE else "json"
-        label = f".{safe_name('.'.join(labels))}" if labels else ""
-        where = safe_name(exchange.broker)
+        label = f".{layout.safe_name('.'.join(labels))}" if labels else ""
+        where = layout.safe_name(exchange.broker)
         return f"{exchange.code}_{name}{label}_{where}_{exchange.t_ms}_{len(self._files) + 1}.{suffix}"
 
-    def _append(self, exchange: Exchange, redacted: tuple[str, ...]) -> None:
+    def _append(self, exchange: layout.Exchange, redacted: tuple[str, ...]) -> None:
         exchange = replace(exchange, ext=fields_without_login(exchange.ext))
-        line = index_line(exchange, redacted) + "\n"
+        line = layout.index_line(exchange, redacted) + "\n"
         try:
             self._index.write(line)
             self._index.flush()
@@ -168,7 +158,7 @@ class BundleWriter:
     def _write_meta(self) -> None:
         """Replace meta.json at once: a kill leaves the old or the new one."""
         try:
-            replace_text(self.folder / META, self._meta.model_dump_json(exclude_none=True) + "\n")
+            replace_text(self.folder / layout.META, self._meta.model_dump_json(exclude_none=True) + "\n")
         except OSError as error:
             raise _cannot_write(self.folder, error) from error
 
@@ -224,11 +214,13 @@ class RecordingTransport(ExchangeTransport):
 
         return list(await asyncio.gather(*map(outcome, requests)))
 
-    def _line(self, address: str, request: Request[AnswerT]) -> Exchange:
-        return Exchange(
+    def _line(self, address: str, request: Request[AnswerT]) -> layout.Exchange:
+        return layout.Exchange(
             line=self._bundle.exchange_count + 1,
             t_ms=round(self.now(address).timestamp() * 1000),
-            broker=NAME_SERVER if address in self._name_servers else self._labels.get(address) or other_peer(address),
+            broker=layout.NAME_SERVER
+            if address in self._name_servers
+            else self._labels.get(address) or layout.other_peer(address),
             code=int(request.code),
             ext=request.ext_fields(),
             file=None,

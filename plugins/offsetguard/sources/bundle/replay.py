@@ -18,19 +18,9 @@ from offsetguard.config import LogSource
 from offsetguard.model import errors
 from offsetguard.model.errors import BundleError, ConnectionLost, NotRecorded, UndecodableResponse
 from offsetguard.model.intervals import Interval
+from offsetguard.sources.bundle import reader
 from offsetguard.sources.bundle.layout import NAME_SERVER, Exchange, other_peer, read_body
 from offsetguard.sources.bundle.log_replay import LogReplay
-from offsetguard.sources.bundle.reader import (
-    CONSUMER_OFFSET_CODES,
-    MAX_OFFSET_CODES,
-    PULL_OFFSET_CODES,
-    Bundle,
-    Moment,
-    first_from,
-    key_of,
-    moments,
-    open_bundle,
-)
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.header import RESPONSE_FLAG, RemotingCommand
 from offsetguard.sources.rocketmq.requests import AnswerT, Request
@@ -49,7 +39,7 @@ SETTING_CODES = frozenset(
         RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER,
     }
 )
-_ORDERED = (CONSUMER_OFFSET_CODES, PULL_OFFSET_CODES, MAX_OFFSET_CODES)
+_ORDERED = (reader.CONSUMER_OFFSET_CODES, reader.PULL_OFFSET_CODES, reader.MAX_OFFSET_CODES)
 _OLDER = ((1, 2), (0,), (0, 1))  # by position in _ORDERED: which kinds must have been read before
 _FAILURES = {
     kind.__name__: kind
@@ -57,7 +47,7 @@ _FAILURES = {
 }
 
 
-def last_max_lines(bundle: Bundle) -> dict[str, int]:
+def last_max_lines(bundle: reader.Bundle) -> dict[str, int]:
     """Return by label the last line with the max offsets of a topic."""
     return {one.broker: one.line for one in bundle.exchanges if one.code == RequestCode.GET_TOPIC_STATS_INFO}
 
@@ -65,7 +55,7 @@ def last_max_lines(bundle: Bundle) -> dict[str, int]:
 class BundleTransport(ExchangeTransport):
     """One moment of a bundle; make a new one for each round."""
 
-    def __init__(self, bundle: Bundle, moment: Moment, last_max: Mapping[str, int] | None = None) -> None:
+    def __init__(self, bundle: reader.Bundle, moment: reader.Moment, last_max: Mapping[str, int] | None = None) -> None:
         """`last_max`: what `last_max_lines` says of the bundle, for whoever replays many moments."""
         self._bundle = bundle
         self._moment = moment
@@ -105,7 +95,7 @@ class BundleTransport(ExchangeTransport):
     async def exchange(self, address: str, request: Request[AnswerT]) -> RemotingCommand:
         """Return the recorded response, or raise the recorded failure; NotRecorded when there is none."""
         label = self.label(address)
-        recorded = self._bundle.by_key.get(key_of(label, request.code, request.ext_fields()), [])
+        recorded = self._bundle.by_key.get(reader.key_of(label, request.code, request.ext_fields()), [])
         kind = next((number for number, codes in enumerate(_ORDERED) if request.code in codes), None)
         if kind is not None:
             chosen = self._in_order(label, kind, recorded)
@@ -124,11 +114,11 @@ class BundleTransport(ExchangeTransport):
     def _in_order(self, label: str, kind: int, recorded: Sequence[Exchange]) -> Exchange | None:
         """Return the first exchange behind what was served of the kinds that must be older, within the period."""
         floor = max(self._moment.line, *(self._served[label, other] for other in _OLDER[kind]))
-        position = first_from(recorded, floor)
+        position = reader.first_from(recorded, floor)
         chosen = recorded[position] if position < len(recorded) else None
         if chosen is None or chosen.t_ms > self._moment.t_ms + PERIOD_MS:
             return None
-        if _ORDERED[kind] is PULL_OFFSET_CODES and self._last_max.get(label, 0) < chosen.line:
+        if _ORDERED[kind] is reader.PULL_OFFSET_CODES and self._last_max.get(label, 0) < chosen.line:
             return None  # no max offset was read behind it: a pull offset that nothing bounds proves nothing
         return chosen
 
@@ -160,15 +150,15 @@ class BundleTransport(ExchangeTransport):
         )
 
 
-def _setting(recorded: Sequence[Exchange], moment: Moment) -> Exchange | None:
+def _setting(recorded: Sequence[Exchange], moment: reader.Moment) -> Exchange | None:
     """Return the newest exchange of the round, else the newest before it, else the first after it."""
-    behind = first_from(recorded, moment.next_line)
+    behind = reader.first_from(recorded, moment.next_line)
     return recorded[max(0, behind - 1)] if recorded else None
 
 
-def _figure(recorded: Sequence[Exchange], moment: Moment) -> Exchange | None:
+def _figure(recorded: Sequence[Exchange], moment: reader.Moment) -> Exchange | None:
     """Return the first exchange of the round, else the one before it, where that is of the minute before."""
-    first = first_from(recorded, moment.line)
+    first = reader.first_from(recorded, moment.line)
     if first < len(recorded) and recorded[first].line < moment.next_line:
         return recorded[first]
     return recorded[first - 1] if first and recorded[first - 1].t_ms >= moment.t_ms - PERIOD_MS else None
@@ -208,7 +198,7 @@ def rounds_of_bundle(folder: Path, at: datetime | None = None) -> Iterator[Recor
 
     Raises BundleError when the folder is no bundle, holds no round, or none near `at`.
     """
-    bundle = open_bundle(folder)
+    bundle = reader.open_bundle(folder)
     chosen = chosen_moments(bundle, at)
     ends: list[datetime | None] = [Interval.containing(one.at).end for one in chosen]
     if at is None:
@@ -216,7 +206,7 @@ def rounds_of_bundle(folder: Path, at: datetime | None = None) -> Iterator[Recor
     yield from _rounds(bundle, chosen, ends)
 
 
-def all_rounds_of_bundle(bundle: Bundle) -> Iterator[RecordedRound]:
+def all_rounds_of_bundle(bundle: reader.Bundle) -> Iterator[RecordedRound]:
     """Yield every round of an opened bundle, oldest first, each with the log lines up to its start; the last has all.
 
     So it is with live rounds, which read the logs first: what is written later, the next one finds. Of more than
@@ -229,7 +219,9 @@ def all_rounds_of_bundle(bundle: Bundle) -> Iterator[RecordedRound]:
     yield from _rounds(bundle, chosen, [*(one.at for one in chosen[:-1]), None])
 
 
-def _rounds(bundle: Bundle, chosen: Sequence[Moment], ends: Sequence[datetime | None]) -> Iterator[RecordedRound]:
+def _rounds(
+    bundle: reader.Bundle, chosen: Sequence[reader.Moment], ends: Sequence[datetime | None]
+) -> Iterator[RecordedRound]:
     """Yield rounds; `ends`: up to when each of them knows the logs, None = to their end."""
     logs, last_max = LogReplay(bundle), last_max_lines(bundle)
     for moment, end in zip(chosen, ends, strict=True):
@@ -244,7 +236,7 @@ def _rounds(bundle: Bundle, chosen: Sequence[Moment], ends: Sequence[datetime | 
         )
 
 
-def chosen_moments(bundle: Bundle, at: datetime | None) -> Sequence[Moment]:
+def chosen_moments(bundle: reader.Bundle, at: datetime | None) -> Sequence[reader.Moment]:
     """Return the moments that stand for their intervals; a snapshot is one per interval."""
     all_moments = _all_moments(bundle)
     if at is None:
@@ -256,7 +248,7 @@ def chosen_moments(bundle: Bundle, at: datetime | None) -> Sequence[Moment]:
     return [nearest]
 
 
-def _all_moments(bundle: Bundle) -> Sequence[Moment]:
-    if found := moments(bundle):
+def _all_moments(bundle: reader.Bundle) -> Sequence[reader.Moment]:
+    if found := reader.moments(bundle):
         return found
     raise BundleError(f"{bundle.folder}: holds no round: no broker was asked for its consumer offsets")

@@ -14,15 +14,7 @@ from itertools import islice
 import pyarrow as pa
 
 from offsetguard.model.intervals import Interval, zone_of
-from offsetguard.sources.logs.events import (
-    CorrectedPulls,
-    LogEvent,
-    LogOrigin,
-    Skipped,
-    Unreadable,
-    event_row,
-    outcome_of,
-)
+from offsetguard.sources.logs import events
 from offsetguard.sources.logs.log_stream import LogStream
 from offsetguard.sources.logs.matching import PATTERNS, Matcher
 from offsetguard.sources.logs.records import MAX_RECORD_BYTES, Record, RecordReader
@@ -62,8 +54,8 @@ def parts_of(path: str, part_bytes: int) -> Iterator[LogPart]:
 
 
 def read_part(
-    part: LogPart, zone: tzinfo, origin: LogOrigin, matcher: Matcher
-) -> Iterator[tuple[LogEvent | Unreadable, bool]]:
+    part: LogPart, zone: tzinfo, origin: events.LogOrigin, matcher: Matcher
+) -> Iterator[tuple[events.LogEvent | events.Unreadable, bool]]:
     """Yield the events and what cannot be read, each with whether it is the part's own.
 
     Those that are not stand before it, at most 64 KiB; what the matcher does not recognise is left out. Raises OSError.
@@ -76,8 +68,8 @@ def read_part(
         stream.go_to(start)
         for record in _records(stream, RecordReader(start), behind):
             if record.position < behind:
-                outcome = outcome_of(record, zone, origin, matcher)
-                if not isinstance(outcome, Skipped):
+                outcome = events.outcome_of(record, zone, origin, matcher)
+                if not isinstance(outcome, events.Skipped):
                     yield outcome, record.position >= first
 
 
@@ -118,19 +110,21 @@ def record_batches(
     for batch in parts:
         for row in batch.to_pylist():
             file = row.pop("file")
-            origin = LogOrigin(source, file, broker_name, None if broker_name is None else broker_id)
+            origin = events.LogOrigin(source, file, broker_name, None if broker_name is None else broker_id)
             rows = _rows(read_part(LogPart(**row), zone, origin, matcher), cluster)
             while some := list(islice(rows, _ROWS_TOGETHER)):
                 yield pa.RecordBatch.from_pylist(some, schema=ROWS_SCHEMA)
 
 
-def _rows(outcomes: Iterable[tuple[LogEvent | Unreadable, bool]], cluster: str) -> Iterator[dict[str, object]]:
-    pulls = CorrectedPulls()
+def _rows(
+    outcomes: Iterable[tuple[events.LogEvent | events.Unreadable, bool]], cluster: str
+) -> Iterator[dict[str, object]]:
+    pulls = events.CorrectedPulls()
     for outcome, is_own in outcomes:
         rows: dict[str, object] = dict.fromkeys(ROWS_SCHEMA.names)
-        if isinstance(outcome, LogEvent):
+        if isinstance(outcome, events.LogEvent):
             minute = Interval.containing(outcome.at).start
             rows[OFFSET_MOVES.name] = pulls.move(outcome, cluster, minute)
-            rows[LOG_EVENTS.name] = event_row(outcome, cluster, minute)
+            rows[LOG_EVENTS.name] = events.event_row(outcome, cluster, minute)
         if is_own:
             yield rows
