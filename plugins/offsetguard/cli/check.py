@@ -18,7 +18,8 @@ from pathlib import Path
 import click
 
 from offsetguard.cli import parameters
-from offsetguard.cli.output import finding_document, findings_as_text, masters_seen, progress, show_findings, was_unseen
+from offsetguard.cli.finding_output import finding_document, findings_as_text, show_findings
+from offsetguard.cli.output import masters_seen, progress, was_unseen
 from offsetguard.collect.collector import collect_round
 from offsetguard.collect.earlier_round import EarlierRound
 from offsetguard.collect.snapshot import Snapshot

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from offsetguard.catalogue.text import format_moment
 from offsetguard.cli import parameters
-from offsetguard.cli.output import entry_of, finding_document, findings_as_text, in_entries, show_findings
+from offsetguard.cli.finding_output import entry_of, finding_document, findings_as_text, in_entries, show_findings
 from offsetguard.collect.collector import snapshots_of_bundle
 from offsetguard.collect.manifest import Outcome
 from offsetguard.collect.snapshot import Snapshot

@@ -10,7 +10,8 @@ import click
 
 from offsetguard.catalogue import catalogue
 from offsetguard.catalogue.text import format_duration, format_moment
-from offsetguard.cli.output import queue_documents, queue_text, show, stacks_document, stacks_text
+from offsetguard.cli.finding_output import queue_documents, queue_text, stacks_document, stacks_text
+from offsetguard.cli.output import show
 from offsetguard.cli.parameters import WithExamples, author_option, check_cluster, format_option
 from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.deliver.messages.wording import harmless, pasteable

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from offsetguard.catalogue import catalogue
 from offsetguard.cli.diagnose import document_of, shown_by
-from offsetguard.cli.output import MAX_QUEUES_SHOWN
+from offsetguard.cli.finding_output import MAX_QUEUES_SHOWN
 from offsetguard.cli.parameters import check_is_known
 from offsetguard.config.workspace import Workspace
 from offsetguard.judge.registry import RULES, section_of

@@ -14,7 +14,8 @@ from typing import Any
 import click
 
 from offsetguard.cli.check import SamplingPlan, take_samples
-from offsetguard.cli.output import finding_document, how_settings_hold, progress, show, shown
+from offsetguard.cli.finding_output import finding_document, how_settings_hold
+from offsetguard.cli.output import progress, show, shown
 from offsetguard.cli.parameters import (
     DURATION,
     check_group,

@@ -17,7 +17,8 @@ import click
 from sqlalchemy import Engine
 
 from offsetguard.catalogue.text import format_moment
-from offsetguard.cli.output import finding_document, show
+from offsetguard.cli.finding_output import finding_document
+from offsetguard.cli.output import show
 from offsetguard.cli.parameters import Read, check_is_known, format_option, refuse_unknown
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config.file import load_config

@@ -4,36 +4,25 @@ Lite topics (5.5), one queue per chat session and thousands of them, are folded 
 topic is stored as `%LMQ%$<parent>$<lite>`, queue 0. It stands in no topic table (21, 206), has no retry topic, and
 gives code 43 one key per group. Other light queues (`%LMQ%...` without the first `$`, as MQTT gateways make them) have
 no parent. Source: LiteUtil, 5.5.0; bodies of a live 5.5.1 broker.
-
-On which masters the settings of a group let no client of it pull (`refusing_columns`), and what `mqadmin` lets them
-again. A broker refuses pulls, in this order: all of them (`brokerPermission` without read), those of a group that it
-does not know (code 26; it makes one by itself unless `autoCreateSubscriptionGroup=false`), of a group with
-`consumeEnable=false` (code 16), of a topic without read permission (code 16), of broadcasting clients with
-`consumeBroadcastEnable=false` (code 16), and of a topic that it forbids to the group (5.x, `forbiddenTable`, code 16).
-Those of topics and of all of a broker stand in `topic_settings` and `broker_snapshots`.
-Source: PullMessageProcessor, PopMessageProcessor, SubscriptionGroupManager#findSubscriptionGroupConfig (4.9.7, 5.3.3,
-5.5.0). A heartbeat of a group that the broker does not know is taken by 4.x and passed over by 5.x.
 """
 
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from offsetguard.collect.broker_reading import BrokerReading, ConsumeQueues
+from offsetguard.collect.departures import departures
 from offsetguard.collect.group_members import GroupMembers, known_groups, missing_members
 from offsetguard.collect.landing import Row
 from offsetguard.collect.manifest import Gap, Outcome
 from offsetguard.collect.pop import progress
 from offsetguard.collect.pop_figures import GroupConsumption
+from offsetguard.collect.refused_pulls import refusing_columns
 from offsetguard.collect.retry_topics import Backlog, backlogs, oldest_dead_letter_at
 from offsetguard.collect.round import Round
 from offsetguard.collect.system_names import is_lite_topic, is_system_group
-from offsetguard.collect.vanished import departures
 from offsetguard.model.offsets import growth
-from offsetguard.model.rocketmq import as_written
-from offsetguard.sources.rocketmq.brokers import SubscriptionGroupConfig
 from offsetguard.sources.rocketmq.offset_table import TopicAtGroup
 
 _MOST_MISSING = 20
@@ -218,66 +207,3 @@ def offsets_out_of_sight(master: BrokerReading, offsets_before: Callable[[str], 
 
 def _is_of_application(topic: str, group: str) -> bool:
     return not is_lite_topic(topic) and not is_system_group(group)
-
-
-def refusing_columns(group: str, masters: Sequence[BrokerReading], members: GroupMembers | None) -> Row:
-    """Return the columns of `group_snapshots` that say where a group may not pull; `members`: None = not known."""
-    known = {one.broker_name: settings for one in masters if (settings := (one.groups or {}).get(group)) is not None}
-    disabled = [name for name, settings in known.items() if settings.consume_enable is False]
-    broadcasts = members is not None and members.broadcasting
-    unicast = [name for name, one in known.items() if broadcasts and one.consume_broadcast_enable is False]
-    forbidden = [f"{name} {topic}" for name, one in known.items() for topic in one.forbidden_topics]
-    uncreated = [one.broker_name for one in masters if _lacks(one, group, members)]
-    orderly = [name for name, one in known.items() if one.consume_message_orderly]
-    like = next((known[name] for name in (*disabled, *unicast, *orderly, *known)), None)
-    to_be_changed = bool(disabled or unicast or uncreated or orderly)
-    return {
-        "consume_enabled": _all_of(settings.consume_enable for settings in known.values()),
-        "consume_broadcast_enabled": _all_of(settings.consume_broadcast_enable for settings in known.values()),
-        "consume_message_orderly": _all_of(settings.consume_message_orderly for settings in known.values()),
-        "disabled_broker_names": sorted(disabled) or None,
-        "no_broadcast_broker_names": sorted(unicast) or None,
-        "uncreated_broker_names": sorted(uncreated) or None,
-        "forbidden_topics": sorted(forbidden) or None,
-        "enabling_options": enabling_options(like, broadcasts=broadcasts) if to_be_changed else None,
-        "reset_settings": ", ".join(like.others_set) or None if like and to_be_changed else None,
-    }
-
-
-def enabling_options(settings: SubscriptionGroupConfig | None, *, broadcasts: bool) -> str:
-    """Return what `mqadmin updateSubGroup` has to be given so that a group may consume and keeps its other settings.
-
-    It sets all of them: what it is not given it makes a default, and switches broadcasting off. For `others_set` it has
-    no option. The policy is quoted for a shell.
-    `settings`: of the group on that master or another one; None: nothing is known of them.
-    """
-    if settings is None:
-        return "-s true -m true -d true"
-    given = {
-        "m": settings.consume_from_min_enable,
-        "d": broadcasts or settings.consume_broadcast_enable,
-        "o": settings.consume_message_orderly,
-        "q": settings.retry_queue_nums,
-        "r": settings.retry_max_times,
-        "p": shlex.quote(settings.retry_policy) if settings.retry_policy else None,
-        "i": settings.broker_id,
-        "w": settings.which_broker_when_consume_slowly,
-        "a": settings.notify_consumer_ids_changed_enable,
-    }
-    return " ".join(
-        ["-s true", *(f"-{name} {as_written(value)}" for name, value in given.items() if value is not None)]
-    )
-
-
-def _lacks(master: BrokerReading, group: str, members: GroupMembers | None) -> bool:
-    """Whether a master has a topic or commits of a group, does not know the group, and will not make it."""
-    if master.groups is None or group in master.groups or master.makes_groups is not False:
-        return False
-    subscribed = members.subscribed_topics if members is not None else ()
-    return master.has_commits(group) or any(topic in (master.topics or ()) for topic in subscribed)
-
-
-def _all_of(values: Iterable[bool | None]) -> bool | None:
-    """Return False where one is, True where all are, and None where one is not known, or there is none."""
-    found = set(values)
-    return False if False in found else None if None in found or not found else True

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from offsetguard.cli.output import MAX_GROUPS_NAMED, SETTINGS, findings_as_text, how_settings_hold
+from offsetguard.cli.finding_output import MAX_GROUPS_NAMED, SETTINGS, findings_as_text, how_settings_hold
 from offsetguard.judge.registry import judge
 from offsetguard.judge.rule import Finding
 from offsetguard_peers.cases.rules import config_of, facts_of

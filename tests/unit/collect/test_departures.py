@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from offsetguard.collect.broker_reading import BrokerReading
+from offsetguard.collect.departures import KEPT_FOR, departures
 from offsetguard.collect.replica import Replica
-from offsetguard.collect.vanished import KEPT_FOR, departures
 from offsetguard.sources.rocketmq.brokers import BrokerRuntimeInfo, subscription_group_table
 from offsetguard.sources.rocketmq.consumers import consumer_connections
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from offsetguard.collect.broker_reading import Answer, BrokerReading
 from offsetguard.collect.group_members import GroupMembers, missing_members
-from offsetguard.collect.group_rows import refusing_columns
+from offsetguard.collect.refused_pulls import refusing_columns
 from offsetguard.collect.replica import Replica
 from offsetguard.sources.rocketmq.brokers import subscription_group_table
 from offsetguard.sources.rocketmq.brokers import topic_config_table as topics_of

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from offsetguard.catalogue import catalogue
 from offsetguard.catalogue.text import ENGLISH_UTC, Language, Locale
-from offsetguard.cli.output import finding_document, findings_as_text
+from offsetguard.cli.finding_output import finding_document, findings_as_text
 from offsetguard.decide.incidents.history import stack_views
 from offsetguard.judge.registry import RULES, judge
 from offsetguard.judge.rule import Finding

@@ -17,7 +17,7 @@ not list the group's clients then, 4.x do. apache/rocketmq issues 307 and 6213.
 from collections.abc import Iterator
 from datetime import timedelta
 
-from offsetguard.collect.group_rows import enabling_options
+from offsetguard.collect.refused_pulls import enabling_options
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence import lookups
