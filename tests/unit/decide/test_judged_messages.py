@@ -16,11 +16,10 @@ from offsetguard.decide.outlooks import Outlooks
 from offsetguard.deliver.messages.slack import render_slack
 from offsetguard.facts.interval import TrafficHour
 from offsetguard.judge.registry import RULES, rule_title
-from offsetguard.model.forecast import Basis, Forecast
 from offsetguard.model.incident import Incident, Kind, NamedChange
 from offsetguard.model.notification import GroupKey
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
-from offsetguard.model.verdicts import QueueVerdict, Severity, State
+from offsetguard.model.verdicts import Basis, Forecast, QueueVerdict, Severity, State
 from offsetguard.model.views import NotificationReason
 from offsetguard.store import changes, outbox
 from offsetguard.store.database import writing
