@@ -3,7 +3,7 @@
 ## What it does
 Sends the messages of the outbox by SMTP, Slack and webhooks, each receiver on its own: one that hangs holds up no other. A message is logged as sent only after the receiver accepted it; until then it stays in the outbox with the reason, and is tried again with growing pauses. `docs/delivery.md` says what holds when something dies.
 
-Runs as soon as `collect_and_judge` has written a message (asset `offsetguard_outbox`), and as a sweep for what had to wait.
+Runs as soon as `collect_and_judge` has written a message (asset `offsetguard_outbox`), and as a sweep for what had to wait. What is open is posted to Alertmanagers (`delivery.alertmanagers`) each time, and then after every judged minute.
 
 After each sweep it tells the heartbeat (`delivery.heartbeat_connection`) that all is well, or what has stopped: a cluster that is not judged any more, an outbox that does not drain. `offsetguard health` says the same.
 
@@ -13,6 +13,7 @@ The task fails when a receiver refused or could not be reached; its log has one 
 | the log says | do |
 |---|---|
 | connection ... does not exist | create the Airflow connection that `delivery.mail_connection`, `delivery.slack_connection` or `slack_webhooks` names |
+| Alertmanager ... | the connection that `delivery.alertmanagers` names, or that Alertmanager; alerts are posted again with the next run |
 | SMTP refuses the login, Slack says `invalid_auth` | correct the password or token in that connection |
 | Slack says `channel_not_found`, `not_in_channel` | invite the app into the channel, or correct `teams:` in config/offsetguard.yml |
 | accepted, but that could not be logged | our database did not answer; those messages are sent once more |

@@ -2,9 +2,11 @@
 
 import gc
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from offsetguard_peers.alertmanager import Alertmanager
 from offsetguard_peers.cases.running import load_profile
 from offsetguard_peers.needs import put_longest_first, refuse_or_skip, say_needs
 from offsetguard_peers.processes import ReservedPort, SessionGuard
@@ -80,6 +82,13 @@ def spark_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectSe
     assert server.process_id() is None
     guard.close()
     port.release()
+
+
+@pytest.fixture
+def alertmanager(tmp_path: Path) -> Iterator[Alertmanager]:
+    """Run a real one, with a receiver of what it notifies."""
+    with Alertmanager(tmp_path / "alertmanager") as started:
+        yield started
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ import logging
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from airflow.sdk import BaseHook
 from airflow.sdk.definitions.callback import AsyncCallback
@@ -34,10 +34,12 @@ from offsetguard_airflow.task_inputs import open_workspace
 
 if TYPE_CHECKING:
     from offsetguard.config import Delivery
-    from offsetguard.deliver.channels.channel import Connection, Transport, Unavailable
+    from offsetguard.deliver.channels.channel import Connection, Opened, Transport, Unavailable
     from offsetguard.deliver.deliver import OpenTransport
     from offsetguard.model.notification import Channel
     from offsetguard.sources.rocketmq.header import Credentials
+
+_Opened = TypeVar("_Opened", bound="Opened")
 
 
 def transports(delivery: Delivery) -> OpenTransport:
@@ -46,20 +48,17 @@ def transports(delivery: Delivery) -> OpenTransport:
 
     @cache
     def opened(channel: Channel, conn_id: str) -> Transport | Unavailable:
-        return transport_of(channel, conn_id, delivery)
+        return opened_by(CHANNELS[channel], conn_id, delivery)
 
     return lambda lane: opened(lane.channel, CHANNELS[lane.channel].connection_id(delivery, lane.receiver))
 
 
-def transport_of(channel: Channel, conn_id: str, delivery: Delivery) -> Transport | Unavailable:
-    """Open a channel by a connection; one that cannot be read counts as one that is not there."""
-    from offsetguard.deliver.channels.channel import Malformed, Unavailable, open_transport
-    from offsetguard.deliver.deliver import CHANNELS
+def opened_by(kind: type[_Opened], conn_id: str, delivery: Delivery) -> _Opened | Unavailable:
+    """Open what a connection leads to; one that cannot be read counts as one that is not there."""
+    from offsetguard.deliver.channels.channel import Unavailable, open_by
 
     try:
-        return open_transport(CHANNELS[channel], conn_id, _connection(conn_id), delivery)
-    except Malformed as error:
-        return Unavailable(f"Airflow connection {conn_id!r} is malformed: {error}")
+        return open_by(kind, conn_id, _connection(conn_id), delivery)
     except (ValueError, TypeError, AttributeError) as error:
         what = f"is malformed ({type(error).__name__}); correct it under Admin > Connections"
     except (AirflowException, AirflowRuntimeError, OSError) as error:

@@ -12,9 +12,10 @@ from offsetguard.deliver.channels.channel import Unavailable
 from offsetguard.deliver.channels.mail import MailChannel, TlsMode
 from offsetguard.deliver.channels.slack import SlackChannel
 from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
+from offsetguard.deliver.deliver import CHANNELS
 from offsetguard.model.errors import ConfigError
 from offsetguard.model.notification import Channel
-from offsetguard_airflow.hooks import rocketmq_credentials, transport_of
+from offsetguard_airflow.hooks import opened_by, rocketmq_credentials
 from offsetguard_airflow.operators.spark_job import (
     spark_connect,
     workspace_variables,
@@ -75,7 +76,7 @@ def test_a_connection_means_what_its_provider_says(
     kind: Channel, connection: str, way: type, expected: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_GIVEN", connection)
-    channel = transport_of(kind, "given", Delivery())
+    channel = opened_by(CHANNELS[kind], "given", Delivery())
     assert isinstance(channel, way)
     assert {name: attrgetter(name)(channel) for name in expected} == expected
     assert "T/B/x" not in repr(channel)
@@ -105,7 +106,7 @@ def test_a_malformed_connection_stops_only_its_own_channel_and_shows_no_secret(
     kind: Channel, connection: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_HALF", connection)
-    channel = transport_of(kind, "half", Delivery())
+    channel = opened_by(CHANNELS[kind], "half", Delivery())
     assert isinstance(channel, Unavailable)
     assert "Airflow connection 'half'" in channel.reason
     assert said in channel.reason

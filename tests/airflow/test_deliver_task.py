@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from airflow.sdk.exceptions import AirflowException
 from sqlalchemy import Engine
 
 from offsetguard.model.intervals import Interval
@@ -19,11 +20,13 @@ from offsetguard.store.database import database_time, open_database, writing
 from offsetguard.store.models import JudgedIntervalRow, Mode
 from offsetguard.store.outbox import Lane
 from offsetguard_airflow.operators import outbox as tasks
+from offsetguard_peers.alertmanager import Alertmanager
 from offsetguard_peers.configs import one_team_text
 from offsetguard_peers.databases import PostgresServer
 from offsetguard_peers.delivery.world import RESOLVED, VIEW
 from offsetguard_peers.disks import tiny_disk
 from offsetguard_peers.host_clock import HostClock
+from offsetguard_peers.judging.timelines import BASE, Course
 from offsetguard_peers.smtp.server import SmtpServer
 
 OFF_BY = timedelta(minutes=10)
@@ -90,6 +93,23 @@ def test_warnings_go_out_while_the_disk_of_our_files_is_full(
         tasks.DeliverOperator(task_id="deliver").execute({})
         assert disk.files() == []
     assert len(smtp_server.mails) == 1
+
+
+def test_what_is_open_is_posted_beside_messages_and_who_does_not_take_it_turns_the_task_red(
+    engine: Engine, smtp_server: SmtpServer, alertmanager: Alertmanager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = database_time(engine)
+    _put(engine, "due", VIEW, now)
+    start = Interval.containing(now).start - timedelta(minutes=1)
+    Course(engine, {"at": {0: {"bad": {"a": "warning"}}}, "until": 0}, start=start).run()
+    settings = {**BASE, "delivery": {"alertmanagers": ["one", "two"]}}
+    (tmp_path / "offsetguard.yml").write_text(json.dumps(settings))
+    monkeypatch.setenv("AIRFLOW_CONN_OFFSETGUARD_SMTP", _address(smtp_server))
+    monkeypatch.setenv("AIRFLOW_CONN_ONE", alertmanager.url)
+    with pytest.raises(AirflowException, match=r"^Airflow connection 'two' does not exist; create one of type generic"):
+        tasks.DeliverOperator(task_id="deliver").execute({})
+    assert len(smtp_server.mails) == 2, "the message that was due, and the warning"
+    assert [one["labels"]["consumer_group"] for one in alertmanager.alerts()] == ["a"]
 
 
 def _put(engine: Engine, key: str, view: MessageView, now: datetime) -> None:

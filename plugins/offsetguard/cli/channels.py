@@ -1,30 +1,27 @@
 """`offsetguard channels`: whether each team can be reached, by the connections that Airflow has."""
 
-import json
-import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from typing import Any, cast
 from uuid import uuid4
 
 import click
 
 from offsetguard.catalogue import catalogue
 from offsetguard.catalogue.text import Locale
+from offsetguard.cli.connections import ALERTMANAGER, opened, title_of
 from offsetguard.cli.output import show
 from offsetguard.cli.parameters import WithExamples, check_is_known, format_option
 from offsetguard.config import Config
 from offsetguard.config.file import read_config_file
 from offsetguard.config.routes import Route, receivers
 from offsetguard.config.workspace import Workspace
-from offsetguard.deliver.channels.channel import Connection, Handover, Malformed, Transport, Unavailable, open_transport
-from offsetguard.deliver.deliver import CHANNELS
+from offsetguard.deliver.channels.channel import Handover, Opened, Transport, Unavailable
 from offsetguard.deliver.in_doubt import InDoubt
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.model.errors import DeliveryError
-from offsetguard.model.notification import DECLARED, Receiver
+from offsetguard.model.notification import Receiver
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import EVERY_CLUSTER, IncidentView, MessageView, NotificationReason
 from offsetguard.store.database import our_database
@@ -55,7 +52,10 @@ def channels() -> None:
 def list_channels(*, config_file: Path | None, as_json: bool) -> None:
     """Show who is told by what, and what its connection lacks; the exit code is 1 if one does. Sends nothing."""
     config = _config(config_file)
-    found = [_line(team, one, _opened(one, config)) for team in config.teams for one in _receivers_of(config, team)]
+    told = [(team, one) for team in config.teams for one in _receivers_of(config, team)]
+    told += [("every team", (ALERTMANAGER, one)) for one in config.delivery.alertmanagers]
+    ways = opened(config, [one for _, one in told])
+    found = [_line(team, one, ways[one]) for team, one in told]
     show(found, map(_text, found), as_json=as_json, nothing="No team has a receiver.")
     sys.exit(any(one["said"] for one in found))
 
@@ -74,11 +74,11 @@ def test(*, team: str, yes: bool, config_file: Path | None, as_json: bool) -> No
     check_is_known("--team", team, config.teams)
     told = _receivers_of(config, team)
     if not yes:
-        whom = ", ".join(f"{DECLARED[channel].title} {name}" for channel, name in told)
+        whom = ", ".join(f"{title_of(channel)} {name}" for channel, name in told)
         click.confirm(f"Send a test message to {whom}?", abort=True, err=True)
     route = config.route(team, EVERY_CLUSTER, rule_id=TEST, severity=Severity.CRITICAL)
-    opened = {one: _opened(one, config) for one in told}
-    found = [{**_line(team, one, way), **_sent(one, way, route)} for one, way in opened.items()]
+    ways = opened(config, told)
+    found = [{**_line(team, one, way), **_sent(one, way, route)} for one, way in ways.items()]
     show(found, map(_text, found), as_json=as_json, nothing=f"Team {team} has no receiver.")
     sys.exit(not all(one["accepted"] for one in found))
 
@@ -91,13 +91,13 @@ def _receivers_of(config: Config, team: str) -> tuple[Receiver, ...]:
     return receivers(config.teams[team].model_dump())
 
 
-def _line(team: str, receiver: Receiver, opened: Transport | Unavailable) -> dict[str, Any]:
+def _line(team: str, receiver: Receiver, way: Opened | Unavailable) -> dict[str, Any]:
     channel, name = receiver
-    said = opened.reason if isinstance(opened, Unavailable) else ""
+    said = way.reason if isinstance(way, Unavailable) else ""
     return {"team": team, "channel": channel, "receiver": name, "said": said}
 
 
-def _sent(receiver: Receiver, opened: Transport | Unavailable, route: Route) -> dict[str, Any]:
+def _sent(receiver: Receiver, way: Opened | Unavailable, route: Route) -> dict[str, Any]:
     channel, name = receiver
     now = datetime.now(UTC)
     view = test_view(route, now)
@@ -117,7 +117,8 @@ def _sent(receiver: Receiver, opened: Transport | Unavailable, route: Route) -> 
         next_attempt_at=now,
     )
     try:
-        receipt = opened.deliver(message, Handover(our_database(), InDoubt().slot(channel), now))
+        channel_of_team = cast("Transport | Unavailable", way)  # no Alertmanager
+        receipt = channel_of_team.deliver(message, Handover(our_database(), InDoubt().slot(channel), now))
     except DeliveryError as error:
         return {"accepted": False, "said": harmless(str(error), 1_000)}
     return {"accepted": True, "said": receipt.text}
@@ -153,34 +154,8 @@ def test_view(route: Route, now: datetime) -> MessageView:
     )
 
 
-def _opened(receiver: Receiver, config: Config) -> Transport | Unavailable:
-    channel, name = receiver
-    kind = CHANNELS[channel]
-    conn_id = kind.connection_id(config.delivery, name)
-    try:
-        return open_transport(kind, conn_id, _connection(conn_id), config.delivery)
-    except Malformed as error:
-        return Unavailable(f"Airflow connection {conn_id!r} is malformed: {error}")
-
-
-def _connection(conn_id: str) -> Connection | None:
-    """Return a connection as Airflow has it, from wherever that keeps it; None: there is none of that id."""
-    command = [sys.executable, "-m", "airflow", "connections", "get", conn_id, "--output", "json"]
-    asked = subprocess.run(command, capture_output=True, text=True, check=False)
-    lines = [line for line in asked.stdout.splitlines() if line.startswith("[{")]
-    if not lines:
-        if "not found" in asked.stdout + asked.stderr:
-            return None
-        raise click.ClickException("airflow cannot be asked for connections here; run this where its tasks run")
-    (found,) = json.loads(lines[-1])
-    extra: dict[str, Any] = dict(parse_qsl(urlsplit(found["get_uri"]).query))  # whole, which `extra_dejson` is not
-    extra = json.loads(extra["__extra__"]) if "__extra__" in extra else extra
-    host, port, login, password, schema = (found[name] for name in ("host", "port", "login", "password", "schema"))
-    return Connection(conn_id, host, port, login, password, schema, extra)
-
-
 def _text(line: dict[str, Any]) -> str:
     """Return a receiver, and what there is to say of it."""
     what = "" if "accepted" not in line else "accepted: " if line["accepted"] else "not accepted: "
     said = line["said"] or "its connection is there"
-    return f"{line['team']}  {DECLARED[line['channel']].title} {line['receiver']}: {what}{said}"
+    return f"{line['team']}  {title_of(line['channel'])} {line['receiver']}: {what}{said}"

@@ -58,6 +58,7 @@ class Delivery(Section):
     mail_from: MailAddress = "offsetguard@localhost"  # sender of mails
     slack_connection: ConnectionId = "offsetguard_slack"  # Airflow connection of type Slack API, with a bot token
     receivers_may_lead_inward: StrictBool = False  # `webhooks` of teams may name addresses of this host or network
+    alertmanagers: list[ConnectionId] = []  # Airflow connections of Alertmanagers; each gets all that is open
     heartbeat_connection: ConnectionId | None = None  # with the address (password) that hears whether all is well
     silent_after_ms: Milliseconds = 10 * 60_000  # a cluster in which nothing was judged for so long is told
     undelivered_after_ms: Milliseconds = 15 * 60_000  # a due message that waits for so long is told

@@ -159,7 +159,7 @@ class JudgeOperator(BaseOperator):
         )
 
     def _judge(self, ours: Opened, facts: IntervalFacts) -> bool:
-        """Judge one cluster; returns whether there are messages to deliver."""
+        """Judge one cluster; returns whether there is something to deliver; what is open is posted each minute."""
         from offsetguard.decide.judge import judge_interval
         from offsetguard.facts.changes import catch_up, record_changes
         from offsetguard.lake.reading import FactReader
@@ -184,7 +184,7 @@ class JudgeOperator(BaseOperator):
         if not is_rehearsal and (count := catch_up(reader, ours.engine, facts.cluster, database_time(ours.engine))):
             self.log.info("%s: wrote down what changed in %d intervals published lately", facts.cluster, count)
         self._log_report(report)
-        return bool(report.messages) and not report.dry_run
+        return bool(report.messages or ours.config.delivery.alertmanagers) and not report.dry_run
 
     def _log_report(self, report: JudgeReport) -> None:
         for level, line in report_lines(report):

@@ -7,7 +7,7 @@ from airflow.sdk.definitions.context import Context
 from airflow.sdk.exceptions import AirflowException
 
 from offsetguard_airflow.defaults import OUTBOX, OUTBOX_CHANGES
-from offsetguard_airflow.hooks import tell_heartbeat, transports
+from offsetguard_airflow.hooks import opened_by, tell_heartbeat, transports
 from offsetguard_airflow.task_inputs import open_workspace
 
 
@@ -18,13 +18,20 @@ class DeliverOperator(BaseOperator):
 
     def execute(self, context: Context) -> None:
         """Send everything that is due now, then tell the heartbeat."""
+        from concurrent.futures import ThreadPoolExecutor
+
         from offsetguard.decide.own_health import troubles_of
+        from offsetguard.deliver.alertmanager import Alertmanager, post_alerts
         from offsetguard.deliver.deliver import deliver_due
         from offsetguard.store.database import database_time
 
         ours = open_workspace(self.log.error)
         config, engine = ours.config, ours.engine
-        report = deliver_due(engine, transports(config.delivery))
+        alertmanagers = [opened_by(Alertmanager, one, config.delivery) for one in config.delivery.alertmanagers]
+        with ThreadPoolExecutor(1, "alerts") as pool:  # whichever of them hangs holds up no message
+            posting = pool.submit(post_alerts, engine, config, alertmanagers)
+            report = deliver_due(engine, transports(config.delivery))
+            unposted = posting.result()
         for remark in report.remarks:
             self.log.warning("%s", remark)
         self.log.info("%d sent, %d to be tried again, %d refused for good", report.sent, report.retried, report.failed)
@@ -35,9 +42,12 @@ class DeliverOperator(BaseOperator):
         for trouble in troubles:
             self.log.error("%s", trouble)
         # a message that will be tried again is not yet trouble, one that nobody will get is
-        tell_heartbeat(ours.workspace, config.delivery, [*troubles, *report.lasting_reasons], self.log.error)
+        lasting = [*report.lasting_reasons, *(unposted if len(unposted) == len(alertmanagers) else ())]
+        tell_heartbeat(ours.workspace, config.delivery, [*troubles, *lasting], self.log.error)
         if report.reasons:
             raise AirflowException("not delivered, kept in the outbox: " + "; ".join(report.reasons))
+        if unposted:
+            raise AirflowException("; ".join(unposted))
 
 
 class DailyReportOperator(BaseOperator):

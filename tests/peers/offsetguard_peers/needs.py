@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import pytest
 
+from offsetguard_peers.alertmanager import alertmanager_path
 from offsetguard_peers.databases import postgresql_binaries
 from offsetguard_peers.pictures.chromium import NoBrowser, chromium_path
 from offsetguard_peers.rocketmq.jvm import java
@@ -24,7 +25,11 @@ _GROUPS: tuple[tuple[str, Callable[[str, frozenset[str]], bool]], ...] = (
     ("postgres", lambda _, fixtures: "postgresql" in fixtures),
     ("airflow", lambda _, fixtures: "airflow" in fixtures),
 )
-_MARKERS_OF_FIXTURES = {"airflow": ("airflow", "slow"), "postgresql": ("postgres", "slow")}
+_MARKERS_OF_FIXTURES = {
+    "airflow": ("airflow", "slow"),
+    "alertmanager": ("alertmanager", "slow"),
+    "postgresql": ("postgres", "slow"),
+}
 
 
 def say_needs(item: pytest.Item) -> None:
@@ -90,4 +95,13 @@ def _postgresql() -> str | None:
     return None if postgresql_binaries() else "PostgreSQL is not installed: apt-get install postgresql"
 
 
-_LACKS = {"live": _java, "browser": _browser, "postgres": _postgresql}
+@cache
+def _alertmanager() -> str | None:
+    try:
+        alertmanager_path()
+    except FileNotFoundError as none:
+        return str(none)
+    return None
+
+
+_LACKS = {"live": _java, "browser": _browser, "postgres": _postgresql, "alertmanager": _alertmanager}

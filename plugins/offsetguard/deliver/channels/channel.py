@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import wait
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from sqlalchemy import Engine
 
@@ -82,14 +82,12 @@ class Handover:
     now: datetime
 
 
-class Transport(ABC):
-    """A channel, opened by one connection. The names in capitals are constants of its class."""
+class Opened(ABC):
+    """What an Airflow connection leads to. The names in capitals are constants of its class."""
 
-    LANES: ClassVar[int]  # receivers served at the same time
-    PER_MINUTE: ClassVar[int | None] = None  # messages that a receiver takes; None: it says when it is too much
-    CONNECTION_FIELD: ClassVar[str | None]  # of `delivery`, which names the Airflow connection; None: the receiver does
-    CONNECTION_NEEDS: ClassVar[str]  # what there is no channel without: host, password
+    CONNECTION_NEEDS: ClassVar[str]  # what it cannot be opened without: host, password
     CONNECTION_ADVICE: ClassVar[str]  # what to do when there is none
+    CONNECTION_FIELD: ClassVar[str | None] = None  # of `delivery`, which names it; None: whom it leads to is named so
 
     @classmethod
     def connection_id(cls, delivery: Delivery, receiver: str) -> str:
@@ -98,8 +96,15 @@ class Transport(ABC):
 
     @classmethod
     @abstractmethod
-    def opened(cls, connection: Connection, delivery: Delivery) -> "Transport":
-        """Open the channel by a connection that has what it needs; raises Malformed."""
+    def opened(cls, connection: Connection, delivery: Delivery) -> Self:
+        """Open it by a connection that has what it needs; raises Malformed."""
+
+
+class Transport(Opened):
+    """A channel, opened by one connection."""
+
+    LANES: ClassVar[int]  # receivers served at the same time
+    PER_MINUTE: ClassVar[int | None] = None  # messages that a receiver takes; None: it says when it is too much
 
     @abstractmethod
     def deliver(self, message: OutboxRow, handover: Handover) -> Receipt:
@@ -109,6 +114,9 @@ class Transport(ABC):
         raises. Raises DeliveryError, classified, and SQLAlchemyError when the log could not be read; any other error
         is a defect of ours in this message.
         """
+
+
+_Opened = TypeVar("_Opened", bound=Opened)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +131,18 @@ class Unavailable:
         raise DeliveryError(self.reason, permanent=False)
 
 
-def open_transport(
-    channel: type[Transport], conn_id: str, connection: Connection | None, delivery: Delivery
-) -> Transport | Unavailable:
-    """Open a channel by a connection, None where there is none of that id; raises Malformed."""
-    needs = channel.CONNECTION_NEEDS
+def open_by(
+    kind: type[_Opened], conn_id: str, connection: Connection | None, delivery: Delivery
+) -> _Opened | Unavailable:
+    """Open what a connection leads to, None where there is none of that id; one that cannot be read says why."""
+    needs = kind.CONNECTION_NEEDS
     if connection is not None and getattr(connection, needs):
-        return channel.opened(connection, delivery)
+        try:
+            return kind.opened(connection, delivery)
+        except Malformed as error:
+            return Unavailable(f"Airflow connection {conn_id!r} is malformed: {error}")
     lacks = "does not exist" if connection is None else f"has not got a {needs}"
-    return Unavailable(f"Airflow connection {conn_id!r} {lacks}; {channel.CONNECTION_ADVICE}")
+    return Unavailable(f"Airflow connection {conn_id!r} {lacks}; {kind.CONNECTION_ADVICE}")
 
 
 class TookTooLong(TimeoutError):

@@ -48,7 +48,6 @@ class OnePost(Transport):
     HOST: ClassVar[str]  # where the connection names none
     PATH: ClassVar[str]  # before what its password holds
     LANES: ClassVar = 16  # they lead to as many places as there are
-    CONNECTION_FIELD: ClassVar = None
     CONNECTION_NEEDS: ClassVar = "password"
 
     @classmethod

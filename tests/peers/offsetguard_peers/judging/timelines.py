@@ -41,7 +41,7 @@ from offsetguard_peers.judging.records import MINUTE, a_group, a_queue
 
 START = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)  # a Friday
 RECEIVER = "ops@example.org"
-BASE = {
+BASE: dict[str, Any] = {
     "clusters": {"demo": {"name_servers": ["10.0.0.1:9876"]}},
     "teams": {"ops": {"mail": [RECEIVER]}},
     "default_team": "ops",
@@ -52,8 +52,7 @@ BASE = {
 WELL: dict[str, Any] = {"bad": {}, "unread": [], "hidden": [], "late_by": 0, "notify_late": False}
 
 
-def _facts(minute: int, groups: list[str], world: Mapping[str, Any]) -> IntervalFacts:
-    interval = Interval(START + minute * MINUTE)
+def _facts(interval: Interval, groups: list[str], world: Mapping[str, Any]) -> IntervalFacts:
     bad, hidden = world["bad"], world["hidden"]
     place, behind = MessageQueue("orders", "broker-a", 3), QueueOffsets(0, 20_000, 0)
     return IntervalFacts(
@@ -98,6 +97,7 @@ class Course:
     after_minute: Callable[[int, datetime], object] | None = None  # with the minute and the moment of its judgement
     said: list[tuple[int, PlannedMessage]] = field(default_factory=list)
     reports: list[JudgeReport] = field(default_factory=list)
+    start: datetime = START
 
     def run(self) -> None:
         settings = _laid_over(BASE, self.script.get("config", {}))
@@ -114,7 +114,7 @@ class Course:
             self._act(minute, change)
             paused_until = max(paused_until, minute + change.get("pause", 0))
             if minute >= paused_until:
-                self._judge(minute, _facts(minute, groups, world), config, world)
+                self._judge(minute, _facts(Interval(self.start + minute * MINUTE), groups, world), config, world)
 
     def _judge(self, minute: int, facts: IntervalFacts, config: Config, world: Mapping[str, Any]) -> None:
         now = facts.interval.end + timedelta(seconds=5) + world["late_by"] * MINUTE
@@ -129,7 +129,7 @@ class Course:
             assert not again.messages
 
     def _act(self, minute: int, change: dict[str, Any]) -> None:
-        now = START + minute * MINUTE  # before the minute's own judgement, which comes after its end
+        now = self.start + minute * MINUTE  # before the minute's own judgement, which comes after its end
         with writing(self.engine) as session:
             if given := change.get("silence"):
                 matchers = {**given["matchers"]}

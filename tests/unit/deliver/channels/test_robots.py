@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from offsetguard.config.routes import Delivery
-from offsetguard.deliver.channels.channel import Connection, open_transport
+from offsetguard.deliver.channels.channel import Connection, open_by
 from offsetguard.deliver.channels.one_post import Robot
 from offsetguard.deliver.deliver import CHANNELS, deliver_due
 from offsetguard.model.errors import DeliveryError
@@ -43,7 +43,7 @@ def _nothing_logs_a_secret(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 def robot(name: str, password: str, *, secret: str | None = SECRET, timeout: float = 30) -> Robot:
     extra = {"timeout": timeout} | ({} if secret is None else {"secret": secret})
     connection = Connection("night", None, None, None, password, None, extra)
-    opened = open_transport(CHANNELS[name], "night", connection, Delivery())
+    opened = open_by(CHANNELS[name], "night", connection, Delivery())
     assert isinstance(opened, Robot)
     return opened
 
@@ -71,7 +71,7 @@ def test_a_message_is_accepted_with_its_signature(server: RobotServer, name: str
 @pytest.mark.parametrize("name", ROBOTS)
 def test_a_token_alone_is_put_behind_the_host_of_the_connection(server: RobotServer, name: str) -> None:
     connection = Connection("night", server.url, None, None, TOKEN, None, {"secret": SECRET})
-    opened = open_transport(CHANNELS[name], "night", connection, Delivery())
+    opened = open_by(CHANNELS[name], "night", connection, Delivery())
     assert isinstance(opened, Robot)
     assert opened.url == server.address(name)
 
