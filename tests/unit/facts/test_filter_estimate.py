@@ -50,6 +50,12 @@ def test_without_pull_offsets_as_on_4_9_what_was_finished_is_compared_with_what_
     assert found.hit_ratio == pytest.approx(0.98 / 7.89)
 
 
+def test_one_message_of_the_last_minute_is_enough_and_less_than_one_is_nothing() -> None:
+    one = {"inflight": None, "consume_ok_tps": 1 / 60, "consume_tps": 1 / 60}
+    assert estimate(**one).hit_ratio == pytest.approx(1.0)
+    assert estimate_for(replace(SLOW, **one | {"consume_tps": 0.9 / 60}), (), topic_count=1) is None  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     "given",
     [

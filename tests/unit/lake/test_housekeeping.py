@@ -126,7 +126,6 @@ def test_a_day_of_several_files_is_cut_between_consumer_groups(of_groups: Wareho
     assert max(groups[0]) < min(groups[1])
 
 
-@pytest.mark.slow
 def test_retention_deletes_whole_days_and_readers_are_told_so(warehouse: Warehouse) -> None:
     publish(warehouse, range(2))
     later = 10 * 24 * 60
@@ -245,7 +244,6 @@ def test_a_snapshot_that_a_reader_may_be_at_stays(of_topics: Warehouse) -> None:
     assert report.tables["topic_facts"].expired_snapshots == 0
 
 
-@pytest.mark.slow
 def test_an_interval_gets_files_of_its_own_again_when_it_is_to_be_published_once_more(
     of_topics: Warehouse,
 ) -> None:
@@ -267,7 +265,6 @@ def test_an_interval_gets_files_of_its_own_again_when_it_is_to_be_published_once
     assert [len(of_topics.rows(TOPIC_FACTS, "demo", interval(minute))) for minute in minutes] == [3, 3, 1, 3, 3, 3]
 
 
-@pytest.mark.slow
 def test_rows_of_whole_log_files_are_never_packed_with_those_of_rounds(tmp_path: Path) -> None:
     """A publication replaces the rows of its round in a file, and must not meet others in it."""
     warehouse = Warehouse.in_folder(tmp_path, LOG_EVENTS)

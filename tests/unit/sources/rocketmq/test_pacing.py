@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from offsetguard.sources.rocketmq.peer import (
     BUSY_PAUSES_S,
     BUSY_REPEATS,
-    GIVE_UP_AFTER,
     GOOD_ANSWERS,
     Pacing,
     is_busy,
@@ -76,9 +75,9 @@ def test_pauses_grow_with_the_repeats_of_a_request_and_end() -> None:
     assert not pacing.busy(2.0, BUSY_REPEATS + 1)
 
 
-def test_a_peer_that_is_always_busy_is_hopeless_until_it_answers() -> None:
+def test_a_peer_that_was_busy_for_three_requests_is_hopeless_until_it_answers() -> None:
     pacing = Pacing(8, 5000)
-    for _ in range(GIVE_UP_AFTER):
+    for _ in range(3):
         assert not pacing.is_hopeless
         pacing.busy(0.0, BUSY_REPEATS + 1)
     seen = [pacing.is_hopeless]
