@@ -51,6 +51,17 @@ VIEWS = {
     "search": "search/?" + urlencode({"q": "alert(1)"}),
     "data docs": "data-docs/",
 }
+# Give the words of a page that are broken in their middle.
+BROKEN_WORDS = r"""() => {
+  const found = [], range = document.createRange();
+  const texts = document.createTreeWalker(document.querySelector("main"), 4);
+  while (texts.nextNode()) for (const word of texts.currentNode.data.matchAll(/(?<!\S)[A-Za-z]{2,12}(?!\S)/g)) {
+    range.setStart(texts.currentNode, word.index);
+    range.setEnd(texts.currentNode, word.index + word[0].length);
+    if (new Set([...range.getClientRects()].map((one) => one.top)).size > 1) found.push(word[0]);
+  }
+  return found;
+}"""
 THEMES, LANGUAGES = ("light", "dark"), ("en", "zh")
 
 
@@ -164,6 +175,14 @@ def test_a_view_is_whole_without_javascript_and_fits_a_phone(view: str, open_vie
     assert [line for line in texts if line not in scripted and not any(mark.isdigit() for mark in line)] == []
     narrow = open_view(view, viewport={"width": NARROW, "height": 740})
     assert narrow.evaluate("document.documentElement.scrollWidth") <= NARROW, "nobody scrolls sideways"
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_no_word_is_broken_and_nobody_scrolls_sideways_where_a_table_is_narrow(view: str, open_view: Any) -> None:
+    page = open_view(view, viewport={"width": 1280, "height": 900})
+    assert page.evaluate(BROKEN_WORDS) == []
+    page.set_viewport_size({"width": 760, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 760
 
 
 def test_what_a_name_smuggles_in_is_text_on_every_view(open_view: Any) -> None:

@@ -62,9 +62,9 @@ class Order(StrEnum):
 class GroupState(StrEnum):
     """How a group is."""
 
-    TROUBLE = "trouble"  # an incident about it is open
+    TROUBLE = "trouble"  # an incident about it is open of which people get messages
     UNKNOWN = "unknown"  # the newest facts are old, or do not have all of it
-    OK = "ok"  # all of it was seen lately, and nothing is open
+    OK = "ok"  # all of it was seen lately, and nothing worse than INFO is open
 
 
 class ClusterLine(Record):
@@ -81,7 +81,7 @@ class ClusterLine(Record):
     gap_count: int = 0
     severity: Severity | None = None  # of its worst open incident
     group_count: int | None = None
-    trouble_group_count: int = 0  # groups with an open incident
+    trouble_group_count: int = 0  # groups with an open incident of which people get messages
     unknown_group_count: int = 0  # of the others, those that cannot be called well
     lag: int | None = None  # effective, messages
     beyond_end: int | None = None
@@ -197,8 +197,14 @@ class _Group:
     """A group with what is open about it, before it is known whether it is on the page."""
 
     line: GroupLine
-    state: GroupState
     open: Sequence[OpenIncident] = ()
+    is_well: bool = False  # but for what is open
+
+    @property
+    def state(self) -> GroupState:
+        if any(one.severity.is_sent for one in self.open):
+            return GroupState.TROUBLE
+        return GroupState.OK if self.is_well else GroupState.UNKNOWN
 
     @property
     def key(self) -> tuple[str, str]:
@@ -267,10 +273,9 @@ def _groups(shown: Mapping[str, NewestFacts | None], incidents: Sequence[OpenInc
             told = about.pop((cluster, line.consumer_group), ())
             is_known = line.lag is not None and line.unknown_queue_count == 0
             is_well = is_known and not is_old and facts is not None and line.consumer_group not in facts.unseen_of
-            state = GroupState.TROUBLE if told else GroupState.OK if is_well else GroupState.UNKNOWN
-            found.append(_Group(line, state, told))
+            found.append(_Group(line, told, is_well))
     left = ((GroupLine(cluster=cluster, consumer_group=group), told) for (cluster, group), told in about.items())
-    return [*found, *(_Group(line, GroupState.TROUBLE, told) for line, told in left)]
+    return [*found, *(_Group(line, told) for line, told in left)]
 
 
 def _is_wanted(group: _Group, asked: Wanted) -> bool:

@@ -9,11 +9,15 @@ import pytest
 from offsetguard import catalogue
 from offsetguard.catalogue.catalogue import GLOSSARY, entries
 from offsetguard.catalogue.text import Language
+from offsetguard.judge.registry import RULES
 
 PACKAGE = Path(catalogue.__file__).parent
 FILES = sorted(path.name for path in PACKAGE.glob("*.yml"))
 TERMS = entries(GLOSSARY)
 _ENDINGS = "(e|y|s|es|ed|d|ies|ied|ing|tion)?"
+
+
+_PLACE = re.compile(r"\{[^}]*\}")
 
 
 def terms_in(english: str) -> Iterator[str]:
@@ -24,12 +28,24 @@ def terms_in(english: str) -> Iterator[str]:
             yield texts[Language.ZH]
 
 
+def missing(english: str, chinese: str) -> list[str]:
+    """Return the terms that an English text has and the Chinese one lacks."""
+    chinese = _PLACE.sub(" ", chinese)
+    return [term for term in terms_in(_PLACE.sub(" ", english)) if term not in chinese]
+
+
 @pytest.mark.parametrize("file_name", [one for one in FILES if one != GLOSSARY])
 def test_every_text_calls_things_as_the_glossary_does(file_name: str) -> None:
     for key, texts in entries(file_name).items():
-        english, chinese = (re.sub(r"\{[^}]*\}", " ", texts[one]) for one in (Language.EN, Language.ZH))
-        missing = [term for term in terms_in(english) if term not in chinese]
-        assert not missing, (file_name, key)
+        assert not missing(texts[Language.EN], texts[Language.ZH]), (file_name, key)
+
+
+def test_titles_summaries_and_ends_of_rules_do_so_too() -> None:
+    for rule in RULES.values():
+        said = [(rule.title, rule.title_zh), (rule.recovered, rule.recovered_zh)]
+        said += [(one.summary, one.summary_zh) for one in rule.texts.values()]
+        for english, chinese in said:
+            assert not missing(english, chinese), (rule.id, english)
 
 
 def test_no_two_things_have_one_name() -> None:

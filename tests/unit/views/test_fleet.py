@@ -147,17 +147,20 @@ def test_only_a_group_that_was_seen_whole_and_lately_is_well() -> None:
         line("unseen", None, **WELL),
         line("on broker-b", 0, **WELL),
         line("trouble", 0, **WELL),
+        line("informed", 0, **WELL),
     )
     facts = facts_with(*groups, unseen_of={"on broker-b": ("broker-b",)})
-    view = view_of({"main": facts}, incident("trouble"))
+    view = view_of({"main": facts}, incident("trouble"), incident("informed", Severity.INFO))
     assert [(one.consumer_group, one.state.value) for one in view.groups] == [
         ("trouble", "trouble"),
         *((name, "unknown") for name in ("half", "on broker-b", "unseen")),
+        ("informed", "ok"),
         ("well", "ok"),
     ]
+    assert view.groups[-2].because == "what informed-1 says", "it is shown, and troubles nobody"
     assert names(view_of({"main": facts}, incident("trouble"), state="unknown")) == ["half", "on broker-b", "unseen"]
     (cluster,) = view.clusters
-    assert (cluster.group_count, cluster.trouble_group_count, cluster.unknown_group_count) == (5, 1, 3)
+    assert (cluster.group_count, cluster.trouble_group_count, cluster.unknown_group_count) == (6, 1, 3)
     old = replace(facts, facts_of=NOW - timedelta(minutes=9))
     assert names(view_of({"main": old}, state=GroupState.OK)) == [], "nobody has seen it lately"
 

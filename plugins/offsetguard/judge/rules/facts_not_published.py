@@ -30,12 +30,12 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary="no facts were published for {unpublished_ms:duration}",
-            summary_zh="已有 {unpublished_ms:duration} 没有发布新的事实数据",
+            summary_zh="已有 {unpublished_ms:duration} 没有发布新的指标数据",
             cause="Nothing of cluster {cluster} was published since {unpublished_since:moment}: Spark is late, hangs "
             "or refuses. Groups are judged all the same, by what the collector has landed: no invariant was checked on "
             "it, and nothing is compared with the usual traffic of earlier weeks. History, reports and Data Docs "
             "stand still.",
-            cause_zh="自 {unpublished_since:moment} 起，集群 {cluster} 没有发布任何事实数据：Spark 延迟、挂起或拒绝发"
+            cause_zh="自 {unpublished_since:moment} 起，集群 {cluster} 没有发布任何指标数据：Spark 延迟、挂起或拒绝发"
             "布。消费组仍按采集器已落地的数据判定，但未校验不变式，也不与往周的常规流量比较；历史、报告和 Data Docs "
             "暂停更新。",
             do_next="Read the last lines of the task publish_interval in Airflow, or run offsetguard cycles, which "
@@ -46,11 +46,11 @@ RULE = Rule(
         ),
         "never": Texts(
             summary="no facts were published yet, {unpublished_ms:duration} after the first round",
-            summary_zh="首次采集已过去 {unpublished_ms:duration}，尚未发布过事实数据",
+            summary_zh="首次采集已过去 {unpublished_ms:duration}，尚未发布过指标数据",
             cause="Nothing of cluster {cluster} was ever published, and its first round was collected at "
             "{first_landed_at:moment}: Spark is still starting, hangs or refuses. Groups are judged all the same, by "
             "what the collector has landed: no invariant was checked on it.",
-            cause_zh="集群 {cluster} 从未发布过事实数据，而首次采集在 {first_landed_at:moment}：Spark 仍在启动、挂起"
+            cause_zh="集群 {cluster} 从未发布过指标数据，而首次采集在 {first_landed_at:moment}：Spark 仍在启动、挂起"
             "或拒绝发布。消费组仍按采集器已落地的数据判定，但未校验不变式。",
             do_next="A first start loads Spark's jars, which may take minutes. If it goes on, read the last lines of "
             "the task publish_interval in Airflow, or run offsetguard cycles, which says what failed.",
@@ -59,7 +59,7 @@ RULE = Rule(
         ),
         "slow": Texts(
             summary="facts are published {unpublished_ms:duration} late",
-            summary_zh="事实数据发布延迟 {unpublished_ms:duration}",
+            summary_zh="指标数据发布延迟 {unpublished_ms:duration}",
             cause="Publishing goes on and is behind: the newest published minute of cluster {cluster} ended at "
             "{unpublished_since:moment}, and its publication took {publication_ms:duration}. Groups are judged all "
             "the same, by what the collector has landed: no invariant was checked on it, and nothing is compared with "
@@ -74,11 +74,11 @@ RULE = Rule(
         ),
     },
     title="facts are not published",
-    title_zh="事实数据未发布",
+    title_zh="指标数据未发布",
     table=("unpublished_since", "first_landed_at", "unpublished_ms", "publication_ms"),
     peak="unpublished_ms",
     recovered="facts are published again",
-    recovered_zh="事实数据已恢复发布",
+    recovered_zh="指标数据已恢复发布",
 )
 
 

@@ -41,7 +41,7 @@ RULE = Rule(
     texts={
         "default": Texts(
             summary="clients of {consumer_group} subscribe differently to {topic}: messages are skipped",
-            summary_zh="{consumer_group} 对 {topic} 的订阅关系不一致：有消息被跳过",
+            summary_zh="{consumer_group} 的客户端对 {topic} 的订阅关系不一致：有消息被跳过",
             cause=_DIFFER + _LOSING + "({losing_clients}) get only what matches both; since {since:moment} their "
             "offsets passed about {passed:messages} message{passed:plural} on {passed_queue_count} "
             "queue{passed_queue_count:plural}.",
@@ -76,7 +76,7 @@ RULE = Rule(
         ),
         "rolling": Texts(
             summary="clients of {consumer_group} subscribe differently to {topic} at the moment",
-            summary_zh="{consumer_group} 对 {topic} 的订阅关系暂时不一致",
+            summary_zh="{consumer_group} 的客户端对 {topic} 的订阅关系暂时不一致",
             cause=_DIFFER + "; the youngest was started at {since:moment}, so a deployment may go on.",
             cause_zh=_DIFFER_ZH + "最新的客户端启动于 {since:moment}，可能正在发布。",
             do_next="Nothing to do if a deployment is going on: meanwhile messages may be skipped. If it is not, this "
@@ -96,7 +96,7 @@ RULE = Rule(
         ),
     },
     title="clients of one group subscribe differently",
-    title_zh="同一消费组的订阅关系不一致",
+    title_zh="同一消费组的客户端订阅关系不一致",
     table=("member_expressions", "broker_expressions", "losing_clients", "passed", "skipped_at_most", "since"),
     peak="passed",
     recovered="all its clients subscribe to the same",
