@@ -14,6 +14,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from playwright.sync_api import Locator
 from sqlalchemy import Engine
 
 from offsetguard.catalogue import Sentence
@@ -326,7 +327,7 @@ def test_chinese_readers_follow_an_incident_in_chinese_by_their_own_clock(
         assert 'title="2026-11-21 10:39:00 UTC"' in shown
         token = unescape(form_token(browser.get(f"{LIST}{incident.incident_id}?lang=zh")))
         again = browser.post(f"{LIST}{incident.incident_id}?lang=zh", data={"do": "acknowledge", "token": token})
-        assert again.headers["Location"] == f"{incident.incident_id}?lang=zh"
+        assert again.headers["Location"] == f"{incident.incident_id}?lang=zh#state"
 
 
 def test_one_incident_is_given_as_data_with_its_timeline(airflow: AirflowStandalone, engine: Engine) -> None:
@@ -392,7 +393,7 @@ def test_people_acknowledge_and_silence_in_airflow_under_their_own_name(
         assert (comment.input_value(),) == incident.evidence.commands
         comment.fill("restarting the consumers")
         frame.get_by_role("button", name="Acknowledge").click()
-        frame.get_by_text("acknowledged by admin").wait_for()
+        frame.get_by_text("acknowledged by you at").wait_for()
         frame.get_by_label("Reason").fill("known, <b>deployment</b>")
         frame.get_by_label("For", exact=True).select_option("8 h")
         frame.get_by_role("button", name="Silence").click()
@@ -412,6 +413,47 @@ def test_people_acknowledge_and_silence_in_airflow_under_their_own_name(
     }
 
 
+@pytest.mark.browser
+def test_what_to_know_stands_above_the_fold_and_who_comes_to_acknowledge_sees_what(
+    airflow: AirflowStandalone, engine: Engine, workspace_folder: Path
+) -> None:
+    url = airflow.environment["OFFSETGUARD_DATABASE_URL"]
+    warehouse = Warehouse(Workspace(workspace_folder, workspace_folder / "none.yml", url), (GROUP_FACTS,))
+    opened = Interval.containing(datetime.now(UTC) - timedelta(minutes=10))
+    facts = {"consumer_group": "folded", "topic": "orders", "effective_lag": 700, "lost": 0}
+    warehouse.publish("folds", opened, {GROUP_FACTS: [facts]}, manifest_json=manifest_of(opened).to_json())
+    warehouse.engine.dispose()
+    subject = Subject("folds", "consumer_offline", "folded", "orders")
+    incident = stored(engine, "folded", opened_at=opened.start, subject=subject)
+    with open_page(width=1280, height=800) as page:
+        page.set_default_timeout(120_000)
+        page.goto(f"{airflow.base_url}{LIST}")
+        log_in(page, airflow.username, airflow.password)
+        page.goto(f"{airflow.base_url}{LIST}{incident.incident_id}")
+        cause = page.get_by_text(incident.evidence.cause)
+        for part in (page.locator("h1"), page.locator("#summary figure"), cause, page.locator(".next pre")):
+            assert lies_within(part, 800)
+        for name in ("Acknowledge", "Silence"):
+            assert lies_within(page.get_by_role("button", name=name), 800)
+        for width in (1280, 390):
+            page.goto("about:blank")
+            page.set_viewport_size({"width": width, "height": 800})
+            page.goto(f"{airflow.base_url}{LIST}{incident.incident_id}#acknowledge")
+            assert lies_within(page.locator("h1"), 800)
+            assert lies_within(page.get_by_label("What you are doing about it"), 800)
+        page.get_by_role("button", name="Acknowledge").click()
+        said = page.locator("#state").get_by_text(re.compile(r"acknowledged by you at \d\d:\d\d"))
+        said.wait_for()
+        assert lies_within(said, 800)
+        assert lies_within(page.locator("h1"), 800)
+
+
+def lies_within(part: Locator, height: float) -> bool:
+    """Whether a reader sees all of it without scrolling."""
+    box = part.bounding_box()
+    return box is not None and box["y"] >= 0 and box["y"] + box["height"] <= height
+
+
 def test_a_silence_can_be_ended_on_the_page_of_what_it_mutes(airflow: AirflowStandalone, engine: Engine) -> None:
     incident = stored(engine, "ended")
     path = LIST + incident.incident_id
@@ -420,7 +462,7 @@ def test_a_silence_can_be_ended_on_the_page_of_what_it_mutes(airflow: AirflowSta
         silenced = browser.post(
             path, data={"do": "silence", "scope": "group", "span": "30 min", "comment": "load test", "token": token}
         )
-        assert (silenced.status_code, silenced.headers["Location"]) == (303, incident.incident_id)
+        assert (silenced.status_code, silenced.headers["Location"]) == (303, f"{incident.incident_id}#state")
         shown = browser.get(path).text
         number = re.search(r'name="number" value="(\d+)"', shown)
         assert number, shown

@@ -242,7 +242,8 @@ def worst_first(incident: Incident) -> tuple[int, int, datetime, str]:
 class EventKind(StrEnum):
     """What may happen to an incident."""
 
-    OPENED = "opened"
+    BEGAN = "began"  # the event itself; pages say it, and no row is kept
+    OPENED = "opened"  # its finding
     WORSE = "worse"  # its severity rose
     BETTER = "better"  # its severity fell
     UNKNOWN = "unknown"  # its evidence could not be seen

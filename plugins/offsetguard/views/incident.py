@@ -40,7 +40,7 @@ class AskedIncident(BaseModel):
 class EventLine(Record):
     """One thing that happened."""
 
-    at: datetime  # end of the interval that showed it, or when it was done
+    at: datetime  # of the event itself; when it was seen, or done
     kind: EventKind
     text: str
     by: str | None  # who did it, where a person did
@@ -134,7 +134,7 @@ def incident_page(records: IncidentRecords, about: AboutIncidents) -> IncidentPa
         cannot_tell=tuple(said.cannot_tell()),
         silences=silence_lines(about.muting(incident)),
         recipients=tuple(_recipient(one) for one in records.recipients),
-        timeline=tuple(_event(one, words) for one in records.events[-EVENTS:]),
+        timeline=_timeline(records, said, words),
         has_earlier_events=len(records.events) > EVENTS,
         since=since,
         until=until,
@@ -192,8 +192,13 @@ def _courses(subject: Subject, history: pa.Table, since: datetime, until: dateti
     return tuple(course_of(history, name, since, until) for name in figures)
 
 
-def _event(event: IncidentEvent, words: Catalogue) -> EventLine:
-    return EventLine(at=event.at, kind=event.kind, text=words.read(event.text), by=event.by)
+def _timeline(records: IncidentRecords, said: IncidentWords, words: Catalogue) -> tuple[EventLine, ...]:
+    """Return what happened, first things first: the event itself too, where its rule knows the moment."""
+    newest = records.events[-EVENTS:]
+    lines = [EventLine(at=one.at, kind=one.kind, text=words.read(one.text), by=one.by) for one in newest]
+    if said.began_at is not None:
+        lines.append(EventLine(at=said.began_at, kind=EventKind.BEGAN, text="", by=None))
+    return tuple(sorted(lines, key=lambda one: (one.at, one.kind is not EventKind.BEGAN)))
 
 
 def _recipient(recipient: Recipient) -> RecipientLine:

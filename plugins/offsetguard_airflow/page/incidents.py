@@ -67,6 +67,7 @@ def show_incident(request: Request, incident_id: str, user: GetUserDep, may_act:
         view.timeline,
         forms={"acknowledge": ACKNOWLEDGE, "silence": SILENCE, "token": token_for(user), "spans": SPANS},
         may_act=may_act,
+        user_name=user.get_name(),
         missing={"dag_id": DAG_THAT_MAKES_THEM, "resource": RESOURCE},
     )
 
@@ -82,7 +83,7 @@ def take_form(request: Request, incident_id: str, form: Form, user: GetUserDep) 
         except SilenceError as error:
             raise HTTPException(status.HTTP_422_UNPROCESSABLE_CONTENT, str(error)) from error
     again = f"{incident_id}?{request.url.query}" if request.url.query else incident_id  # in the same language
-    return RedirectResponse(again, status.HTTP_303_SEE_OTHER, headers=FORM_HEADERS)
+    return RedirectResponse(f"{again}#state", status.HTTP_303_SEE_OTHER, headers=FORM_HEADERS)
 
 
 def _act(

@@ -163,6 +163,21 @@ def test_an_incident_tells_its_story_in_the_words_of_its_reader(warehouse: Wareh
     assert chinese == ["li 设置的静默：c", "restarting", f"邮件 → a@example.com（团队 {view.team}）：首次通知。"]
 
 
+def test_its_timeline_begins_with_the_event_itself_where_that_is_known(warehouse: Warehouse) -> None:
+    incident = an_incident("topic_vanished", incident_id="ab14", cluster="main", opened_at=minute(2))
+    seen = IncidentEvent("ab14", incident.first_seen_at, EventKind.OPENED, "critical: orders is gone")
+    with writing(warehouse.engine) as session:
+        incidents.record_events(session, [seen])
+    assert [one.kind.value for one in shown(warehouse, incident).timeline] == ["opened"]
+    known = replace(incident, evidence=replace(incident.evidence, figures={"gone_at": minute(1) + MINUTE / 2}))
+    page = shown(warehouse, known)
+    assert [(one.kind.value, one.at) for one in page.timeline] == [
+        ("began", minute(1) + MINUTE / 2),
+        ("opened", incident.first_seen_at),
+    ]
+    assert page.began_at == page.timeline[0].at
+
+
 def test_an_incident_shows_what_the_threads_of_a_client_did(warehouse: Warehouse) -> None:
     incident = an_incident(incident_id="ab13", cluster="main", opened_at=minute(2))
     stacks = ClientStacks("a@1", minute(2), 8, stacks=(ThreadStack(8, "WAITING", ("com.acme.Orders.consume:42",)),))
