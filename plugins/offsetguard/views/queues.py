@@ -5,8 +5,9 @@ Healthy it was where its group and topic have facts of the interval, with as man
 broker told of queues; there nothing waited. In all other intervals nothing is known of it.
 
 The picture of the heat map has a pixel for each step of each queue, as a PNG of a palette. It is dark where nothing
-waits, and the brighter the more waits, on a logarithmic scale: one that is told apart without seeing colours (viridis).
-What is not known is transparent, so that the page's own hatching shows in either theme.
+waits, and the brighter the more waits, on a logarithmic scale that ends at the limit of the group: a calm one is dim.
+The scale is told apart without seeing colours (viridis). What is not known is transparent, so that the page's own
+hatching shows in either theme.
 """
 
 import math
@@ -141,6 +142,12 @@ class QueuesView(Record):
     interval_count: int  # of the span, those that have facts of the group
     heat: tuple[HeatLine, ...]  # the worst first
     greatest: int | None  # of the heat map
+    limit: int | None  # messages of the group that may wait (max_lag_messages); null: the configuration cannot be read
+
+    @property
+    def brightest(self) -> int:
+        """From how many messages on the picture is brightest."""
+        return (self.greatest or 0) if self.limit is None else self.limit
 
     def points(self) -> Iterator[HeatPoint]:
         """Yield the heat map step by step."""
@@ -164,8 +171,8 @@ def step_of(asked: AskedQueues) -> timedelta:
     return INTERVAL_LENGTH * -(-asked.length // (INTERVAL_LENGTH * POINTS))
 
 
-def queues_view(asked: AskedQueues, rows: QueueRows, now: datetime) -> QueuesView:
-    """Return the view."""
+def queues_view(asked: AskedQueues, rows: QueueRows, now: datetime, limit: int | None = None) -> QueuesView:
+    """Return the view; `limit`: messages of the group that may wait."""
     step, since = step_of(asked), rows.until - asked.length
     seen = {(row["topic"], row["broker_name"], row["place"]): row["interval_count"] for row in rows.seen.to_pylist()}
     heat = heat_lines(rows.steps, seen, asked.length // step)
@@ -184,6 +191,7 @@ def queues_view(asked: AskedQueues, rows: QueueRows, now: datetime) -> QueuesVie
         interval_count=seen[None, None, None],
         heat=heat,
         greatest=_greatest(lag for line in heat for lag in line.greatest),
+        limit=limit,
     )
 
 
@@ -222,14 +230,13 @@ def _greatest(known: Iterable[int | None]) -> int | None:
     return max((one for one in known if one is not None), default=None)
 
 
-_UNKNOWN, _NOTHING, _LEAST, _MOST = 0, 1, 2, 63  # numbers in the palette
+_TRANSPARENT, _NOTHING, _LEAST, _MOST = 0, 1, 2, 63  # numbers in the palette
 _DARK = (38, 50, 63)
 _SCALE = ((59, 82, 139), (33, 145, 140), (94, 201, 98), (253, 231, 37))  # #3b528b to #fde725, evenly
 
 
-def draw(lines: Sequence[Sequence[int | None]]) -> bytes:
-    """Return the PNG of lines of one length, at least one of each; None is not known."""
-    most = max((one for line in lines for one in line if one is not None), default=0)
+def draw(lines: Sequence[Sequence[int | None]], most: int) -> bytes:
+    """Return the PNG of lines of one length, at least one of each; None is not known; brightest from `most` on."""
     rows = b"".join(b"\0" + bytes(_number(one, most) for one in line) for line in lines)  # 0: no filter
     header = struct.pack(">IIBBBBB", len(lines[0]), len(lines), 8, 3, 0, 0, 0)  # of a palette, a byte a pixel
     chunks = (
@@ -246,10 +253,10 @@ def draw(lines: Sequence[Sequence[int | None]]) -> bytes:
 
 def _number(lag: int | None, most: int) -> int:
     if lag is None:
-        return _UNKNOWN
+        return _TRANSPARENT
     if lag <= 0:
         return _NOTHING
-    return _LEAST + round((_MOST - _LEAST) * math.log1p(lag) / math.log1p(most))
+    return _LEAST + round((_MOST - _LEAST) * math.log1p(min(lag, most)) / math.log1p(max(most, 1)))
 
 
 def _palette() -> bytes:

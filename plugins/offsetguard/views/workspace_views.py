@@ -191,7 +191,9 @@ class WorkspaceViews:
         rows = self._facts.of_queues(asked, now, until)
         if not (rows.topics or rows.queues):
             self._check(asked.cluster, "consumer_group", asked.consumer_group, now)
-        return queues_view(asked, rows, now)
+        config = self._config()
+        limit = config.policy(asked.cluster, asked.consumer_group).max_lag_messages if config else None
+        return queues_view(asked, rows, now, limit)
 
     def incidents(self, wanted: WantedIncidents, words: Catalogue) -> IncidentList:
         """Return the incidents that are asked for, open ones first."""

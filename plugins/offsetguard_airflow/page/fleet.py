@@ -72,7 +72,9 @@ def show_heat_map(asked: Annotated[AskedPicture, Query()]) -> Response:
     if not view.heat:
         raise HTTPException(status.HTTP_404_NOT_FOUND, "no queue of the group has a row in this span")
     headers = {**PAGE_HEADERS, "Cache-Control": "private, max-age=3600"}
-    return Response(draw([line.greatest for line in view.heat]), headers=headers, media_type="image/png")
+    return Response(
+        draw([line.greatest for line in view.heat], view.brightest), headers=headers, media_type="image/png"
+    )
 
 
 def _beyond(view: GroupView) -> dict[str, object]:

@@ -54,10 +54,11 @@ def test_absent_is_healthy_where_its_broker_and_its_group_were_seen_and_else_unk
     publish(warehouse, 2, {"broker-a": 3}, seen=("broker-a",))
     publish(warehouse, 4, {"broker-b": 9})
     facts, now = PublishedFacts(warehouse.workspace, warehouse.engine), minute(6)
-    view = queues_view(ASKED, facts.of_queues(ASKED, now), now)
+    view = queues_view(ASKED, facts.of_queues(ASKED, now), now, 10_000)
     assert (view.until, view.step_ms, len(view.heat[0].greatest)) == (minute(5), 60_000, 30)
     shown = {line.broker_name: line.greatest[-5:] for line in view.heat}
     assert shown == {"broker-a": (500, 700, 3, None, 0), "broker-b": (0, None, None, None, 9)}
+    assert view.brightest == 10_000, "the limit of the group, and not what waited most"
     assert all(line.greatest[:25] == (None,) * 25 for line in view.heat), "nothing was published"
     assert (view.greatest, view.interval_count, view.queue_count, view.suspect_queue_count) == (700, 4, 16, 1)
     assert [(one.broker_name, one.effective_lag, one.holder_client_id) for one in view.worst] == [
@@ -70,6 +71,7 @@ def test_absent_is_healthy_where_its_broker_and_its_group_were_seen_and_else_unk
 
     other = ASKED.model_copy(update={"topic": "payments"})
     nothing = queues_view(other, facts.of_queues(other, now), now)
+    assert (nothing.brightest, nothing.limit) == (0, None), "the configuration cannot be read"
     assert (nothing.heat, nothing.queue_count, nothing.interval_count) == ((), None, 0)
 
 
@@ -97,15 +99,15 @@ def test_a_queue_of_unknown_lag_is_shown_before_those_in_which_nothing_waits(tmp
 
 
 def test_the_picture_has_a_pixel_for_each_step_brighter_the_more_waits_and_nothing_where_nothing_is_known() -> None:
-    drawn = draw([[None, 0, 1, 40], [-3, 0, None, 1_000_000]])
+    drawn = draw([[None, 0, 1, 40], [-3, 0, 9_000_000, 1_000_000]], 1_000_000)
     picture = Image.open(io.BytesIO(drawn)).convert("RGBA")
     assert picture.size == (4, 2)
     pixels = [[picture.getpixel((x, y)) for x in range(4)] for y in range(2)]
-    (unknown, nothing, little, more), (beyond, _, _, most) = pixels
+    (unknown, nothing, little, more), (beyond, _, beyond_most, most) = pixels
     assert isinstance(unknown, tuple)
     assert isinstance(most, tuple)
     assert unknown[3] == 0
     assert beyond == nothing
-    assert most == (253, 231, 37, 255)
+    assert most == beyond_most == (253, 231, 37, 255)
     sums = [sum(one) for one in (nothing, little, more, most) if isinstance(one, tuple)]
     assert sums == sorted(set(sums))
