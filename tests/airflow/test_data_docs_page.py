@@ -5,11 +5,19 @@ import http.client
 import httpx
 import pytest
 
+from offsetguard.store.database import open_database
 from offsetguard_peers.airflow.standalone import AirflowStandalone
 from offsetguard_peers.pictures.chromium import log_in, open_page
 
+pytestmark = pytest.mark.usefixtures("database")
 SECRET = "nobody may see this"
 INDEX = "/offsetguard/data-docs/demo/index.html"
+
+
+@pytest.fixture(scope="module")
+def database(airflow: AirflowStandalone) -> None:
+    """Make the database that the list reads."""
+    open_database(airflow.environment["OFFSETGUARD_DATABASE_URL"]).dispose()
 
 
 @pytest.mark.parametrize("path", ["/offsetguard/data-docs/", INDEX, "/offsetguard/data-docs/no-such-file.html"])

@@ -33,6 +33,7 @@ from offsetguard.store.database import current_time, database_time, reading
 from offsetguard.store.incidents import Which
 from offsetguard.views.changes import AskedChanges, ChangesView, changes_view
 from offsetguard.views.course import Span
+from offsetguard.views.data_docs import MINUTES, AskedDataDocs, DataDocsView, data_docs_view
 from offsetguard.views.fleet import AboutFleet, Fleet, Said, Wanted, fleet
 from offsetguard.views.group import (
     INCIDENTS,
@@ -248,6 +249,14 @@ class WorkspaceViews:
             now = current_time(session)
             read = self._facts.changes(session, asked)
         return changes_view(read, now, clusters=clusters, words=words)
+
+    def data_docs(self, asked: AskedDataDocs) -> DataDocsView:
+        """Return what the newest minutes violated of each cluster that has Data Docs."""
+        folder = self._workspace.data_docs_folder
+        names = sorted(one.parent.name for one in folder.glob("*/index.html"))
+        histories = [one for one in names if (folder / one / "history" / f"{asked.invariant.upper()}.html").is_file()]
+        published = [one for name in names for one in cycles.newest(self._engine, cluster=name, limit=MINUTES)]
+        return data_docs_view(asked, names, histories, published, database_time(self._engine))
 
     def _check(self, cluster: str, kind: str, name: str, now: datetime) -> None:
         """Raise UnknownName unless the newest facts, those of a month, or an incident have a name."""

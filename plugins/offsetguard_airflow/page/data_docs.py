@@ -1,31 +1,38 @@
-"""The Data Docs of the newest published interval of each cluster; nothing outside of their folder can be named."""
+"""The Data Docs of all clusters, and a list of them; nothing outside of their folder can be named."""
 
 from pathlib import Path
+from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Request, status
+from fastapi import APIRouter, HTTPException, Query, Request, status
 from fastapi.responses import FileResponse, Response
 
 from offsetguard.config.workspace import Workspace
+from offsetguard.views.data_docs import AskedDataDocs
 from offsetguard_airflow.web.forms import PAGE_HEADERS
-from offsetguard_airflow.web.rendering import html
+from offsetguard_airflow.web.rendering import given_as
+from offsetguard_airflow.web.workspace import views_of_workspace
 
 _HTML = "text/html; charset=utf-8"
 
 
 def routes(may_write: list[object]) -> APIRouter:
-    """Return the one route; nothing is changed here."""
+    """Return the routes; nothing is changed here."""
     router = APIRouter()
-    router.get("/{path:path}")(show_data_docs)
+    router.get("/")(show_list)
+    router.get("/{path:path}")(give_page)
     return router
 
 
-def show_data_docs(request: Request, path: str) -> Response:
-    """Serve one file, or the list of clusters; 404 for everything that is not a file of the Data Docs."""
-    folder = Workspace.from_environment().data_docs_folder
-    if path == "":
-        clusters = sorted(entry.name for entry in folder.glob("*") if (entry / "index.html").is_file())
-        return html(request, "data_docs.html.j2", clusters=clusters)
-    file = find_file(folder, path)
+def show_list(request: Request, asked: Annotated[AskedDataDocs, Query()]) -> Response:
+    """Show what the newest minutes of each cluster violated, with the way to their pages."""
+    with views_of_workspace() as views:
+        view = views.data_docs(asked)
+    return given_as(request, "data_docs.html.j2", view, view.minutes)
+
+
+def give_page(path: str) -> Response:
+    """Give one file; 404 for everything that is not a page of the Data Docs."""
+    file = find_file(Workspace.from_environment().data_docs_folder, path)
     if file is None:
         raise HTTPException(status.HTTP_404_NOT_FOUND, "there are no Data Docs of this name (any more)")
     return FileResponse(file, headers=PAGE_HEADERS, media_type=_HTML)

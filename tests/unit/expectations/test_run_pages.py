@@ -24,6 +24,7 @@ from offsetguard_expectations.data_docs import (
 )
 from offsetguard_expectations.invariants import ALL, Check
 from offsetguard_peers.cases.running import examples, for_each
+from offsetguard_peers.pictures.chromium import open_page
 
 BY_ID = {invariant.id: invariant for invariant in ALL}
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
@@ -131,6 +132,21 @@ def test_what_is_always_so_of_an_invariant_stands_once_and_not_on_the_page_of_ea
         assert one.meaning.partition("`")[0] in "".join(texts["p"])
         assert one.meaning not in html
         assert one.holds_when in "".join(texts["code"])
+
+
+@pytest.mark.browser
+def test_every_page_can_be_read_on_a_phone(tmp_path: Path) -> None:
+    """Its table gave the name of what holds the width of one letter."""
+    pages = {
+        "run": render_run_page(report({"OG-Q01": (12, (HOSTILE,))})),
+        "history": render_history_page(BY_ID["OG-Q01"], "production", [Moment(INTERVAL, 20, 3)], INTERVAL.end),
+    }
+    with open_page(width=400, height=800) as shown:
+        for name, html in pages.items():
+            (tmp_path / f"{name}.html").write_text(html)
+            shown.goto((tmp_path / f"{name}.html").as_uri())
+            assert shown.evaluate("document.documentElement.scrollWidth") <= 400, name
+            assert shown.evaluate("document.documentElement.scrollHeight") < 15_000, name
 
 
 def test_a_good_run_lists_every_invariant() -> None:

@@ -20,6 +20,7 @@ from offsetguard.tables import (
     TOPIC_QUEUE_SNAPSHOTS,
 )
 from offsetguard.views.changes import AskedChanges, ChangesView
+from offsetguard.views.data_docs import AskedDataDocs, DataDocsView
 from offsetguard.views.fleet import ClusterLine, Fleet, GroupLine, Wanted
 from offsetguard.views.group import AskedGroup, GroupView, MemberLine, QueueLine, TopicLine
 from offsetguard.views.incident import AskedIncident, IncidentPage
@@ -67,6 +68,7 @@ PAGES = (
     PageOfData("fleet/queues", AskedQueues, QueuesView, "heat"),
     PageOfData("fleet/topic", AskedTopic, TopicView, "readers"),
     PageOfData("changes/", AskedChanges, ChangesView, "changes"),
+    PageOfData("data-docs/", AskedDataDocs, DataDocsView, "minutes"),
     PageOfData("silences/", AskedSilences, SilencesView, "silences"),
     PageOfData("search/", AskedSearch, SearchView, "found"),
     PageOfData("incidents/", WantedIncidents, IncidentList, "incidents"),
