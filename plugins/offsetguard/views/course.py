@@ -216,6 +216,39 @@ def plot_of(course: Course, top: float = 0) -> Plot:
     )
 
 
+def usual_of(usual: Sequence[Course], top: float) -> tuple[str, ...]:
+    """Return the `points` of polygons, a spread below and above the mean; `usual`: these two, or nothing is usual."""
+    if not usual:
+        return ()
+    mean, spread = usual
+    step = WIDTH / len(mean.points)
+    numbered = (
+        (n + 0.5, one.last, other.last or 0)
+        for n, (one, other) in enumerate(zip(mean.points, spread.points, strict=True))
+    )
+    found = []
+    for known, run in groupby(numbered, key=lambda one: one[1] is not None):
+        if known:
+            edge = [(n, middle or 0, by) for n, middle, by in run]
+            if len(edge) == 1:
+                edge = [(edge[0][0] + by, *edge[0][1:]) for by in (-0.5, 0.5)]
+            corners = [
+                *((n, middle + by) for n, middle, by in edge),
+                *((n, max(middle - by, 0)) for n, middle, by in reversed(edge)),
+            ]
+            found.append(" ".join(f"{n * step:.1f},{HEIGHT * (1 - figure / top):.1f}" for n, figure in corners))
+    return tuple(found)
+
+
+def spark_of(figures: Sequence[float | None], height: int) -> tuple[str, ...]:
+    """Return the polylines of a small picture, a unit wide for each figure; None is a gap."""
+    top = max((one for one in figures if one is not None), default=0) or 1
+    runs = [list(run) for known, run in groupby(enumerate(figures), key=lambda one: one[1] is not None) if known]
+    # a point is drawn as a short line
+    dashed = [run if len(run) > 1 else [run[0], (run[0][0] + 0.5, run[0][1])] for run in runs]
+    return tuple(" ".join(f"{x:g},{height * (1 - (one or 0) / top):.1f}" for x, one in run) for run in dashed)
+
+
 def band_of(start: datetime, end: datetime, since: datetime, until: datetime) -> Band:
     """Return where something that lasted from `start` to `end` lies in the picture; at least a hair wide."""
     left, right = (place_of(min(max(moment, since), until), since, until) for moment in (start, end))

@@ -17,6 +17,7 @@ from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import Record
 from offsetguard.store.incidents import OpenIncident
+from offsetguard.views.last_hour import Lags, Trend, trend_of
 from offsetguard.views.listing import EMPTY_IS_NONE, Asked, AskedPage, page_of
 
 LATE_AFTER, OLD_AFTER = 2, 5  # missed minutes
@@ -75,6 +76,7 @@ class ClusterLine(Record):
     facts_of: datetime | None = None  # when the brokers had been asked
     age_ms: int | None = None
     next_at: datetime | None = None  # when the facts of the next interval are due
+    judged_until: datetime | None = None  # where the judge is ahead of the facts, by what has landed; null: it is not
     late_because: str | None = None  # why the newest publication failed, where facts are not fresh; null: none failed
     unseen_broker_names: tuple[str, ...] = ()
     cluster_unseen: bool = False  # no name server answered
@@ -100,6 +102,7 @@ class ClusterTrouble(Record):
     severity: Severity
     because: str | None  # what it says
     opened_at: datetime | None  # when it was first seen
+    audited: bool = True  # false: by what has landed, and is not published yet
     unknown_groups: tuple[str, ...] = ()  # groups with queues on its brokers that were not seen, the first by name
     unknown_group_count: int = 0  # all of them
 
@@ -115,6 +118,9 @@ class GroupLine(Record):
     incident_id: str | None = None
     incident_count: int = 0
     because: str | None = None  # what that incident says
+    audited: bool = True  # false: by what has landed, and is not published yet
+    lags: Lags = ()  # of the hour before the newest facts: messages, of each two minutes the greatest
+    trend: Trend | None = None  # of these; null: not known
     unseen_broker_names: tuple[str, ...] = ()  # that have queues of it
     topic_count: int | None = None  # None: the newest facts do not have the group
     lag: int | None = None  # effective, messages: what is known
@@ -171,6 +177,7 @@ class NewestFacts:
     groups: tuple[GroupLine, ...]
     violated_invariants: tuple[str, ...]
     unseen_of: Mapping[str, tuple[str, ...]]  # by group: brokers that have queues of it and were not seen
+    until: datetime | None = None  # the end of its interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +187,7 @@ class Said:
     summary: str
     opened_at: datetime  # when it was first seen
     broker_names: Collection[str] = ()
+    audited: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +196,8 @@ class AboutFleet:
 
     words_of: Callable[[Collection[str]], Mapping[str, Said]]  # by ids of incidents
     why_late: Callable[[str, datetime], str | None]  # of a cluster, since its facts: what a failed publication said
+    lags_of: Callable[[str], Callable[[str], Lags]]  # of a cluster by group, as GroupLine has them
+    judged_until: Callable[[str], datetime | None]  # the end of a cluster's newest judged interval
     team_of: Callable[[str, str], str] | None = None  # of a cluster's group; None: the configuration cannot be read
     teams: tuple[str, ...] = ()  # all of them
 
@@ -240,10 +250,10 @@ def fleet(
         asked=asked.model_copy(update={"page": page.number, "clusters_page": clusters.number}),
         troubles=tuple(_trouble(one, words.get(one.incident_id), shown) for one in troubles[:TROUBLES]),
         trouble_count=len(troubles),
-        clusters=tuple(_explained(one, about) for one in clusters.rows),
+        clusters=tuple(_explained(one, shown[one.cluster], about) for one in clusters.rows),
         cluster_count=len(lines),
         cluster_page_count=clusters.pages,
-        groups=tuple(_group_line(one, words, shown, about) for one in page.rows),
+        groups=_group_lines(page.rows, words, shown, about),
         group_count=len(wanted),
         page_count=page.pages,
         open_incident_count=len(about_them),
@@ -319,8 +329,21 @@ def _sorted(figure: float | None, sign: int) -> tuple[float, float]:
     return (1, 0) if figure is None else (0, sign * figure)
 
 
+def _group_lines(
+    groups: Sequence[_Group], words: Mapping[str, Said], shown: Mapping[str, NewestFacts | None], about: AboutFleet
+) -> tuple[GroupLine, ...]:
+    lags_of = {one: about.lags_of(one) for one in {group.line.cluster for group in groups}}
+    return tuple(
+        _group_line(one, words, shown, about, lags_of[one.line.cluster](one.line.consumer_group)) for one in groups
+    )
+
+
 def _group_line(
-    group: _Group, words: Mapping[str, Said], shown: Mapping[str, NewestFacts | None], about: AboutFleet
+    group: _Group,
+    words: Mapping[str, Said],
+    shown: Mapping[str, NewestFacts | None],
+    about: AboutFleet,
+    lags: Lags,
 ) -> GroupLine:
     line, worst, facts = group.line, group.worst, shown.get(group.line.cluster)
     said = words.get(worst.incident_id) if worst else None
@@ -332,6 +355,9 @@ def _group_line(
             "incident_id": worst and worst.incident_id,
             "incident_count": len(group.open),
             "because": said and said.summary,
+            "audited": said is None or said.audited,
+            "lags": lags,
+            "trend": trend_of(lags),
             "unseen_broker_names": facts.unseen_of.get(line.consumer_group, ()) if facts else (),
         }
     )
@@ -346,6 +372,7 @@ def _trouble(one: OpenIncident, said: Said | None, shown: Mapping[str, NewestFac
         severity=one.severity,
         because=said and said.summary,
         opened_at=said and said.opened_at,
+        audited=said is None or said.audited,
         unknown_groups=tuple(unknown[:NAMED]),
         unknown_group_count=len(unknown),
     )
@@ -383,10 +410,17 @@ def _cluster_key(line: ClusterLine) -> tuple[float | str, ...]:
     return (-worst, -rank, -line.open_incident_count, -line.unknown_group_count, line.cluster)
 
 
-def _explained(line: ClusterLine, about: AboutFleet) -> ClusterLine:
-    if line.facts_of is None or line.trust is Trust.FRESH:
-        return line
-    return line.model_copy(update={"late_because": about.why_late(line.cluster, line.facts_of)})
+def _explained(line: ClusterLine, facts: NewestFacts | None, about: AboutFleet) -> ClusterLine:
+    known_until = facts.until if facts else None
+    judged_until = about.judged_until(line.cluster)
+    is_ahead = judged_until is not None and known_until is not None and judged_until > known_until
+    is_late = line.facts_of is not None and line.trust is not Trust.FRESH
+    return line.model_copy(
+        update={
+            "judged_until": judged_until if is_ahead else None,
+            "late_because": about.why_late(line.cluster, line.facts_of) if line.facts_of and is_late else None,
+        }
+    )
 
 
 def _seen_line(name: str, facts: NewestFacts, now: datetime) -> ClusterLine:

@@ -32,6 +32,7 @@ from offsetguard.views.course import USUAL_SPAN, AskedSpan
 from offsetguard.views.fleet import GROUP_COLUMNS, GROUP_LINES, GroupLine, NewestFacts
 from offsetguard.views.group import COURSES, READ, AskedGroup, GroupRows, MemberLine, QueueLine, TopicLine
 from offsetguard.views.incident import CLUSTER_COURSES
+from offsetguard.views.last_hour import Lags, LastHours, steps_of
 from offsetguard.views.listing import ROWS, page_count
 from offsetguard.views.queues import BROKERS, LAGS, PAIRS, SEEN, STEPS, AskedQueues, QueueRows, step_of
 from offsetguard.views.search import NamesOf
@@ -74,6 +75,7 @@ class PublishedFacts:
         self._engine = engine
         self._reader = FactReader(workspace, engine)
         self._read = _OfNewest(self._read_run)
+        self._hours = LastHours(self._reader, engine)
         self._brokers = _OfNewest(self._read_brokers)
         self._names = _OfNewest(self._read_names)
 
@@ -81,6 +83,12 @@ class PublishedFacts:
         """Return the newest facts of each cluster that is configured or was ever published; None: nothing yet."""
         found = {cluster: published_intervals.newest(self._engine, cluster) for cluster in self.clusters(configured)}
         return {cluster: self._read(one) if one else None for cluster, one in found.items()}
+
+    def last_hour(self, cluster: str) -> Callable[[str], Lags]:
+        """Return what gives by group what waited in the hour before the newest facts of a cluster."""
+        newest = published_intervals.newest(self._engine, cluster)
+        minutes = {} if newest is None else self._hours(newest)
+        return lambda group: steps_of(minutes.get(group))
 
     def newest_run(self, cluster: str) -> Run | None:
         """Return the run of a cluster that was published last."""
@@ -274,6 +282,7 @@ class PublishedFacts:
             groups=tuple(GroupLine(cluster=cluster, **row) for row in groups.to_pylist()),
             violated_invariants=tuple(sorted(cycle[0].violations or ())) if cycle else (),
             unseen_of=self._groups_on(published, manifest.unseen_broker_names),
+            until=interval.end,
         )
 
 

@@ -114,13 +114,21 @@ class WorkspaceViews:
         config = self._config()
         newest = self._facts.newest(config.clusters if config else ())
         with reading(self._engine) as session:
+            now = current_time(session)
+
+            def judged_until(cluster: str) -> datetime | None:
+                judged = judged_intervals.newest_interval(session, cluster, now)
+                return judged and judged.end
+
             about = AboutFleet(
                 words_of=self._said_by(session, words),
                 why_late=self._why_late,
+                lags_of=self._facts.last_hour,
+                judged_until=judged_until,
                 team_of=config.team_of if config else None,
                 teams=tuple(sorted({*config.teams, config.default_team})) if config else (),
             )
-            return fleet(newest, incidents.all_open(session), wanted, current_time(session), about)
+            return fleet(newest, incidents.all_open(session), wanted, now, about)
 
     def search(self, asked: AskedSearch, words: Catalogue) -> SearchView:
         """Return what has a name, whatever it is, in all clusters."""
@@ -284,7 +292,7 @@ class WorkspaceViews:
 
         def said(incident_id: str, one: Incident) -> Said:
             summary = IncidentWords(one, words.locale).summary
-            return Said(summary, one.first_seen_at, one.evidence.broker_names)
+            return Said(summary, one.first_seen_at, one.evidence.broker_names, one.evidence.audited)
 
         return lambda ids: {key: said(key, one) for key, one in incidents.by_id(session, ids).items()}
 

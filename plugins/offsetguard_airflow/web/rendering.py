@@ -25,7 +25,7 @@ from offsetguard.catalogue.text import Language, Locale
 from offsetguard.deliver.messages.wording import harmless, harmless_link
 from offsetguard.model.errors import ConfigError
 from offsetguard.model.views import Record
-from offsetguard.views.course import HEIGHT, WIDTH, plot_of
+from offsetguard.views.course import HEIGHT, WIDTH, plot_of, spark_of
 from offsetguard_airflow.web.forms import FORM_HEADERS
 from offsetguard_airflow.web.workspace import views_of_workspace
 
@@ -77,7 +77,7 @@ _ENVIRONMENT = Environment(
     lstrip_blocks=True,
 )
 _ENVIRONMENT.globals.update(width=WIDTH, height=HEIGHT)
-_ENVIRONMENT.filters["plot"] = plot_of
+_ENVIRONMENT.filters.update(plot=plot_of, spark=spark_of)
 _ENVIRONMENT.filters["link"] = harmless_link
 # Where a spreadsheet would begin to run something: it may skip what cannot be seen, take wide forms of the signs for
 # them, and split cells at semicolons

@@ -129,6 +129,7 @@ def test_what_the_code_says_stands_in_the_catalogue_and_what_stands_there_is_sai
         "page_silence_",
         "page_outlook_",
         "page_asked_",
+        "page_trend_",
         "news_",
     )
     unsaid = {key for key in KEYS if key not in texts and not key.startswith(prefixes)}

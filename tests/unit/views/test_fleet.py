@@ -59,12 +59,18 @@ def view_of(
     *incidents: OpenIncident,
     brokers: Collection[str] = (),
     failed: str | None = None,
+    ahead: bool = False,
     **asked: Any,
 ) -> Fleet:
-    """`brokers`: what every incident is about; `failed`: what the last publication said that failed."""
+    """`brokers`: what every incident is about; `failed`: what the last publication said that failed.
+
+    `ahead`: the judge has gone through a minute that is not published.
+    """
     about = AboutFleet(
-        words_of=lambda ids: {one: Said(f"what {one} says", NOW, brokers) for one in ids},
+        words_of=lambda ids: {one: Said(f"what {one} says", NOW, brokers, not ahead) for one in ids},
         why_late=lambda _cluster, _since: failed,
+        lags_of=lambda _cluster: lambda group: (1, None, 3) if group == "billing" else (),
+        judged_until=lambda _cluster: INTERVAL.end + timedelta(minutes=ahead),
         team_of=lambda _cluster, group: group[:1],
         teams=("b", "o"),
     )
@@ -178,6 +184,22 @@ def test_what_is_wrong_with_a_cluster_names_the_groups_that_are_unknown_because_
     worst = view.troubles[0]
     assert (worst.because, worst.opened_at, worst.unknown_group_count) == ("what None-2 says", NOW, 7)
     assert worst.unknown_groups == tuple(f"group-{number}" for number in range(5))
+
+
+def test_what_the_judge_knows_that_is_not_published_is_marked() -> None:
+    facts = facts_with(line("billing", **WELL), until=INTERVAL.end)
+    told = (incident("billing"), incident(None))
+    published, ahead = (view_of({"main": facts}, *told, ahead=one) for one in (False, True))
+    assert [one.judged_until for one in (*published.clusters, *ahead.clusters)] == [
+        None,
+        INTERVAL.end + timedelta(minutes=1),
+    ]
+    for view, audited in ((published, True), (ahead, False)):
+        assert (view.groups[0].audited, view.troubles[0].audited) == (audited, audited)
+    assert (view_of({"main": facts}).groups[0].lags, view_of({"new": None}, ahead=True).clusters[0].judged_until) == (
+        (1, None, 3),
+        None,
+    )
 
 
 def test_clusters_stand_worst_first_on_pages_and_say_why_their_facts_are_late() -> None:
