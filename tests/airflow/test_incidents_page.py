@@ -387,7 +387,7 @@ def test_people_acknowledge_and_silence_in_airflow_under_their_own_name(
         frame = page.frame_locator("iframe")
         frame.get_by_role("link", name=incident.evidence.summary).click()
         comment = frame.get_by_label("What you are doing about it")
-        frame.get_by_role("button", name="Copy").click()
+        frame.get_by_role("button", name="Copy", exact=True).click()
         frame.get_by_role("button", name="Copy ✓").wait_for()
         comment.press("Control+V")
         assert (comment.input_value(),) == incident.evidence.commands

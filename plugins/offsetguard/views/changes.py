@@ -10,12 +10,12 @@ from offsetguard.catalogue import Catalogue
 from offsetguard.model.incident import Kind, NamedChange
 from offsetguard.model.views import Record
 from offsetguard.store import changes
-from offsetguard.views.course import Span
+from offsetguard.views.course import AskedRange, Span
 from offsetguard.views.fleet import Trust, trust_in
 from offsetguard.views.listing import EMPTY_IS_NONE, Asked, AskedPage, page_count
 
 
-class AskedChanges(AskedPage):
+class AskedChanges(AskedPage, AskedRange):
     """What a reader asked for; it stands in the address."""
 
     cluster: Asked = ""  # as the configuration calls it; without it the first
@@ -23,11 +23,12 @@ class AskedChanges(AskedPage):
     topic: Asked = ""  # only what is of this topic, with the groups that read it
     kind: Annotated[Kind | None, EMPTY_IS_NONE] = None
     search: Asked = ""  # part of the name of a group, topic or broker, in any case
-    span: Span = Span.TWO_HOURS  # that ends with the newest facts
+    span: Span = Span.TWO_HOURS  # that ends with the newest facts, or at `until`
 
     def within(self, until: datetime) -> changes.Asked:
-        """Return what is asked of the database; `until`: the end of the newest interval."""
-        since = until - self.span.length
+        """Return what is asked of the database; `until`: the end of the newest interval, unless one is asked for."""
+        until = self.until or until
+        since = until - self.length_or(self.span)
         return changes.Asked(self.cluster, since, until, self.consumer_group, self.topic, self.search, self.kind)
 
 

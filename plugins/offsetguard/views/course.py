@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.views import Record
@@ -51,15 +51,39 @@ USUAL_SPAN = Span.SIX_HOURS
 Name = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00]+$")]
 
 
-# A moment that spans and zones can be reckoned from
-AskedMoment = Annotated[AwareDatetime, Field(ge=datetime(2000, 1, 1, tzinfo=UTC), le=datetime(9000, 1, 1, tzinfo=UTC))]
+# A moment that spans and zones can be reckoned from; in UTC
+AskedMoment = Annotated[
+    AwareDatetime,
+    Field(ge=datetime(2000, 1, 1, tzinfo=UTC), le=datetime(9000, 1, 1, tzinfo=UTC)),
+    AfterValidator(lambda moment: moment.astimezone(UTC)),
+]
 
 
-class AskedSpan(BaseModel):
-    """What a reader asked for; it stands in the address."""
+class AskedRange(BaseModel):
+    """From when to when; what else is asked stands in the fields of who inherits it."""
 
     model_config = ConfigDict(frozen=True)
     SPANS: ClassVar = tuple(Span)  # that can be asked for
+
+    since: Annotated[AskedMoment | None, EMPTY_IS_NONE] = None  # from here to `until`, in place of a span
+    until: Annotated[AskedMoment | None, EMPTY_IS_NONE] = None  # the end of the span; without it the newest facts
+
+    @model_validator(mode="after")
+    def _has_an_end_and_a_length(self) -> Self:
+        if self.since is not None:
+            if self.until is None:
+                raise ValueError("since wants an until")
+            if not timedelta() < self.until - self.since <= self.SPANS[-1].length:
+                raise ValueError(f"until is after since, by {self.SPANS[-1]} at most")
+        return self
+
+    def length_or(self, span: Span) -> timedelta:
+        """Return the length of what is asked; `span`: where no `since` is."""
+        return span.length if self.since is None or self.until is None else self.until - self.since
+
+
+class AskedSpan(AskedRange):
+    """What a reader asked for; it stands in the address."""
 
     cluster: Name  # as the configuration calls it
     # how far courses and ended incidents reach back; without it as far as there are facts, six hours at most
@@ -68,11 +92,11 @@ class AskedSpan(BaseModel):
     @property
     def length(self) -> timedelta:
         """The span as a length of time."""
-        return (self.span or USUAL_SPAN).length
+        return self.length_or(self.span or USUAL_SPAN)
 
     def filled(self, oldest: datetime | None, now: datetime) -> Self:
         """Return it with a span: without one, the shortest that has everything since `oldest`."""
-        if self.span is not None:
+        if self.span is not None or self.since is not None:
             return self
         span = USUAL_SPAN
         if oldest is not None:
@@ -85,7 +109,7 @@ class AskedSpan(BaseModel):
         It ends with them while they are fresh: what is not due yet is no gap.
         """
         trust = trust_in(facts_of, now)
-        until = facts_of if facts_of is not None and trust is Trust.FRESH else now
+        until = self.until or (facts_of if facts_of is not None and trust is Trust.FRESH else now)
         return trust, until - self.length, until
 
 

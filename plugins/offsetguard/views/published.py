@@ -144,12 +144,12 @@ class PublishedFacts:
     def of_group(self, asked: AskedGroup, now: datetime) -> GroupRows:
         """Return what was published of a group: newest, and within the span that ends now."""
         cluster, group = asked.cluster, asked.consumer_group
-        columns, since = (*READ, *COURSES), now - asked.length
+        columns, until = (*READ, *COURSES), asked.until or now
         newest = published_intervals.newest(self._engine, cluster)
         rows = self._rows_of(newest, {"consumer_group": [group]})
         return GroupRows(
             facts_of=_collected_at(newest),
-            history=self._reader.group_history(cluster, group, since, now, columns=columns),
+            history=self._reader.group_history(cluster, group, until - asked.length, until, columns=columns),
             topics=rows(GROUP_FACTS, TopicLine),
             queues=rows(QUEUE_FACTS, QueueLine),
             clients=rows(CLIENT_SNAPSHOTS, MemberLine, "broker_name"),
@@ -160,12 +160,14 @@ class PublishedFacts:
         """Return what was published of a topic: newest, and within the span that ends now."""
         cluster, topic = asked.cluster, asked.topic
         columns, where = ("interval_start", *TOPIC_COURSES), {"topic": [topic]}
-        since = now - asked.length
+        until = asked.until or now
         newest = published_intervals.newest(self._engine, cluster)
         rows = self._rows_of(newest, where)
         return TopicRows(
             facts_of=_collected_at(newest),
-            history=self._reader.history(TOPIC_FACTS, cluster, since, now, columns=columns, where=where),
+            history=self._reader.history(
+                TOPIC_FACTS, cluster, until - asked.length, until, columns=columns, where=where
+            ),
             topics=rows(TOPIC_FACTS),
             groups=rows(GROUP_FACTS, ReaderLine),
             queues=rows(TOPIC_QUEUE_SNAPSHOTS),
@@ -194,16 +196,13 @@ class PublishedFacts:
         newest = published_intervals.newest(self._engine, cluster)
         return AskedSpan(cluster=cluster).shown(_collected_at(newest), now)[2]
 
-    def of_queues(self, asked: AskedQueues, now: datetime, until: datetime | None = None) -> QueueRows:
-        """Return what was published of a group's queues: newest, and within the span that ends at `until`.
-
-        `until`: by default where the view ends it.
-        """
+    def of_queues(self, asked: AskedQueues, now: datetime) -> QueueRows:
+        """Return what was published of a group's queues: newest, and within the span."""
         cluster, where = asked.cluster, asked.where
         newest = published_intervals.newest(self._engine, cluster)
         manifest = Manifest.from_json(newest.manifest_json) if newest else None
         facts_of, rows = manifest.finished_at if manifest else None, self._rows_of(newest, where)
-        until = until or asked.ends(newest.interval if newest else None, facts_of, now)
+        until = asked.ends(newest.interval if newest else None, facts_of, now)
         span, step = (until - asked.length, until), {"step_us": step_of(asked) // timedelta(microseconds=1)}
         return QueueRows(
             facts_of=facts_of,

@@ -82,6 +82,8 @@ class AskedQueues(AskedSpan):
 
     def ends(self, newest: Interval | None, facts_of: datetime | None, now: datetime) -> datetime:
         """Return the end of the last interval that is shown: the newest one's, or of the one that is missed now."""
+        if self.until is not None:
+            return self.until
         trust, _, _ = self.shown(facts_of, now)
         return newest.end if newest is not None and trust is Trust.FRESH else Interval.containing(now).start
 
@@ -175,7 +177,7 @@ def queues_view(asked: AskedQueues, rows: QueueRows, now: datetime, limit: int |
     """Return the view; `limit`: messages of the group that may wait."""
     step, since = step_of(asked), rows.until - asked.length
     seen = {(row["topic"], row["broker_name"], row["place"]): row["interval_count"] for row in rows.seen.to_pylist()}
-    heat = heat_lines(rows.steps, seen, asked.length // step)
+    heat = heat_lines(rows.steps, seen, -(-asked.length // step))
     return QueuesView(
         at=now,
         asked=asked,

@@ -158,7 +158,7 @@ class WorkspaceViews:
         now, file = database_time(self._engine), self._file()
         asked = asked.filled(self._facts.oldest_shown(asked.cluster, now), now)
         with reading(self._engine) as session:
-            since = now - asked.length
+            since = (asked.until or now) - asked.length
             found = incidents.of_group(session, asked.cluster, asked.consumer_group, since, limit=INCIDENTS)
             stated = judge_memory.open_forecasts(session, asked.cluster, asked.consumer_group)
         rows = self._facts.of_group(asked, now)
@@ -193,11 +193,11 @@ class WorkspaceViews:
             self._check(asked.cluster, "topic", asked.topic, now)
         return topic_view(asked, rows, now)
 
-    def queues(self, asked: AskedQueues, until: datetime | None = None) -> QueuesView:
-        """Return the queues of a group; `until`: another end of the span than the newest facts."""
+    def queues(self, asked: AskedQueues) -> QueuesView:
+        """Return the queues of a group."""
         now = database_time(self._engine)
         asked = asked.filled(self._facts.oldest_shown(asked.cluster, now), now)
-        rows = self._facts.of_queues(asked, now, until)
+        rows = self._facts.of_queues(asked, now)
         if not (rows.topics or rows.queues):
             self._check(asked.cluster, "consumer_group", asked.consumer_group, now)
         config = self._config()

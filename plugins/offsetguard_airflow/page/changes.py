@@ -2,13 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
 
 from offsetguard.model.incident import Kind
 from offsetguard.views.changes import AskedChanges
 from offsetguard.views.course import Span
-from offsetguard_airflow.web.rendering import given_as, lead_to_folder, words_for
+from offsetguard_airflow.web.rendering import by_readers_clock, given_as, lead_to_folder, words_for
 from offsetguard_airflow.web.workspace import views_of_workspace
 
 
@@ -16,7 +16,7 @@ def routes(may_write: list[object]) -> APIRouter:
     """Return the routes; nothing is changed here."""
     router = APIRouter()
     router.get("")(lead_to_folder)
-    router.get("/")(show_changes)
+    router.get("/", dependencies=[Depends(by_readers_clock)])(show_changes)
     return router
 
 

@@ -17,13 +17,20 @@ from offsetguard.views.queues import AskedPicture, AskedQueues, draw
 from offsetguard.views.topic import AskedTopic
 from offsetguard_airflow.web.airflow_runs import lead_to_log, lead_to_page
 from offsetguard_airflow.web.forms import PAGE_HEADERS
-from offsetguard_airflow.web.rendering import address_of, given_as, lead_to_folder, unless_unchanged, words_for
+from offsetguard_airflow.web.rendering import (
+    address_of,
+    by_readers_clock,
+    given_as,
+    lead_to_folder,
+    unless_unchanged,
+    words_for,
+)
 from offsetguard_airflow.web.workspace import views_of_workspace
 
 
 def routes(may_write: list[object]) -> APIRouter:
     """Return the routes; nothing is changed here."""
-    router, unchanged = APIRouter(), [Depends(unless_unchanged)]
+    router, unchanged = APIRouter(), [Depends(by_readers_clock), Depends(unless_unchanged)]
     router.get("")(lead_to_folder)
     router.get("/", dependencies=unchanged)(show_fleet)
     router.get("/group", dependencies=unchanged)(show_group)
@@ -61,14 +68,14 @@ def show_queues(request: Request, asked: Annotated[AskedQueues, Query()]) -> Res
     with views_of_workspace() as views:
         view = views.queues(asked)
     steps, figures = view.table()
-    picture = address_of("queues.png", **view.asked.model_dump(mode="json"), until=view.until.isoformat())
+    picture = address_of("queues.png", **{**view.asked.model_dump(mode="json"), "until": view.until.isoformat()})
     return given_as(request, "queues.html.j2", view, view.points(), steps=steps, figures=figures, picture=picture)
 
 
 def show_heat_map(asked: Annotated[AskedPicture, Query()]) -> Response:
     """Give the picture of a span that is over: its address says which, so it may be kept for a while."""
     with views_of_workspace() as views:
-        view = views.queues(asked, asked.until)
+        view = views.queues(asked)
     if not view.heat:
         raise HTTPException(status.HTTP_404_NOT_FOUND, "no queue of the group has a row in this span")
     headers = {**PAGE_HEADERS, "Cache-Control": "private, max-age=3600"}

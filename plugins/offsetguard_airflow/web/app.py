@@ -44,7 +44,7 @@ def create_app() -> FastAPI:
 async def answer_refusal(request: Request, refusal: Exception) -> Response:
     """Send a browser that is not logged in to Airflow's login and back again; tell everybody else why."""
     assert isinstance(refusal, StarletteHTTPException)  # noqa: S101 - registered for this class only
-    if refusal.status_code == status.HTTP_304_NOT_MODIFIED:
+    if refusal.status_code < status.HTTP_400_BAD_REQUEST:  # it is none: nothing has changed, or the answer is elsewhere
         return Response(status_code=refusal.status_code, headers=refusal.headers)
     because = words_for(request).read(refusal.detail)
     if "text/html" not in request.headers.get("accept", "") or "format" in request.query_params:

@@ -9,10 +9,12 @@ import csv
 import hashlib
 import io
 import re
+import shlex
 from collections.abc import Iterable
+from datetime import datetime
 from functools import cache
 from pathlib import Path
-from urllib.parse import unquote, urlencode
+from urllib.parse import unquote, urlencode, urljoin
 
 from fastapi import HTTPException, Request, status
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
@@ -60,6 +62,7 @@ def tag_of(name: str, up: str) -> Markup:
 
 TEMPLATES = Path(__file__).parents[1] / "page" / "templates"
 _LIMIT = 2_000  # characters of one text of a page
+_CURL = 'curl -H "Authorization: Bearer $TOKEN" {}'
 _CARRIED = ("lang", "zone")  # what a reader asked for stays asked on the pages that follow
 
 
@@ -129,6 +132,7 @@ def _rendered(request: Request, template: str, *, view: Record | None, **given: 
         between=words.locale.words.between,
         to=to,
         here=here,
+        curl=_CURL.format(shlex.quote(urljoin(str(request.url), here(format="json")))),
         load=lambda name: tag_of(name, up),
         carried=carried,
         section=below.split("/")[1] if "/" in below else "",
@@ -178,6 +182,22 @@ def given_as(request: Request, template: str, view: Record, lines: Iterable[Reco
             given = html(request, template, view=view, **more)
     given.headers.update(getattr(request.state, "headers", {}))  # of `unless_unchanged`
     return given
+
+
+def by_readers_clock(request: Request) -> None:
+    """Lead the moments of a form, which go by the reader's clock, to the address that means the same to everybody."""
+    asked = dict(request.query_params)
+    given = {name: _aware(asked[name], words_for(request).locale) for name in ("since", "until") if name in asked}
+    if not given.items() <= asked.items():
+        raise HTTPException(status.HTTP_303_SEE_OTHER, headers={"Location": address_of("", **(asked | given))})
+
+
+def _aware(moment: str, locale: Locale) -> str:
+    try:
+        parsed = datetime.fromisoformat(moment)
+        return moment if parsed.tzinfo else parsed.replace(tzinfo=locale.zone).isoformat()
+    except (ValueError, OverflowError):  # it is refused by whoever wants one
+        return moment
 
 
 def unless_unchanged(request: Request) -> None:

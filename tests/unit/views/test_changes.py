@@ -33,6 +33,9 @@ def test_what_is_asked_is_checked_and_said_as_a_form_says_it() -> None:
     asked = AskedChanges(cluster="main", span=Span.MONTH, search="pay")
     assert asked.within(NOW) == Asked("main", NOW - Span.MONTH.length, NOW, search="pay")
     assert AskedChanges.model_validate({"kind": ""}).kind is None, "as a form says it"
+    then = AskedChanges(cluster="main", since=minute(3), until=minute(9))
+    assert then.within(NOW) == Asked("main", minute(3), minute(9))
+    assert AskedChanges(span=Span.HALF_HOUR, until=minute(60)).within(NOW) == Asked("", minute(30), minute(60))
     for wrong in ({"kind": "weather"}, {"search": "x" * 256}, {"topic": "\0"}, {"page": 0}):
         with pytest.raises(ValidationError):
             AskedChanges.model_validate(wrong)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pydantic import ValidationError
 
 from offsetguard.catalogue import catalogue
 from offsetguard.config.file import parse_config
@@ -211,6 +212,24 @@ def test_a_page_that_is_opened_without_a_span_has_no_empty_hours(tmp_path: Path)
     assert views.group(AskedGroup(cluster="main", consumer_group="billing"), catalogue()).asked.span is Span.HALF_HOUR
     assert views.queues(AskedQueues(cluster="main", consumer_group="billing")).asked.span is Span.HALF_HOUR
     assert views.topic(AskedTopic(cluster="main", topic="orders")).asked.span is Span.HALF_HOUR
+
+
+def test_a_past_span_can_be_asked_for_and_is_the_same_whenever_it_is(tmp_path: Path) -> None:
+    facts = published(tmp_path, *range(6))
+    then = AskedGroup(cluster="main", consumer_group="billing", since=minute(1), until=minute(4))
+    for now in (NOW, NOW + timedelta(days=2)):
+        view = group_view(then.filled(minute(0), now), facts.of_group(then, now), (), (), now, team=None, limits=())
+        assert (view.since, view.until) == (minute(1), minute(4))
+        assert [(one.at, one.last) for one in view.courses[0].points] == [
+            (minute(number), 10 * number + 1) for number in (1, 2, 3)
+        ]
+    ended = AskedGroup(cluster="main", consumer_group="billing", span=Span.HALF_HOUR, until=minute(4))
+    assert ended.shown(NOW, NOW)[1:] == (minute(-26), minute(4))
+    for since, until in ((1, None), (4, 4), (4, 3), (-60 * 24 * 31, 0)):
+        with pytest.raises(ValidationError):
+            AskedGroup(cluster="main", consumer_group="billing", since=minute(since), until=until and minute(until))
+    with pytest.raises(ValidationError, match="24h at most"):
+        AskedQueues(cluster="main", consumer_group="billing", since=minute(0), until=minute(24 * 60 + 1))
 
 
 def test_spans_are_as_long_as_they_say() -> None:
