@@ -5,14 +5,16 @@ One group with a hostile name is in trouble on all of them: a script that it smu
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode, urlsplit
 
+import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
@@ -183,6 +185,32 @@ def test_no_word_is_broken_and_nobody_scrolls_sideways_where_a_table_is_narrow(v
     assert page.evaluate(BROKEN_WORDS) == []
     page.set_viewport_size({"width": 760, "height": 900})
     assert page.evaluate("document.documentElement.scrollWidth") <= 760
+
+
+def test_every_course_is_a_chart_and_a_page_has_one_legend(open_view: Any) -> None:
+    for view, count in (("group", 4), ("topic", 2), ("incident", 4)):
+        page = open_view(view)
+        page.locator(".chart").nth(count - 1).wait_for()
+        assert (page.locator(".chart").count(), page.locator(".legend").count()) == (count, 1), view
+
+
+def test_a_past_time_is_asked_for_by_the_readers_clock_and_its_address_means_the_same_to_everybody(
+    open_view: Any, airflow: AirflowStandalone
+) -> None:
+    page = open_view("group", timezone_id="Asia/Shanghai")
+    page.locator("#view").get_by_text("UTC+8").first.wait_for()
+    page.get_by_label("From", exact=True).fill("2026-11-20T08:00")
+    page.get_by_label("To", exact=True).fill("2026-11-20T09:30")
+    page.locator(".range").get_by_role("button").click()
+    page.locator(".ends").first.get_by_text("2026-11-20 08:00:00 UTC+8").wait_for()
+    assert parse_qs(urlsplit(page.url).query)["since"] == ["2026-11-20T08:00:00+08:00"]
+    assert page.get_by_label("From", exact=True).input_value() == "2026-11-20T08:00"
+    page.get_by_role("button", name="Copy as curl").click()
+    page.get_by_role("button", name="Copy as curl ✓").wait_for()
+    command = shlex.split(page.locator("code.unseen").inner_text())
+    assert command[:3] == ["curl", "-H", "Authorization: Bearer $TOKEN"]
+    view = httpx.get(command[3], headers={"Authorization": f"Bearer {airflow.api.token}"}, timeout=60).json()
+    assert (view["since"], view["asked"]["consumer_group"]) == ("2026-11-20T00:00:00Z", HOSTILE)
 
 
 def test_what_a_name_smuggles_in_is_text_on_every_view(open_view: Any) -> None:

@@ -160,7 +160,7 @@ def topic(asked: AskedTopic) -> Mapping[str, Any]:
     hour of the week (baseline_tps).
     """
     view = _views().topic(asked)
-    return _said(view, exclude={"courses"}) | _brief(view.courses, STEPS)
+    return _said(view, exclude={"courses", "usual"}) | _brief((*view.courses, *view.usual), STEPS)
 
 
 class AskedMeaning(BaseModel):

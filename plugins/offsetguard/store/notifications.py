@@ -82,6 +82,7 @@ class Recipient:
     notified: NotifiedIncident | None  # None: it was not
     muted: MuteReason | None  # why it hears nothing now; None: it does
     told_at: datetime | None  # by the clock: when it accepted the first message, or when that was decided on
+    receipt: str | None = None  # of what it accepted last in the thread
 
 
 def recipients_of(session: Session, incident: Incident) -> list[Recipient]:
@@ -96,6 +97,7 @@ def recipients_of(session: Session, incident: Incident) -> list[Recipient]:
             known := last.firing.get(wanted),
             last.muted.get(wanted),
             None if known is None else accepted.get((key.channel, key.receiver), known.severity_notified_at),
+            _newest_receipt(session, last.thread_key, key.receiver),
         )
         for key, last in sorted(
             of_cluster(session, subject.cluster).items(),
@@ -103,6 +105,12 @@ def recipients_of(session: Session, incident: Incident) -> list[Recipient]:
         )
         if key.group.rule_id == subject.rule_id and (wanted in last.firing or wanted in last.muted)
     ]
+
+
+def _newest_receipt(session: Session, thread_key: str, receiver: str) -> str | None:
+    row = NotificationLogRow
+    of_thread = select(row.receipt).where(row.thread_key == thread_key, row.receiver == receiver)
+    return session.scalar(of_thread.order_by(row.id.desc()).limit(1)) if thread_key else None
 
 
 def _first_accepted(session: Session, incident_id: str) -> dict[tuple[str, str], datetime]:

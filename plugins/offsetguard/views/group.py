@@ -1,8 +1,9 @@
 """One consumer group: what is wrong and what to do, its course, its topics, queues and members, what changed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
 import pyarrow as pa
@@ -14,9 +15,11 @@ from offsetguard.config.file import ConfigFile
 from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.deliver.messages.wording import pasteable
 from offsetguard.model.incident import Incident, Kind, NamedChange
+from offsetguard.model.offsets import sum_of_known
 from offsetguard.model.verdicts import Severity, Stated
 from offsetguard.model.views import Record
 from offsetguard.store.changes import About
+from offsetguard.store.notifications import Recipient
 from offsetguard.views.course import AskedSpan, Band, Course, Name, band_of, course_of, numbers_of
 from offsetguard.views.fleet import Trust
 from offsetguard.views.outlook import (
@@ -89,6 +92,9 @@ class MemberLine(Record):
     thread_count: int | None = None
     consume_rt_ms: float | None = None
     consumer_start_at: datetime | None = None
+    lag: int | None = None  # messages in the queues that it says it holds: what is known; null: it did not say
+    beyond_end: int | None = None  # likewise
+    unknown_queue_count: int | None = None  # of these, or of all of the group, those of which nothing is known
 
 
 class IncidentLine(Record):
@@ -101,6 +107,7 @@ class IncidentLine(Record):
     cause: str
     do_next: str
     commands: tuple[str, ...]
+    thread_urls: tuple[str, ...]  # of its threads in Slack
     opened_at: datetime  # when it was first seen
     resolved_at: datetime | None  # when its end was seen
     resolution: str | None
@@ -221,13 +228,30 @@ def queue_lines(rows: Sequence[dict[str, Any]]) -> tuple[QueueLine, ...]:
     return tuple(order[:QUEUES])
 
 
-def member_lines(rows: Sequence[dict[str, Any]]) -> tuple[MemberLine, ...]:
-    """Return each client once: several brokers see the same one, and only one of them says what it does."""
+def member_lines(rows: GroupRows) -> tuple[MemberLine, ...]:
+    """Return each client once: several brokers see the same one, and only one of them says what it does.
+
+    In a queue of theirs that is not listed nothing waits, unless queues of the group were not read.
+    """
     by_client: dict[str, dict[str, Any]] = {}
-    for row in rows:
+    for row in rows.clients:
         known = by_client.setdefault(row["client_id"], {})
-        known.update({name: row[name] for name in MemberLine.model_fields if row[name] is not None})
-    return tuple(MemberLine(**by_client[client]) for client in sorted(by_client))
+        known.update({name: row[name] for name in MemberLine.model_fields if row.get(name) is not None})
+    unread = sum(row["unknown_queue_count"] or 0 for row in rows.topics)
+    lines = []
+    for client in sorted(by_client):
+        held = [row for row in rows.queues if row["holder_client_id"] == client]
+        lags = [row["effective_lag"] for row in held]
+        line = MemberLine(**by_client[client])
+        if line.held_queue_count is not None:
+            waits = {
+                "lag": sum(one or 0 for one in lags),
+                "beyond_end": sum_of_known(row["beyond_end"] for row in held),
+                "unknown_queue_count": lags.count(None) + unread,
+            }
+            line = line.model_copy(update=waits)
+        lines.append(line)
+    return tuple(lines)
 
 
 def limit_lines(file: ConfigFile, cluster: str, consumer_group: str) -> tuple[LimitLine, ...]:
@@ -245,7 +269,9 @@ def limit_lines(file: ConfigFile, cluster: str, consumer_group: str) -> tuple[Li
     return tuple(lines)
 
 
-def incident_line(incident: Incident, words: Catalogue, since: datetime, until: datetime) -> IncidentLine:
+def incident_line(
+    incident: Incident, words: Catalogue, since: datetime, until: datetime, recipients: Iterable[Recipient] = ()
+) -> IncidentLine:
     """Return an incident in the reader's words, and where it lies in the pictures."""
     said = IncidentWords(incident, words.locale)
     return IncidentLine(
@@ -256,11 +282,20 @@ def incident_line(incident: Incident, words: Catalogue, since: datetime, until: 
         cause=said.cause,
         do_next=said.do_next,
         commands=pasteable(said.commands),
+        thread_urls=tuple(filter(None, map(thread_url, recipients))),
         opened_at=incident.first_seen_at,
         resolved_at=incident.ended_at,
         resolution=said.resolution,
         band=band_of(incident.opened_at, incident.resolved_at or until, since, until),
     )
+
+
+def thread_url(recipient: Recipient) -> str | None:
+    """Return the address of a receiver's thread in Slack, which leads to the reader's own workspace."""
+    if recipient.channel != "slack" or recipient.receipt is None:
+        return None
+    channel, *_, parent = recipient.receipt.split()
+    return f"https://slack.com/app_redirect?{urlencode({'channel': channel, 'message': parent})}"
 
 
 def change_lines(
@@ -314,7 +349,7 @@ def group_view(
         topics=topic_lines(rows.topics),
         queues=queue_lines(rows.queues),
         queue_count=len(rows.queues),
-        members=member_lines(rows.clients),
+        members=member_lines(rows),
         changes=tuple(changes),
         marks=tuple(marks),
         outlooks=beyond,

@@ -20,7 +20,7 @@ from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import FigureView, QueueView, Record, StackView
 from offsetguard.store.notifications import Recipient
 from offsetguard.views.course import Band, Course, Span, band_of, course_of, microseconds, numbers_of
-from offsetguard.views.group import group_courses
+from offsetguard.views.group import group_courses, thread_url
 from offsetguard.views.incidents import AboutIncidents, IncidentSummary, SilenceLine, silence_lines, summary_of
 from offsetguard.views.topic import COURSES as TOPIC_COURSES
 
@@ -56,6 +56,7 @@ class RecipientLine(Record):
     first_notified_at: datetime | None
     reminder_count: int
     muted: MuteReason | None  # None: it is not
+    thread_url: str | None  # of its thread in Slack
 
 
 class IncidentPage(IncidentSummary):
@@ -211,4 +212,5 @@ def _recipient(recipient: Recipient) -> RecipientLine:
         first_notified_at=recipient.told_at,
         reminder_count=told.repeats if told else 0,
         muted=recipient.muted,
+        thread_url=thread_url(recipient),
     )

@@ -37,7 +37,7 @@ from offsetguard.views.listing import ROWS, page_count
 from offsetguard.views.queues import BROKERS, LAGS, PAIRS, SEEN, STEPS, AskedQueues, QueueRows, step_of
 from offsetguard.views.search import NamesOf
 from offsetguard.views.topic import COURSES as TOPIC_COURSES
-from offsetguard.views.topic import AskedTopic, ReaderLine, TopicRows
+from offsetguard.views.topic import USUAL, AskedTopic, ReaderLine, TopicRows
 
 Kept = TypeVar("Kept")
 _NAMED_IN = {"consumer_group": GROUP_FACTS, "topic": TOPIC_FACTS}
@@ -159,7 +159,7 @@ class PublishedFacts:
     def of_topic(self, asked: AskedTopic, now: datetime) -> TopicRows:
         """Return what was published of a topic: newest, and within the span that ends now."""
         cluster, topic = asked.cluster, asked.topic
-        columns, where = ("interval_start", *TOPIC_COURSES), {"topic": [topic]}
+        columns, where = ("interval_start", *TOPIC_COURSES, *USUAL), {"topic": [topic]}
         until = asked.until or now
         newest = published_intervals.newest(self._engine, cluster)
         rows = self._rows_of(newest, where)

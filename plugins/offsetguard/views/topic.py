@@ -12,7 +12,8 @@ from offsetguard.views.course import AskedSpan, Course, Name, course_of
 from offsetguard.views.fleet import Trust
 from offsetguard.views.outlook import kept_since, place_by_age
 
-COURSES = ("produce_tps", "baseline_tps", "message_count")  # of topic_facts
+COURSES = ("produce_tps", "message_count")  # of topic_facts
+USUAL = ("baseline_tps", "baseline_spread_tps")  # likewise: what comes in at this hour of the week
 QUEUES = 200  # on the page, and in JSON
 
 
@@ -61,6 +62,7 @@ class TopicView(Record):
     last_update_at: datetime | None
     kept_since: datetime | None  # every broker that has its queues keeps messages since then
     courses: tuple[Course, ...]
+    usual: tuple[Course, ...]  # what usually comes in at this hour of the week: mean and spread; none: it is not known
     readers: tuple[ReaderLine, ...]  # what waits longest first
     queues: tuple[TopicQueueLine, ...]
     queue_count: int  # of all
@@ -72,7 +74,7 @@ class TopicRows(Record):
     model_config = ConfigDict(arbitrary_types_allowed=True, frozen=True)
 
     facts_of: datetime | None
-    history: pa.Table  # `interval_start` and COURSES of topic_facts
+    history: pa.Table  # `interval_start`, COURSES and USUAL of topic_facts
     topics: Sequence[dict[str, Any]] = ()
     groups: Sequence[dict[str, Any]] = ()
     queues: Sequence[dict[str, Any]] = ()
@@ -83,6 +85,7 @@ def topic_view(asked: AskedTopic, rows: TopicRows, now: datetime) -> TopicView:
     """Return the view."""
     trust, since, until = asked.shown(rows.facts_of, now)
     facts, holders = rows.topics[0] if rows.topics else {}, {row["broker_name"] for row in rows.queues}
+    usual = tuple(course_of(rows.history, name, since, until) for name in USUAL)
     told = ("read_queue_count", "write_queue_count", "perm", "message_count", "last_update_at")
     return TopicView(
         at=now,
@@ -93,6 +96,7 @@ def topic_view(asked: AskedTopic, rows: TopicRows, now: datetime) -> TopicView:
         until=until,
         kept_since=kept_since(row for row in rows.brokers if row["broker_name"] in holders),
         courses=tuple(course_of(rows.history, name, since, until) for name in COURSES),
+        usual=usual if usual[0].greatest is not None else (),
         readers=_reader_lines(rows.groups),
         queues=_queue_lines(rows.queues)[:QUEUES],
         queue_count=len(rows.queues),

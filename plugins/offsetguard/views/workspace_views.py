@@ -160,6 +160,9 @@ class WorkspaceViews:
         with reading(self._engine) as session:
             since = (asked.until or now) - asked.length
             found = incidents.of_group(session, asked.cluster, asked.consumer_group, since, limit=INCIDENTS)
+            told = {
+                one.incident_id: notifications.recipients_of(session, one) for one in found if one.resolved_at is None
+            }
             stated = judge_memory.open_forecasts(session, asked.cluster, asked.consumer_group)
         rows = self._facts.of_group(asked, now)
         if not (rows.topics or found):
@@ -174,7 +177,7 @@ class WorkspaceViews:
         return group_view(
             asked,
             rows,
-            [incident_line(one, words, since, until) for one in found],
+            [incident_line(one, words, since, until, told.get(one.incident_id, ())) for one in found],
             change_lines([one for one in changed if one.at >= hour_ago][:MOST_CHANGES], words, since, until),
             now,
             marks=marks_of(changed, words, since, until),

@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, status
 from fastapi.responses import Response
 
-from offsetguard.views.course import plot_of
+from offsetguard.views.course import plot_of, usual_of
 from offsetguard.views.fleet import Wanted
 from offsetguard.views.group import AskedGroup, GroupView
 from offsetguard.views.outlook import AHEAD
@@ -60,7 +60,9 @@ def show_topic(request: Request, asked: Annotated[AskedTopic, Query()]) -> Respo
     """Show the topic that the address names."""
     with views_of_workspace() as views:
         view = views.topic(asked)
-    return given_as(request, "topic.html.j2", view, view.readers)
+    tops = {"produce_tps": sum(one.greatest or 0 for one in view.usual)}
+    plots = [plot_of(one, tops.get(one.figure, 0)) for one in view.courses]
+    return given_as(request, "topic.html.j2", view, view.readers, plots=plots, usual=usual_of(view.usual, plots[0].top))
 
 
 def show_queues(request: Request, asked: Annotated[AskedQueues, Query()]) -> Response:

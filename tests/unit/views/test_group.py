@@ -53,6 +53,7 @@ def published(tmp_path: Path, *minutes: int) -> PublishedFacts:
         ]
         queues = [
             {"consumer_group": group, "topic": "orders", "broker_name": "broker-a", "queue_id": n, "lag_ms": n}
+            | ({"holder_client_id": "10.0.0.1@1"} if n == 0 else {})
             for group in ("billing", "other")
             for n in range(QUEUES + 2)
         ]
@@ -75,6 +76,7 @@ def line(number: int, severity: Severity, *, over: bool = False) -> IncidentLine
         cause="",
         do_next="",
         commands=(),
+        thread_urls=(),
         opened_at=minute(number),
         resolved_at=minute(number + 1) if over else None,
         resolution="recovered" if over else None,
@@ -100,6 +102,7 @@ def test_a_groups_page_has_its_course_its_topics_its_worst_queues_and_each_membe
     worst = [99, *range(QUEUES + 1, 2, -1)]  # what is not known comes before what is young
     assert (view.queue_count, [one.queue_id for one in view.queues]) == (QUEUES + 3, worst)
     (member,) = view.members
+    assert (member.lag, member.unknown_queue_count) == (0, 1), "it holds one of which nothing is known"
     assert (member.held_queue_count, member.client_address) == (4, "10.0.0.1:7"), (
         "of one client each broker knows a part"
     )

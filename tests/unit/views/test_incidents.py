@@ -18,11 +18,20 @@ from offsetguard.model.errors import UnknownName
 from offsetguard.model.fact_records import ClientStacks, ThreadStack
 from offsetguard.model.incident import EventKind, Incident, IncidentEvent
 from offsetguard.model.intervals import Interval
-from offsetguard.model.notification import Matchers, Silence
+from offsetguard.model.notification import (
+    Channel,
+    GroupKey,
+    Matchers,
+    NotificationKey,
+    Notified,
+    NotifiedIncident,
+    Silence,
+)
 from offsetguard.model.verdicts import Severity
-from offsetguard.store import incidents, outbox, silences
+from offsetguard.store import incidents, notifications, outbox, silences
 from offsetguard.store.database import database_time, writing
 from offsetguard.tables import CLUSTER_FACTS, GROUP_FACTS, TOPIC_FACTS
+from offsetguard.views.group import AskedGroup
 from offsetguard.views.incident import EVENTS, AskedIncident, IncidentPage, lost_within, span_around
 from offsetguard.views.incidents import IncidentList, WantedIncidents
 from offsetguard.views.listing import ROWS
@@ -161,6 +170,33 @@ def test_an_incident_tells_its_story_in_the_words_of_its_reader(warehouse: Wareh
     assert page.console_url == "https://console.example.com/main/billing"
     chinese = [one.text for one in shown(warehouse, incident, CHINESE).timeline]
     assert chinese == ["li 设置的静默：c", "restarting", f"邮件 → a@example.com（团队 {view.team}）：首次通知。"]
+
+
+def test_who_is_told_in_slack_leads_to_the_thread_and_so_does_the_group(warehouse: Warehouse) -> None:
+    engine, now = warehouse.engine, database_time(warehouse.engine)
+    incident = an_incident(incident_id="ab15", cluster="main")
+    known = Notified(now, VIEW.thread_key, {"ab15": NotifiedIncident(Severity.WARNING, now, now)})
+    group = GroupKey("payments", "main", incident.subject.rule_id)
+    receivers: tuple[tuple[Channel, str], ...] = (("mail", "a@example.com"), ("slack", "#payments"))
+    with writing(engine) as session:
+        notifications.save(session, {NotificationKey(group, *one): known for one in receivers})
+        for number, (channel, receiver) in enumerate((*receivers, receivers[1])):
+            outbox.enqueue(
+                session, idempotency_key=f"k{number}", channel=channel, receiver=receiver, view=VIEW, now=now
+            )
+    for number, (channel, receiver) in enumerate((*receivers, receivers[1])):
+        message = outbox.claim_next(engine, outbox.Lane(channel, receiver), now=now, claim_ms=60_000)
+        assert message is not None
+        receipt = ("<1@offsetguard>", "C123 17.5", "C123 18.25 17.5")[number]  # a reply names its parent last
+        outbox.mark_accepted(engine, message, accepted_at=now, receipt=receipt)
+    thread = "https://slack.com/app_redirect?channel=C123&message=17.5"
+    assert {one.channel: one.thread_url for one in shown(warehouse, incident).recipients} == {
+        "mail": None,
+        "slack": thread,
+    }
+    asked = AskedGroup(cluster="main", consumer_group="billing")
+    (line,) = WorkspaceViews(warehouse.workspace, engine).group(asked, ENGLISH).open
+    assert line.thread_urls == (thread,)
 
 
 def test_its_timeline_begins_with_the_event_itself_where_that_is_known(warehouse: Warehouse) -> None:

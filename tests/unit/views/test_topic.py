@@ -6,7 +6,7 @@ from pathlib import Path
 
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import BROKER_FACTS, GROUP_FACTS, TOPIC_FACTS, TOPIC_QUEUE_SNAPSHOTS
-from offsetguard.views.course import Span
+from offsetguard.views.course import Span, usual_of
 from offsetguard.views.fleet import Trust
 from offsetguard.views.published import PublishedFacts
 from offsetguard.views.topic import QUEUES, AskedTopic, topic_view
@@ -38,7 +38,8 @@ def test_a_topics_page_has_who_reads_it_from_where_to_where_and_what_is_usual(tm
                 {"consumer_group": "slow", "topic": "payments", "effective_lag": 9, "lag_ms": 90_000},
             ],
             TOPIC_FACTS: [
-                {"topic": "orders", "produce_tps": 5.0 + number, "baseline_tps": 4.0, "perm": 6, "read_queue_count": 8},
+                {"topic": "orders", "produce_tps": 5.0 + number, "perm": 6, "read_queue_count": 8}
+                | {"baseline_tps": 4.0, "baseline_spread_tps": 1.0},
                 {"topic": "payments", "produce_tps": 1.0},
             ],
             TOPIC_QUEUE_SNAPSHOTS: [
@@ -59,17 +60,24 @@ def test_a_topics_page_has_who_reads_it_from_where_to_where_and_what_is_usual(tm
     assert (view.perm, view.read_queue_count, view.write_queue_count) == (6, 8, None)
     assert (view.queue_count, len(view.queues)) == (QUEUES + 2, QUEUES)
     assert [one.message_count for one in view.queues[:3]] == [0, 1, 2]
-    produced, usual, kept = view.courses
+    produced, kept = view.courses
+    usual, spread = view.usual
     assert [(one.at, one.last) for one in produced.points if one.last is not None] == [
         (minute(0), 5.0),
         (minute(2), 7.0),
     ]
-    assert (usual.greatest, kept.greatest) == (4.0, None)
+    assert (usual.greatest, spread.greatest, kept.greatest) == (4.0, 1.0, None)
+    first, second = usual_of(view.usual, 10.0)
+    assert [pair.split(",")[1] for pair in first.split()] == ["60.0", "60.0", "84.0", "84.0"], (
+        "5 to 3 of 10, upside down"
+    )
+    assert len(second.split()) == 4, "between them nothing is known"
     assert view.trust is Trust.FRESH
     assert view.kept_since == minute(-5), "of the masters that have its queues"
 
     nobody = ASKED.model_copy(update={"topic": "nobody"})
     empty = topic_view(nobody, facts.of_topic(nobody, NOW), NOW)
+    assert (empty.usual, usual_of(empty.usual, 1.0)) == ((), ()), "no band is promised"
     assert (empty.readers, empty.queues, empty.perm, empty.message_count, empty.kept_since) == (
         (),
         (),

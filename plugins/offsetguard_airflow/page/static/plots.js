@@ -19,7 +19,7 @@
   const layers = (svg, since, until) => {
     const box = svg.viewBox.baseVal, width = Number(svg.dataset.width), top = Number(svg.dataset.top);
     const at = (x) => since + (x / width) * (until - since), level = (y) => top * (1 - y / box.height), number = (element, name) => Number(element.getAttribute(name));
-    return [...svg.querySelectorAll("rect:not(.hatch), .outlook polygon, .kept")].map((element) => {
+    return [...svg.querySelectorAll("rect:not(.hatch), .outlook polygon, .usual, .kept")].map((element) => {
       const style = getComputedStyle(element.getAttribute("fill") ? svg.querySelector(".hatch") : element), x = number(element, "x");
       const pairs = element.matches("line") ? `0,${number(element, "y1")} ${box.width},${number(element, "y1")}` : element.getAttribute("points");
       return {
@@ -43,7 +43,7 @@
     ctx.restore();
   };
   const chartOf = (course, figure, place) => {
-    const svg = figure.querySelector("svg"), target = document.createElement("div"), reading = document.createElement("output");
+    const svg = figure.querySelector("svg"), target = document.createElement("div"), reading = document.createElement("output"), tall = svg.clientHeight;
     const since = seconds(svg.dataset.since), until = seconds(svg.dataset.until), over = layers(svg, since, until), name = course.figure;
     const end = since + (svg.viewBox.baseVal.width / Number(svg.dataset.width)) * (until - since);
     const xs = [...course.points.map((point) => seconds(point.at) + course.step_ms / 2e3), end];
@@ -62,7 +62,7 @@
     reading.textContent = place ? "" : figure.dataset.keys; // said once for all of a page
     figure.classList.add("charted"); figure.append(target, reading);
     const chart = new uPlot({
-      width: target.clientWidth, height: 170, legend: { show: false }, cursor: { y: false, drag: { x: true, y: false } },
+      width: target.clientWidth, height: tall + 50, legend: { show: false }, cursor: { y: false, drag: { x: true, y: false } },
       scales: { x: { range: (_, from, to) => (from === xs[0] ? [since, to] : [from, to]) }, y: { range: (one, from, to) => [Math.min(0, from ?? 0), Math.max(to ?? 0, one.scales.x.min > since ? 0 : svg.dataset.top) || 1] } },
       series: [{}, { stroke: line, width: 1.5, points: { show: false } }, { points: { show: false } }, { points: { show: false } }],
       bands: [{ series: [3, 2], fill: line.replace("rgb(", "rgba(").replace(")", ", .25)") }],
@@ -92,7 +92,9 @@
     return chart;
   };
   const draw = async () => {
-    const answer = await fetch(`${location.href.split("#")[0]}&format=json`);
+    const address = new URL(location);
+    address.searchParams.set("format", "json");
+    const answer = await fetch(address);
     if (!answer.ok) return; // the SVG stays
     const view = await answer.json(), kept = zoom && whole !== String(zoom) ? zoom : null;
     document.querySelectorAll(".chart, .chart + output").forEach((one) => one.remove());
@@ -105,6 +107,6 @@
   document.addEventListener("htmx:oobBeforeSwap", () => { held = charts.findIndex((one) => one.root.parentNode === document.activeElement); });
   document.addEventListener("htmx:oobAfterSwap", ({ target }) => target.querySelector("figure") && draw()); // of the view, not of what asked
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-  addEventListener("resize", () => charts.forEach((chart) => chart.setSize({ width: chart.root.parentNode.clientWidth, height: 170 })));
+  addEventListener("resize", () => charts.forEach((chart) => chart.setSize({ width: chart.root.parentNode.clientWidth, height: chart.height })));
   draw();
 }
