@@ -24,6 +24,7 @@ from offsetguard.model.errors import DeliveryError
 from offsetguard.model.notification import Receiver
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import EVERY_CLUSTER, IncidentView, MessageView, NotificationReason
+from offsetguard.store import outbox
 from offsetguard.store.database import our_database
 from offsetguard.store.models import OutboxRow, Status
 
@@ -50,7 +51,10 @@ def channels() -> None:
 @config_option
 @format_option("receiver")
 def list_channels(*, config_file: Path | None, as_json: bool) -> None:
-    """Show who is told by what, and what its connection lacks; the exit code is 1 if one does. Sends nothing."""
+    """Show who is told by what, and what its connection lacks, or why it is switched off; the exit code is 1 then.
+
+    Sends nothing.
+    """
     config = _config(config_file)
     told = [(team, one) for team in config.teams for one in _receivers_of(config, team)]
     told += [("every team", (ALERTMANAGER, one)) for one in config.delivery.alertmanagers]
@@ -93,7 +97,8 @@ def _receivers_of(config: Config, team: str) -> tuple[Receiver, ...]:
 
 def _line(team: str, receiver: Receiver, way: Opened | Unavailable) -> dict[str, Any]:
     channel, name = receiver
-    said = way.reason if isinstance(way, Unavailable) else ""
+    why_off = outbox.why_off(our_database(), outbox.Lane(channel, name))
+    said = way.reason if isinstance(way, Unavailable) else why_off or ""
     return {"team": team, "channel": channel, "receiver": name, "said": said}
 
 

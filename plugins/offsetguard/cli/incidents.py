@@ -80,6 +80,7 @@ def _document(known: _Known) -> dict[str, Any]:
                 "severity": one.notified.severity if one.notified else None,
                 "repeats": one.notified.repeats if one.notified else 0,
                 "muted": one.muted,
+                "undelivered": one.undelivered,
             }
             for one in known.recipients
         ]
@@ -119,6 +120,8 @@ def _texts(known: _Known, now: datetime) -> Iterator[str]:
         since = "not told" if one.told_at is None else f"told since {format_moment(one.told_at)}"
         muted = f", now {one.muted.replace('_', ' ')}" if one.muted else ""
         yield f"  {one.channel} to {one.receiver} (team {one.team}): {since}{muted}"
+        if one.undelivered:
+            yield f"    not delivered: {one.undelivered}"
     for event in known.history:
         by = f" by {event.by}" if event.by else ""
         yield f"  {format_moment(event.at)}  {event.kind.replace('_', ' ')}{by}: {event.text}".rstrip(": ")

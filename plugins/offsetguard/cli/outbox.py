@@ -35,13 +35,13 @@ def outbox() -> None:
 @click.option(
     "--status",
     type=click.Choice([status.value for status in Status]),
-    help="Only rows of this status. Without it: pending and failed ones.",
+    help="Only rows of this status. Without it: pending and failed ones, and what is off.",
 )
 @click.option("--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="At most so many rows.")
 @format_option("message")
 def list_messages(*, status: str | None, limit: int, as_json: bool) -> None:
     """Show messages, newest first, with the reason of each that was not accepted."""
-    wanted = [Status(status)] if status else [Status.PENDING, Status.FAILED]
+    wanted = [Status(status)] if status else [Status.PENDING, *store.REFUSED]
     engine = our_database()
     found = [row for one in wanted for row in store.messages(engine, status=one, limit=limit)]
     rows = sorted(found, key=lambda row: -row.id)[:limit]
@@ -72,9 +72,9 @@ def dismiss(*, ids: tuple[int, ...], every: bool) -> None:
 def _database_of(ids: tuple[int, ...], *, every: bool) -> Engine:
     """Return the database that has these messages; raises UsageError where one of them was not refused for good."""
     if every == bool(ids):
-        raise click.UsageError("say which: numbers of `offsetguard outbox list --status failed`, or --all")
+        raise click.UsageError("say which: numbers of `offsetguard outbox list`, or --all")
     engine = our_database()
-    failed = [row.id for row in store.messages(engine, status=Status.FAILED)] if ids else []
+    failed = [row.id for one in store.REFUSED for row in store.messages(engine, status=one)] if ids else []
     if wrong := [number for number in ids if number not in failed]:
         there = ", ".join(map(str, sorted(failed)[:NAMES_SHOWN])) or "none"
         named = ", ".join(map(str, wrong))

@@ -87,7 +87,7 @@ def find_troubles(signs: SignsOfLife, delivery: Delivery, *, now: datetime) -> t
         troubles.append(Trouble(None, f"the outbox does not drain: {waiting}, the oldest since {format_moment(since)}"))
     if signs.failed_count:
         refused = f"{_messages(signs.failed_count)} {'was' if signs.failed_count == 1 else 'were'} refused for good"
-        do_next = "`offsetguard outbox list --status failed` says why, `outbox redrive` or `dismiss` ends it"
+        do_next = "`offsetguard outbox list` says why, `outbox redrive` or `dismiss` ends it"
         troubles.append(Trouble(None, f"{refused}: {do_next}"))
     return tuple(troubles)
 

@@ -112,7 +112,7 @@ def daily_report(session: Session, config: Config, route: Route, day: date) -> D
         silence_count=day_figures.silences_in_force(session, span),
         sent_count=messages[Status.SENT],
         waiting_count=messages[Status.PENDING],
-        failed_count=messages[Status.FAILED],
+        failed_count=sum(messages[one] for one in outbox.REFUSED),
         forecast_days=FORECAST_DAYS,
         forecasts=_forecasts(session, span, config),
         data=tuple(data[:CLUSTERS_LISTED]),

@@ -110,6 +110,7 @@ def _behind(delivery: Delivery) -> str:
 
 FIRST_WAIT_S = 30.0
 LONGEST_BACKOFF_S = 1_800.0  # a mended connection is noticed within half an hour at the latest
+NOT_TRIED = "not tried: "
 WISHES_HEEDED = 20  # a receiver that wishes for one short pause after the other gets a long one
 LONGEST_HASTE_S = 10.0  # heeded within the sweep
 
@@ -213,16 +214,18 @@ class LaneService:
     ) -> tuple[Delivery, datetime | None]:
         """Try one message; the time is when the lane may go on, None for at once."""
         try:
+            if why := outbox.why_off(self.engine, outbox.Lane(message.channel, message.receiver)):
+                raise DeliveryError(f"{NOT_TRIED}{why.removeprefix(NOT_TRIED)}", permanent=True, gone=True)
             receipt = transport.deliver(message, Handover(self.engine, slot, self.clock.now()))
         except DeliveryError as error:
             if error.permanent:
-                return self._keep_as_failed(message, str(error)), None
+                return self._keep_as_failed(message, str(error), off=error.gone), None
             again_at = self.clock.now() + wait_before_retry(
                 message.attempts, message.idempotency_key, error.retry_after_s
             )
             return self._give_back(message, str(error), again_at), again_at
         except SQLAlchemyError as error:
-            reason = f"not tried: the notification log could not be read: {what_failed(error)}"
+            reason = f"{NOT_TRIED}the notification log could not be read: {what_failed(error)}"
             again_at = self.clock.now() + wait_before_retry(message.attempts, message.idempotency_key)
             return self._give_back(message, reason, again_at), again_at
         except Exception as error:  # noqa: BLE001 a defect of ours in one message must not stop the others: it is kept
@@ -257,7 +260,7 @@ class LaneService:
                 lane,
                 now=self.clock.now(),
                 until=again_at,
-                reason=f"not tried: message {message.id} to the same receiver has to go first",
+                reason=f"{NOT_TRIED}message {message.id} to the same receiver has to go first",
             )
 
         at = f"next attempt at {again_at:%H:%M:%S} UTC"
@@ -270,11 +273,11 @@ class LaneService:
         delivery = self._delivery(message, Result.RETRIED, f"{reason}; {at}")
         return replace(delivery, waiting_behind=behind)
 
-    def _keep_as_failed(self, message: OutboxRow, reason: str) -> Delivery:
+    def _keep_as_failed(self, message: OutboxRow, reason: str, *, off: bool = False) -> Delivery:
         try:
             self._insist(
                 f"message {message.id} was refused for good",
-                lambda: outbox.mark_failed(self.engine, message, error=reason),
+                lambda: outbox.mark_failed(self.engine, message, error=reason, off=off),
                 until=time.monotonic() + GIVING_BACK_S,
             )
         except SQLAlchemyError as error:

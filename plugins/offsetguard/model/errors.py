@@ -125,8 +125,14 @@ class UnknownName(OffsetGuardError):
 class DeliveryError(OffsetGuardError):
     """A receiver did not accept a message."""
 
-    def __init__(self, message: str, *, permanent: bool, retry_after_s: float | None = None) -> None:
-        """`permanent`: sending the same again cannot help. `retry_after_s`: the receiver's own wish, seconds."""
+    def __init__(
+        self, message: str, *, permanent: bool, retry_after_s: float | None = None, gone: bool = False
+    ) -> None:
+        """`permanent`: sending the same again cannot help. `retry_after_s`: the receiver's own wish, seconds.
+
+        `gone`: it wants no message any more.
+        """
         super().__init__(message)
+        self.gone = gone
         self.permanent = permanent
         self.retry_after_s = retry_after_s

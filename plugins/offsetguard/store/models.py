@@ -35,6 +35,7 @@ class Status(StrEnum):
     PENDING = "pending"
     SENT = "sent"
     FAILED = "failed"  # sending the same again cannot help; kept until it is re-driven or dismissed
+    OFF = "off"  # its receiver wants nothing any more: re-driving or dismissing all that are off switches it on again
     DISMISSED = "dismissed"  # failed, and an operator has looked: nobody will get it
     MERGED = "merged"  # too many waited: a digest that took its place says it
 

@@ -32,6 +32,7 @@ from offsetguard.model.notification import (
     NotifiedIncident,
 )
 from offsetguard.model.verdicts import Severity
+from offsetguard.store import outbox
 from offsetguard.store.columns import chunks, from_text, record_from, to_json
 from offsetguard.store.database import reading, serialize, writing
 from offsetguard.store.incidents import events_of
@@ -83,12 +84,17 @@ class Recipient:
     muted: MuteReason | None  # why it hears nothing now; None: it does
     told_at: datetime | None  # by the clock: when it accepted the first message, or when that was decided on
     receipt: str | None = None  # of what it accepted last in the thread
+    undelivered: str | None = None  # why the newest message of the thread did not reach it
 
 
 def recipients_of(session: Session, incident: Incident) -> list[Recipient]:
     """Return who knows of an incident or for whom it is muted, by team; nobody once they were notified of its end."""
     subject, wanted = incident.subject, incident.incident_id
     accepted = _first_accepted(session, wanted)
+    of_the_rule = {
+        key: last for key, last in of_cluster(session, subject.cluster).items() if key.group.rule_id == subject.rule_id
+    }
+    undelivered = outbox.undelivered(session, {last.thread_key for last in of_the_rule.values()})
     return [
         Recipient(
             key.group.team,
@@ -98,12 +104,12 @@ def recipients_of(session: Session, incident: Incident) -> list[Recipient]:
             last.muted.get(wanted),
             None if known is None else accepted.get((key.channel, key.receiver), known.severity_notified_at),
             _newest_receipt(session, last.thread_key, key.receiver),
+            undelivered.get((last.thread_key, key.channel, key.receiver)),
         )
         for key, last in sorted(
-            of_cluster(session, subject.cluster).items(),
-            key=lambda item: (item[0].group.team, item[0].channel, item[0].receiver),
+            of_the_rule.items(), key=lambda item: (item[0].group.team, item[0].channel, item[0].receiver)
         )
-        if key.group.rule_id == subject.rule_id and (wanted in last.firing or wanted in last.muted)
+        if wanted in last.firing or wanted in last.muted
     ]
 
 

@@ -2,9 +2,9 @@
 
     pending --claim_next--> pending, claimed --mark_accepted--> sent (and notification_log, same transaction)
        ^                        |---mark_retry---> pending, later
-       |                        |---mark_failed--> failed: kept with its reason
+       |                        |---mark_failed--> failed, or off: kept with its reason
        |                        '---deliverer died: the claim ends at claimed_until
-       '--redrive-- failed
+       '--redrive-- failed, off
 
 Of what waits for a receiver that takes so many a minute, a digest may take the place (`merge_waiting`).
 A lane is one receiver. Within it the oldest message goes first, and no message of a thread goes before an earlier one
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Engine, and_, case, func, or_, select, update
+from sqlalchemy import ColumnElement, Engine, and_, case, func, or_, select, tuple_, update
 from sqlalchemy.orm import Session, aliased
 
 from offsetguard.catalogue import Sentence
@@ -37,6 +37,7 @@ CLAIM_MS = 120_000  # longer than any channel's time-outs together
 LONGEST_WAIT = timedelta(hours=1)  # before a further attempt: no receiver's wish is heeded for longer
 CLOCK_ERROR = timedelta(seconds=10)  # by so much NTP may set the database's clock back, and nobody minds
 MAX_ERROR_LENGTH = 2_000
+REFUSED = (Status.FAILED, Status.OFF)  # for good: an operator re-drives or dismisses them
 MOST_MERGED = 500  # messages, into one digest
 WAITS_FOR_EARLIER = "not tried: an earlier message of the same thread, or a digest, has to go first"
 
@@ -111,20 +112,25 @@ def backlog(session: Session) -> Backlog:
     """Return how much waits, and since when."""
     query = (
         select(OutboxRow.status, func.count(), func.min(OutboxRow.created_at))
-        .where(OutboxRow.status.in_([Status.PENDING, Status.FAILED]))  # few; all the others were sent
+        .where(OutboxRow.status.in_([Status.PENDING, *REFUSED]))  # few; all the others were sent
         .group_by(OutboxRow.status)
     )
     found = {status: (count, oldest) for status, count, oldest in session.execute(query)}
     waiting, oldest = found.get(Status.PENDING, (0, None))
-    return Backlog(waiting, oldest, found.get(Status.FAILED, (0, None))[0])
+    return Backlog(waiting, oldest, sum(found.get(one, (0, None))[0] for one in REFUSED))
 
 
 def redrive(engine: Engine, *, ids: Sequence[int] | None = None) -> int:
     """Make failed rows (all of them, or those with the given ids) due again, as they were; returns how many.
 
-    They count as tried once, so that Slack is asked for what it may have before it is posted again.
+    They count as tried once, so that Slack is asked for what it may have before it is posted again. With a message that
+    is off, all that are off for its receiver: it is switched on again.
     """
-    return _change_failed(engine, ids, status=Status.PENDING, attempts=1)
+    off = aliased(OutboxRow)
+    lanes = select(off.channel, off.receiver).where(off.id.in_(ids or ()), off.status == Status.OFF)
+    with_it = (OutboxRow.status == Status.OFF) & tuple_(OutboxRow.channel, OutboxRow.receiver).in_(lanes)
+    where = () if ids is None else (or_(OutboxRow.id.in_(ids), with_it),)
+    return _change_refused(engine, *where, status=Status.PENDING, attempts=1)
 
 
 def dismiss(engine: Engine, *, ids: Sequence[int] | None = None) -> int:
@@ -132,15 +138,19 @@ def dismiss(engine: Engine, *, ids: Sequence[int] | None = None) -> int:
 
     They keep their reason and are trouble no more.
     """
-    return _change_failed(engine, ids, status=Status.DISMISSED)
+    return _change_refused(engine, *(() if ids is None else (OutboxRow.id.in_(ids),)), status=Status.DISMISSED)
 
 
-def _change_failed(engine: Engine, ids: Sequence[int] | None, **values: Any) -> int:
-    where: list[ColumnElement[bool]] = [OutboxRow.status == Status.FAILED]
-    if ids is not None:
-        where.append(OutboxRow.id.in_(ids))
+def _change_refused(engine: Engine, *where: ColumnElement[bool], **values: Any) -> int:
     with writing(engine) as session:
-        return count_changed(session, update(OutboxRow).where(*where).values(**values))
+        return _count_changed(session, (OutboxRow.status.in_(REFUSED), *where), **values)
+
+
+def why_off(engine: Engine, lane: "Lane") -> str | None:
+    """Return why a receiver is switched off; None: it is not."""
+    query = select(OutboxRow.last_error).where(_of(lane), OutboxRow.status == Status.OFF).order_by(OutboxRow.id)
+    with reading(engine) as session:
+        return session.scalar(query.limit(1))
 
 
 def messages(engine: Engine, *, status: Status | None = None, limit: int = 1_000) -> list[OutboxRow]:
@@ -150,6 +160,16 @@ def messages(engine: Engine, *, status: Status | None = None, limit: int = 1_000
         query = query.where(OutboxRow.status == status)
     with reading(engine) as session:
         return list(session.scalars(query))
+
+
+def undelivered(session: Session, thread_keys: Iterable[str]) -> dict[tuple[str, Channel, str], str]:
+    """Return by thread, channel and receiver why the newest message that was tried, or had to wait, has not arrived."""
+    row = OutboxRow
+    query = select(row.thread_key, row.channel, row.receiver, row.last_error).where(
+        row.thread_key.in_(thread_keys), row.status.in_([Status.PENDING, *REFUSED]), row.last_error.is_not(None)
+    )
+    found = session.execute(query.order_by(row.id))
+    return {(thread_key, channel, receiver): why or "" for thread_key, channel, receiver, why in found}
 
 
 class Lane(NamedTuple):
@@ -278,13 +298,16 @@ def mark_retry(engine: Engine, message: OutboxRow, *, next_attempt_at: datetime,
         )
 
 
-def mark_failed(engine: Engine, message: OutboxRow, *, error: str) -> bool:
-    """Keep the row as undeliverable with its reason; False when the claim had ended and somebody else holds it."""
+def mark_failed(engine: Engine, message: OutboxRow, *, error: str, off: bool = False) -> bool:
+    """Keep the row as undeliverable with its reason; False when the claim had ended and somebody else holds it.
+
+    `off`: its receiver is switched off.
+    """
     with writing(engine) as session:
         return _change(
             session,
             _held_by(message),
-            status=Status.FAILED,
+            status=Status.OFF if off else Status.FAILED,
             claimed_until=None,
             last_error=error[:MAX_ERROR_LENGTH],
         )

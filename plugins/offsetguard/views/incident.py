@@ -57,6 +57,7 @@ class RecipientLine(Record):
     reminder_count: int
     muted: MuteReason | None  # None: it is not
     thread_url: str | None  # of its thread in Slack
+    undelivered: str | None  # why the newest message did not reach it, as `offsetguard outbox list` says
 
 
 class IncidentPage(IncidentSummary):
@@ -213,4 +214,5 @@ def _recipient(recipient: Recipient) -> RecipientLine:
         reminder_count=told.repeats if told else 0,
         muted=recipient.muted,
         thread_url=thread_url(recipient),
+        undelivered=recipient.undelivered,
     )

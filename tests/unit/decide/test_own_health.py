@@ -167,7 +167,7 @@ def test_what_was_refused_for_good_is_trouble_until_an_operator_redrives_or_dism
     outbox.mark_failed(working, message, error="550 5.1.1 no such user")
     ((cluster, text),) = troubles(working)
     assert cluster is None
-    assert text.startswith("1 message was refused for good: `offsetguard outbox list --status failed` says why")
+    assert text.startswith("1 message was refused for good: `offsetguard outbox list` says why")
     changed = outbox.redrive(working) if way_out == "redrive" else outbox.dismiss(working)
     assert (changed, troubles(working)) == (1, [])
 

@@ -3,7 +3,7 @@
 | what happened                   | permanent | why |
 |---------------------------------|-----------|-----|
 | 2xx                             | -   | accepted |
-| 410                             | yes | the receiver wants nothing any more: take it out of the configuration |
+| 410                             | yes | the receiver wants nothing any more: it is switched off |
 | 400, 413, 422                   | yes | this message will be refused again |
 | 3xx                             | no  | a signed message is sent to no other address |
 | any other 4xx                   | no  | the connection or the receiver can be mended |
@@ -93,8 +93,11 @@ class Webhook(OnePost):
         if status < http.HTTPStatus.MULTIPLE_CHOICES:
             return Receipt(f"webhook {self.name}")
         if status == http.HTTPStatus.GONE:
-            reason = f"{self.who} answers 410: it wants nothing any more; take it out of the configuration"
-            raise DeliveryError(reason, permanent=True)
+            reason = (
+                f"{self.who} answers 410, so it is switched off: take it out of the configuration, or, once it wants "
+                "messages again, `offsetguard outbox redrive --all`"
+            )
+            raise DeliveryError(reason, permanent=True, gone=True)
         reason = f"{self.who} refused the message: HTTP {status}"
         if status in _REFUSES_THIS:
             raise DeliveryError(f"{reason}; see docs/webhook.md for what it is sent", permanent=True)

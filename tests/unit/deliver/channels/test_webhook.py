@@ -27,7 +27,9 @@ from offsetguard.deliver.messages.cloud_event import cloud_event
 from offsetguard.model.errors import DeliveryError
 from offsetguard.model.views import AnyView, NotificationReason
 from offsetguard.store import outbox
-from offsetguard.store.database import writing
+from offsetguard.store.database import reading, writing
+from offsetguard.store.models import Status
+from offsetguard.store.outbox import Lane
 from offsetguard_peers.cases import messages
 from offsetguard_peers.delivery.world import NOW, DeliveryWorld
 from offsetguard_peers.http_server import HttpPeer, Quiet
@@ -106,8 +108,52 @@ def test_every_try_has_one_id_and_a_signature_of_each_key(world: DeliveryWorld, 
         Reference(KEY).verify(body.replace(b"orders-cluster", b"others-cluster"), first)
 
 
+def test_410_switches_the_receiver_off_until_an_operator_switches_it_on(
+    world: DeliveryWorld, receiver: Receiver
+) -> None:
+    def put(key: str) -> None:
+        with writing(world.engine) as session:
+            outbox.enqueue(
+                session, idempotency_key=key, channel="webhook", receiver="hook", view=messages.VIEW, now=NOW
+            )
+
+    def deliver() -> dict[str, tuple[Status, str | None]]:
+        deliver_due(world.engine, lambda _: webhook(receiver.url), now=NOW)
+        return {key: (row.status, row.last_error) for key, row in world.rows().items()}
+
+    receiver.status = 410
+    put("key 1")
+    put("key 2")
+    assert [status for status, _ in deliver().values()] == [Status.OFF] * 2
+    receiver.status = 204
+    put("key 3")
+    rows = deliver()
+    assert len(receiver.got) == 1, "nothing is sent to who wants nothing"
+    why = rows["key 1"][1] or ""
+    assert rows["key 2"] == rows["key 3"] == (Status.OFF, f"not tried: {why}")
+    assert outbox.why_off(world.engine, Lane("webhook", "hook")) == why
+    assert outbox.why_off(world.engine, Lane("webhook", "another")) is None
+    with reading(world.engine) as session:
+        assert outbox.backlog(session).failed_count == 3
+        assert outbox.undelivered(session, [messages.VIEW.thread_key]) == {
+            (messages.VIEW.thread_key, "webhook", "hook"): f"not tried: {why}"
+        }
+
+    assert outbox.redrive(world.engine, ids=[world.rows()["key 3"].id]) == 3, "it is switched on as a whole"
+    assert {status for status, _ in deliver().values()} == {Status.SENT}
+    assert len(receiver.got) == 4
+
+    receiver.status = 410
+    put("key 4")
+    deliver()
+    assert outbox.dismiss(world.engine) == 1
+    receiver.status = 204
+    put("key 5")
+    assert deliver()["key 5"] == (Status.SENT, None)
+
+
 ANSWERS = [
-    (410, {}, (True, None), "answers 410: it wants nothing any more; take it out of the configuration"),
+    (410, {}, (True, None), "answers 410, so it is switched off: take it out of the configuration"),
     (400, {}, (True, None), "HTTP 400; see docs/webhook.md"),
     (401, {}, (False, None), "HTTP 401; correct the connection or the receiver"),
     (301, {"Location": "http://127.0.0.1:1/"}, (False, None), "redirects, which is not followed"),
