@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from offsetguard.cli.connections import ALERTMANAGER, opened
 from offsetguard.cli.output import json_line
 from offsetguard.cli.parameters import credentials_from, format_option
 from offsetguard.collect.name_servers import unmatched_addresses
@@ -22,10 +23,11 @@ from offsetguard.config.checks import check_file, groups_not_seen
 from offsetguard.config.file import ConfigFile, ConfigProblems, Problem, read_config_file
 from offsetguard.config.routes import MATCHED_BY
 from offsetguard.config.workspace import Workspace
+from offsetguard.deliver.channels.channel import Unavailable
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.judge.registry import RULES
 from offsetguard.model.errors import ConfigError, RocketMQError
-from offsetguard.model.notification import RECEIVER_LISTS
+from offsetguard.model.notification import RECEIVER_LISTS, Receiver
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.header import Credentials
 from offsetguard.sources.rocketmq.requests import (
@@ -97,8 +99,9 @@ def config() -> None:
 @config.command()
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.option("--live", is_flag=True, help="Also ask the name servers whether each pattern matches a consumer group.")
+@click.option("--connections", is_flag=True, help="Also ask the Airflow of this environment for what leads to teams.")
 @format_option("object")
-def check(file: Path | None, live: bool, as_json: bool) -> None:
+def check(file: Path | None, live: bool, connections: bool, as_json: bool) -> None:
     """Say what FILE means, and every problem in it with its line.
 
     FILE is by default the one that OFFSETGUARD_CONFIG names, else config/offsetguard.yml. Nothing is changed.
@@ -112,25 +115,26 @@ def check(file: Path | None, live: bool, as_json: bool) -> None:
     Notes: what is right and worth knowing, such as what Slack webhooks cannot do.
 
     With --live, brokers that want a login get the access key and secret key of
-    OFFSETGUARD_ACCESS_KEY and OFFSETGUARD_SECRET_KEY.
+    OFFSETGUARD_ACCESS_KEY and OFFSETGUARD_SECRET_KEY. With --connections, whom the
+    file names and no Airflow connection leads to, or a malformed one, is a problem.
 
     \b
     Examples:
       offsetguard config check
-      offsetguard config check --live
+      offsetguard config check --live --connections
       offsetguard config check staging.yml --format json | jq 'select(.kind == "problem")'
 
     \b
     Exit code: 0 = nothing wrong, 1 = problems, 2 = with --live: a cluster could not be seen (whole).
     """
     path = file or Workspace.from_environment().config_file
-    lines, exit_code = _check(path, live=live)
+    lines, exit_code = _check(path, live=live, connections=connections)
     for text in map(json_line, lines) if as_json else _table(path, lines):
         click.echo(text)
     sys.exit(exit_code)
 
 
-def _check(path: Path, *, live: bool) -> tuple[list[Line], int]:
+def _check(path: Path, *, live: bool, connections: bool) -> tuple[list[Line], int]:
     try:
         file = read_config_file(path)
     except ConfigProblems as error:
@@ -144,11 +148,33 @@ def _check(path: Path, *, live: bool) -> tuple[list[Line], int]:
     whole = {name: groups.consumer_groups for name, groups in seen.items() if groups.is_complete}
     live_problems = chain.from_iterable(groups.problems for groups in seen.values())
     problems = [*checked.problems, *live_problems, *groups_not_seen(file, whole)]
+    problems += _without_connection(file) if connections else ()
     notes = (_problem_line(note, "note") for note in checked.notes)
     lines = [*_understood(file, seen), *notes, *map(_problem_line, problems)]
     if not all(groups.is_complete for groups in seen.values()):
         return lines, _EXIT_NOT_SEEN
     return lines, _EXIT_PROBLEMS if problems else 0
+
+
+def _without_connection(file: ConfigFile) -> Iterator[Problem]:
+    """Give whom teams and routes name, and Alertmanagers, that no usable connection leads to."""
+    config = file.config
+    named: list[tuple[tuple[str | int, ...], dict[str, Any]]] = [
+        (("teams", name), team.model_dump()) for name, team in config.teams.items()
+    ]
+    named += [(("routes", position), route.model_dump()) for position, route in enumerate(config.routes)]
+    places: list[tuple[tuple[str | int, ...], Receiver]] = [
+        ((*where, field, position), (channel, receiver))
+        for where, lists in named
+        for field, channel in RECEIVER_LISTS.items()
+        for position, receiver in enumerate(lists[field] or ())
+    ]
+    alertmanagers = enumerate(config.delivery.alertmanagers)
+    places += [(("delivery", "alertmanagers", position), (ALERTMANAGER, name)) for position, name in alertmanagers]
+    ways = opened(config, [receiver for _, receiver in places])
+    for where, receiver in places:
+        if isinstance(way := ways[receiver], Unavailable):
+            yield file.problem(where, way.reason)
 
 
 async def _live_groups(file: ConfigFile) -> dict[str, LiveGroups]:

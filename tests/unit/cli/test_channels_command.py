@@ -47,6 +47,17 @@ def test_a_receiver_without_a_connection_is_found_and_nothing_is_sent(server: Ro
 
 
 @pytest.mark.slow
+def test_a_team_whose_channel_has_no_connection_is_a_problem_of_the_file_with_its_line(server: RobotServer) -> None:
+    checked = run("config", "check", "--connections", "--format", "json")
+    assert checked.exit_code == 1
+    problems = (line for line in json_lines(checked) if line["kind"] == "problem")
+    (problem,) = (line for line in problems if "connection" in line["message"])
+    assert (problem["line"], problem["field"]) == (5, "teams.ops.webhooks[0]")
+    assert problem["message"].startswith("Airflow connection 'nowhere' does not exist; create one of type generic")
+    assert TOKEN not in checked.output
+
+
+@pytest.mark.slow
 def test_a_test_message_says_what_it_is_and_the_command_what_was_answered(server: RobotServer) -> None:
     server.faults.append(Fault())
     server.faults.append(Fault({"code": 19024, "msg": "Key Words Not Found"}))
