@@ -101,6 +101,9 @@ def judge_interval(
             facts,
             broker_marks=judge_memory.marks_before(session, facts.cluster, facts.now),
             absences=judge_memory.absences_before(session, facts.cluster, facts.now),
+            unreached=outbox.unreached(
+                session, facts.cluster, facts.now - timedelta(milliseconds=config.delivery.undelivered_after_ms)
+            ),
         )
     facts = judge_queues(facts, config)
     judgement = judge_facts(facts, config)

@@ -11,7 +11,14 @@ from typing import Any, TypeVar
 from offsetguard import tables
 from offsetguard.collect.manifest import Manifest
 from offsetguard.facts.parameters import unfold
-from offsetguard.model.fact_records import Absences, BrokerMark, CollectionGap, UnseenBrokerFacts, VanishedFacts
+from offsetguard.model.fact_records import (
+    Absences,
+    BrokerMark,
+    CollectionGap,
+    Unreached,
+    UnseenBrokerFacts,
+    VanishedFacts,
+)
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.model.verdicts import QueueVerdict
@@ -86,6 +93,7 @@ class IntervalFacts:
     log_lines: tuple[LogLineFacts, ...] = ()
     online_groups: tuple[OnlineGroupFacts, ...] = ()
     config_problem: str | None = None  # given by the judge: what is wrong with the configuration file, by lines
+    unreached: tuple[Unreached, ...] = ()  # given by the judge: teams that nothing has reached for too long
     audited: bool = True  # False: made of what has landed, by `facts.unpublished`
     unpublished_since: datetime | None = None  # then: end of the newest published interval; None: none ever was
     first_landed_at: datetime | None = None  # then, where none ever was: start of the first interval that has landed

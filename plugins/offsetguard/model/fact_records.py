@@ -58,6 +58,16 @@ class VanishedFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Unreached:
+    """A team of which no receiver accepted what was written to it (`store.outbox`)."""
+
+    team: str
+    since: datetime  # when the oldest message of these was written
+    message_count: int
+    because: str  # the reason of one of them
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerMark:
     """How far a master's commit log reached at a moment of the last days: about one an hour (`store.judge_memory`)."""
 

@@ -17,7 +17,7 @@ between the receiver's acceptance and `mark_accepted` leaves a row that is sent 
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from sqlalchemy import ColumnElement, Engine, and_, case, func, or_, select, tup
 from sqlalchemy.orm import Session, aliased
 
 from offsetguard.catalogue import Sentence
+from offsetguard.model.fact_records import Unreached
 from offsetguard.model.incident import EventKind, IncidentEvent, digest_of
 from offsetguard.model.notification import Channel
 from offsetguard.model.views import DIGEST, AnyView, Cause, DigestView, MessageView
@@ -118,6 +119,30 @@ def backlog(session: Session) -> Backlog:
     found = {status: (count, oldest) for status, count, oldest in session.execute(query)}
     waiting, oldest = found.get(Status.PENDING, (0, None))
     return Backlog(waiting, oldest, sum(found.get(one, (0, None))[0] for one in REFUSED))
+
+
+def unreached(session: Session, cluster: str, moment: datetime) -> tuple[Unreached, ...]:
+    """Return the teams of which nobody accepted anything of an interval of a cluster that was written before a moment.
+
+    Looked at are the oldest intervals of which something was not accepted: `MOST_MERGED`.
+    """
+    row = OutboxRow
+    query = (
+        select(row.team, row.interval_start, func.min(row.created_at), func.count(), func.max(row.last_error))
+        .where(row.cluster == cluster, row.status.in_([Status.PENDING, *REFUSED]), row.created_at <= moment)
+        .group_by(row.team, row.interval_start)
+        .order_by(row.team, row.interval_start)
+    )
+    found: dict[str, Unreached] = {}
+    for team, interval_start, since, count, because in session.execute(query.limit(MOST_MERGED)).all():
+        of_it = (row.team == team, row.cluster == cluster, row.interval_start == interval_start)
+        accepted = select(row.id).where(
+            *of_it, row.created_at >= interval_start, row.status.in_([Status.SENT, Status.DISMISSED])
+        )
+        if session.scalar(accepted.limit(1)) is None:
+            before = found.get(team, Unreached(team, since, 0, because or ""))
+            found[team] = replace(before, message_count=before.message_count + count)
+    return tuple(found.values())
 
 
 def redrive(engine: Engine, *, ids: Sequence[int] | None = None) -> int:

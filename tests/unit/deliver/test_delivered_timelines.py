@@ -76,3 +76,29 @@ def test_a_mail_server_that_is_away_for_hours_costs_no_message(world: DeliveryWo
     accepted = run(world, script, away)
     assert [reason for _, _, reason in accepted] == ["first", "worse", "repeat", "all_resolved"]
     assert min(minute for minute, _, _ in accepted) >= 200
+
+
+@pytest.mark.slow
+def test_a_team_that_nothing_reaches_is_told_of_to_the_default_team_once_until_it_is_reached(
+    world: DeliveryWorld,
+) -> None:
+    world.dead_webhooks["orders_hook"] = "http://127.0.0.1:1/"
+
+    def before(minute: int) -> None:
+        if minute == 40:
+            world.dead_webhooks.clear()
+
+    config = {
+        "teams": {"orders": {"slack_webhooks": ["orders_hook"]}},
+        "groups": [{"match": "a", "team": "orders"}],
+        "delivery": {"repeat_interval_ms": 14_400_000},
+    }
+    script = {"until": 95, "config": config, "at": {0: {"bad": {"a": "warning"}}}}
+    accepted = run(world, script, before)
+    told = [(minute, reason) for minute, receiver, reason in accepted if receiver == "ops@example.org"]
+    assert [reason for _, reason in told] == ["first", "all_resolved"]
+    assert 15 <= told[0][0] <= 20
+    assert told[1][0] > 40
+    mail = world.smtp.mails[0]
+    assert "a team is not reached" in str(mail.message["Subject"])
+    assert "orders" in str(mail.message.get_body(("plain",)))

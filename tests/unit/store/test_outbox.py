@@ -282,3 +282,20 @@ def test_many_deliverers_at_once_never_hold_one_message_twice(engine: Engine) ->
 def test_a_moment_without_a_zone_is_refused(engine: Engine) -> None:
     with pytest.raises(Exception, match=r"no time zone|offset-naive"):
         put(engine, now=datetime(2026, 11, 21, 10, 41))  # noqa: DTZ001 the mistake that is tested
+
+
+def test_a_team_is_not_reached_while_none_of_its_receivers_has_accepted_what_is_old_enough(each_engine: Engine) -> None:
+    def unreached(moment: datetime, cluster: str = VIEW.cluster) -> dict[str, int]:
+        with reading(each_engine) as session:
+            return {one.team: one.message_count for one in outbox.unreached(session, cluster, moment)}
+
+    other = Lane("wecom", "night")
+    of_a, of_b = (VIEW.model_copy(update={"team": team}) for team in ("a", "b"))
+    put(each_engine, "of a", view=of_a)
+    put(each_engine, "of a, in a digest", lane=other, view=of_a)  # digests have threads of their own
+    put(each_engine, "of b", view=of_b)
+    assert unreached(NOW - timedelta(seconds=1)) == {}, "too young"
+    assert unreached(NOW, "another") == {}
+    assert unreached(NOW) == {"a": 2, "b": 1}
+    outbox.mark_accepted(each_engine, claimed(each_engine, lane=other), accepted_at=NOW, receipt="robot")
+    assert unreached(NOW) == {"b": 1}

@@ -118,6 +118,7 @@ OF_THE_ROUND = frozenset(
         "unseen_brokers",
         "cluster_unseen",
         "config_problem",
+        "unreached",
         "audited",
         "unpublished_since",
         "first_landed_at",

@@ -8,7 +8,14 @@ from typing import Any
 from offsetguard.config import Config
 from offsetguard.facts.duckdb_engine import windows_of
 from offsetguard.facts.interval import IntervalFacts, OnlineGroupFacts, QueueFacts, TrafficHour
-from offsetguard.model.fact_records import Absences, BrokerMark, CollectionGap, UnseenBrokerFacts, VanishedFacts
+from offsetguard.model.fact_records import (
+    Absences,
+    BrokerMark,
+    CollectionGap,
+    Unreached,
+    UnseenBrokerFacts,
+    VanishedFacts,
+)
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
 from offsetguard.tables.broker_facts import BrokerFacts
@@ -72,6 +79,7 @@ def facts_of(given: dict[str, Any]) -> IntervalFacts:
         topics=tuple(record(TopicFacts, entry) for entry in given.get("topics", ())),
         brokers=tuple(record(BrokerFacts, entry) for entry in given.get("brokers", ())),
         broker_marks=tuple(record(BrokerMark, entry) for entry in given.get("broker_marks", ())),
+        unreached=tuple(record(Unreached, entry) for entry in given.get("unreached", ())),
         lock_waits=tuple(record(LockWaitFacts, entry) for entry in given.get("lock_waits", ())),
         vanished=tuple(record(VanishedFacts, entry) for entry in given.get("vanished", ())),
         unseen_brokers=tuple(record(UnseenBrokerFacts, entry) for entry in given.get("unseen_brokers", ())),
@@ -93,7 +101,7 @@ def _field(name: str, value: Any) -> tuple[str, Any]:
         return "at", END - timedelta(seconds=value)
     if name.endswith("_s_ago"):
         moment = name.removesuffix("_s_ago")
-        return moment if moment.endswith("_since") else f"{moment}_at", END - timedelta(seconds=value)
+        return moment if moment.endswith("since") else f"{moment}_at", END - timedelta(seconds=value)
     return name, tuple(value) if isinstance(value, list) else value
 
 

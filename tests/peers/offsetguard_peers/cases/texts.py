@@ -24,7 +24,7 @@ LATIN_TERMS = frozenset(
     }
     | {"remoting", "s", "shutdown", "slack", "spark", "swap", "tag", "true", "webhook"}
 )
-_COMMAND = re.compile(r"\bmqadmin [ -~\u2026]*")
+_COMMAND = re.compile(r"\bmqadmin [ -~\u2026]*|\boffsetguard(?: [a-z-]+)+")
 _QUOTED = re.compile(r"'[^'\n]*'|\u201c[^\u201d\n]*\u201d|subscription not latest")
 _OPTION = re.compile(r"(?<!\S)-[a-z]\b|[0-9]\.x\b")
 _LINK = re.compile(r"https?://\S+")
