@@ -253,6 +253,12 @@ def connections() -> dict[str, dict[str, Any]]:
         made["offsetguard_smtp"] = {"conn_type": "smtp", "host": "receivers", "port": 1025, "extra": plain}
         slack = json.dumps({"base_url": "http://receivers:8026/api/"})
         made["offsetguard_slack"] = {"conn_type": "slack", "password": token, "extra": slack}
+        robot = {
+            "password": "robot-token-0123",
+            "extra": json.dumps({"secret": "SEC-robot-secret"}),
+        }  # the simulation's
+        for name in ("dingtalk", "wecom", "feishu"):
+            made[f"offsetguard_{name}"] = {"conn_type": "generic", "host": "http://receivers:8027", **robot}
         return made
     if host := environment("OFFSETGUARD_SMTP_HOST"):
         tls = environment("OFFSETGUARD_SMTP_TLS") or "starttls"
@@ -268,6 +274,13 @@ def connections() -> dict[str, dict[str, Any]]:
         }
     if bot_token := environment("OFFSETGUARD_SLACK_TOKEN"):
         made["offsetguard_slack"] = {"conn_type": "slack", "password": bot_token}
+    for name in ("dingtalk", "wecom", "feishu", "webhook"):
+        if url := environment(f"OFFSETGUARD_{name.upper()}_URL"):
+            secret = environment(f"OFFSETGUARD_{name.upper()}_SECRET")
+            extra = json.dumps({"secret": secret} if secret else {})
+            made[f"offsetguard_{name}"] = {"conn_type": "generic", "password": url, "extra": extra}
+    if url := environment("OFFSETGUARD_ALERTMANAGER_URL"):
+        made["offsetguard_alertmanager"] = {"conn_type": "generic", "host": url}
     return made
 
 

@@ -110,6 +110,14 @@ def test_connections_that_env_says_nothing_of_are_left_alone(
     assert set(prepare.connections()) == {"spark_default"}
     monkeypatch.setenv("OFFSETGUARD_SLACK_TOKEN", "xoxb-1")
     assert set(prepare.connections()) == {"spark_default", "offsetguard_slack"}
+    monkeypatch.setenv("OFFSETGUARD_FEISHU_URL", "https://open.feishu.cn/open-apis/bot/v2/hook/1")
+    monkeypatch.setenv("OFFSETGUARD_FEISHU_SECRET", "word")
+    monkeypatch.setenv("OFFSETGUARD_ALERTMANAGER_URL", "http://alertmanager:9093")
+    made = prepare.connections()
+    assert made["offsetguard_alertmanager"] == {"conn_type": "generic", "host": "http://alertmanager:9093"}
+    feishu = made["offsetguard_feishu"]
+    assert (feishu["password"][-6:], feishu["extra"]) == ("hook/1", '{"secret": "word"}')
+    assert "offsetguard_dingtalk" not in made
     monkeypatch.setenv("OFFSETGUARD_SMTP_HOST", "mail.example.com")
     monkeypatch.setenv("OFFSETGUARD_SMTP_TLS", "ssl")
     with pytest.raises(SystemExit):

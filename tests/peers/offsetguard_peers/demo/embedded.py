@@ -111,6 +111,7 @@ def _say_where_to_look(world: World, cluster: RocketMQCluster, tell: Tell) -> No
          Data Docs   {world.airflow.base_url}{URL_PREFIX}{DATA_DOCS_PATH}/
          mails       {world.inbox.url}  (files: {world.mail_folder})
          Slack       {world.slack.url}
+         robots      {world.robots.url}  (DingTalk, WeCom, Feishu)
          try also    {program} check --namesrv {cluster.namesrv}
          in another  export {variables}
          terminal    {program} incidents list

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from offsetguard_peers.robots.server import ROBOTS
 from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.clients import ConsumerSpec, produce, producer_of, running_consumers
 from offsetguard_peers.rocketmq.cluster import RocketMQCluster
@@ -77,7 +78,11 @@ def demo_config(clusters: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         "clusters": {name: dict(cluster) for name, cluster in clusters.items()},
         "teams": {
             "operators": {"mail": ["operators@example.com"], "slack": ["#ops"]},
-            "orders": {"mail": ["orders@example.com"], "slack": ["#alerts"]},
+            "orders": {
+                "mail": ["orders@example.com"],
+                "slack": ["#alerts"],
+                **{robot: [f"offsetguard_{robot}"] for robot in ROBOTS},
+            },
         },
         "default_team": "operators",
         "groups": [

@@ -39,6 +39,7 @@ from offsetguard_peers.demo.groups import (
     stage_trouble,
 )
 from offsetguard_peers.processes import PeerNotStarted
+from offsetguard_peers.robots.server import RobotServer
 from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.cluster import RocketMQCluster
 from offsetguard_peers.rocketmq.grpc_clients import Proxy
@@ -60,7 +61,7 @@ PORTS = {
     "proxy-grpc": 8081,
     "proxy-remoting": PROXY_REMOTING_PORT,
 }
-SMTP_PORT, INBOX_PORT, SLACK_PORT = 1025, 8025, 8026
+SMTP_PORT, INBOX_PORT, SLACK_PORT, ROBOTS_PORT = 1025, 8025, 8026, 8027
 STAGING, STAGED = "staging", "staged"  # files that say how far a cluster of ours has come
 LOOK_EVERY_S = 1.0
 
@@ -151,17 +152,19 @@ def rocketmq_healthy(options: argparse.Namespace) -> int:
 
 
 def receivers(options: argparse.Namespace) -> int:
-    """Accept mail and Slack messages, and show them."""
+    """Accept mail, Slack's messages and those of robots, and show them."""
     tell = elapsed_clock()
     folder: Path = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    smtp_port, inbox_port, slack_port = (0, 0, 0) if options.free_ports else (SMTP_PORT, INBOX_PORT, SLACK_PORT)
+    ports = (0, 0, 0, 0) if options.free_ports else (SMTP_PORT, INBOX_PORT, SLACK_PORT, ROBOTS_PORT)
+    smtp_port, inbox_port, slack_port, robots_port = ports
     smtp = SmtpServer(mail_folder=folder / "mail", host=options.bind, port=smtp_port)
     slack = SlackServer(host=options.bind, port=slack_port, message_file=folder / "slack.json")
     slack.workspace.token = os.environ.get("DEMO_SLACK_TOKEN") or BOT_TOKEN
-    with smtp, slack, InboxPage(smtp, host=options.bind, port=inbox_port) as inbox:
+    robots = RobotServer(host=options.bind, port=robots_port, message_file=folder / "robots.jsonl")
+    with smtp, slack, robots, InboxPage(smtp, host=options.bind, port=inbox_port) as inbox:
         tell(f"{len(smtp.mails)} mails and {len(slack.messages)} Slack messages are kept from before")
-        tell(f"listening: SMTP port {smtp.port}, inbox {inbox.url}, Slack {slack.url}")
+        tell(f"listening: SMTP port {smtp.port}, inbox {inbox.url}, Slack {slack.url}, robots {robots.url}")
         while True:
             signal.pause()
 

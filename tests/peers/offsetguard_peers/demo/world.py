@@ -3,6 +3,7 @@
 Brokers come from outside: their addresses stand in the configuration. Used by the demo and by the end-to-end test.
 """
 
+import json
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
@@ -13,6 +14,7 @@ import yaml
 from offsetguard.config.workspace import Workspace
 from offsetguard_peers.airflow.api import AirflowApi
 from offsetguard_peers.airflow.standalone import COMPONENTS, USUAL, AirflowStandalone
+from offsetguard_peers.robots.server import ROBOTS, SECRET, RobotServer
 from offsetguard_peers.slack.server import SlackServer
 from offsetguard_peers.smtp.inbox import InboxPage
 from offsetguard_peers.smtp.server import SmtpServer
@@ -43,6 +45,7 @@ class World:
         self.config_file = folder / "offsetguard.yml"
         self.smtp = SmtpServer(mail_folder=self.mail_folder)
         self.slack = SlackServer()
+        self.robots = RobotServer()
         self.inbox = InboxPage(self.smtp)
         self._airflow_port = airflow_port
         self._password = password
@@ -86,7 +89,7 @@ class World:
     def __enter__(self) -> Self:
         """Open SMTP, Slack and the inbox; on a failure close what was opened."""
         try:
-            for server in (self.smtp, self.slack, self.inbox):
+            for server in (self.smtp, self.slack, self.robots, self.inbox):
                 self._stack.enter_context(server)
             self._airflow = AirflowStandalone(
                 self.folder / "airflow",
@@ -112,6 +115,9 @@ class World:
             "offsetguard_smtp": f"smtp://{self.smtp.host}:{self.smtp.port}/?disable_ssl=true&disable_tls=true",
             "offsetguard_slack": f"slack://:{self.slack.token}@/?base_url={quote(self.slack.api_url, safe='')}",
         }
+        for robot in ROBOTS:
+            connection = {"conn_type": "generic", "password": self.robots.address(robot), "extra": {"secret": SECRET}}
+            connections[f"offsetguard_{robot}"] = json.dumps(connection)
         if self._spark is not None:
             connections["spark_default"] = f"sc://:{self._spark.token}@localhost:{self._spark.port}"
         return connections

@@ -14,12 +14,15 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from offsetguard_peers.http_server import HttpPeer, Quiet
+from offsetguard_peers.robots.page import render_page
 
 TOKEN, SECRET = "robot-token-0123", "SEC-robot-secret"
+ROBOTS = ("dingtalk", "wecom", "feishu")
 DINGTALK, WECOM, FEISHU = "/robot/send", "/cgi-bin/webhook/send", "/open-apis/bot/v2/hook/"
 OK = {"errcode": 0, "errmsg": "ok"}
 HOUR_S = 3_600
@@ -99,8 +102,21 @@ class Limit:
 class RobotServer(HttpPeer):
     """`received`: what was accepted; `refused`: (robot, answer) of all else, in order."""
 
-    def __init__(self, *, signs: bool = True, keyword: str = "", clock: Callable[[], float] = time.time) -> None:
-        """`signs`: robots want signatures; `clock`: by which those end, and by which rates are counted."""
+    def __init__(
+        self,
+        *,
+        signs: bool = True,
+        keyword: str = "",
+        clock: Callable[[], float] = time.time,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        message_file: Path | None = None,
+    ) -> None:
+        """`signs`: robots want signatures; `clock`: by which those end, and by which rates are counted.
+
+        `message_file`: keeps what was accepted, also for the next server.
+        """
+        self._message_file = message_file
         self.signs, self.keyword, self.clock = signs, keyword, clock
         self.received: list[Received] = []
         self.refused: list[tuple[str, dict[str, Any]]] = []
@@ -110,7 +126,17 @@ class RobotServer(HttpPeer):
         self._limits["dingtalk"] = [Limit(20, 60, blocked_s=600)]
         self._limits["wecom"] = [Limit(20, 60)]
         self._limits["feishu"] = [Limit(100, 60), Limit(5, 1)]
-        super().__init__(_handler(self))
+        if message_file is not None and message_file.exists():
+            kept = map(json.loads, message_file.read_text("utf-8").splitlines())
+            self.received += [Received(one["robot"], one["document"]) for one in kept]
+        super().__init__(_handler(self), host=host, port=port)
+
+    def accept(self, one: Received) -> None:
+        """Let a message stand in its chat."""
+        self.received.append(one)
+        if self._message_file is not None:
+            with self._message_file.open("a", encoding="utf-8") as kept:
+                kept.write(json.dumps({"robot": one.robot, "document": one.document}) + "\n")
 
     def __exit__(self, *_: object) -> None:
         """Let go of what hangs, and stop."""
@@ -272,7 +298,7 @@ def _handler(server: RobotServer) -> type[BaseHTTPRequestHandler]:
             if said.get("errcode", said.get("code")) != 0:
                 server.refused.append((robot, said))
             elif fault.accepts:
-                server.received.append(Received(robot, json.loads(body)))
+                server.accept(Received(robot, json.loads(body)))
             while fault.hangs and not server.stopped:
                 time.sleep(0.02)
             if not fault.closes:
@@ -287,6 +313,10 @@ def _handler(server: RobotServer) -> type[BaseHTTPRequestHandler]:
             for piece in server.pieces(body) if fault.drips else [body]:
                 self.wfile.write(piece)
 
-        do_GET = do_POST  # noqa: N815 the base class's name
+        def do_GET(self) -> None:
+            """Show what stands in the chats, at `/`."""
+            page = Fault(headers=(("Content-Type", "text/html; charset=utf-8"),))
+            is_page = urlsplit(self.path).path == "/"
+            self._send(page, render_page(server.received).encode()) if is_page else self.do_POST()
 
     return Handler
