@@ -1,5 +1,7 @@
 """A channel is one file: what it says of itself there is all that the rest of the product knows of it."""
 
+import json
+import re
 import shutil
 import subprocess
 import sys
@@ -14,51 +16,48 @@ from offsetguard.deliver.channels.channel import Unavailable
 from offsetguard.deliver.deliver import CHANNELS, deliver_due
 from offsetguard.model.notification import DECLARED, RECEIVER_LISTS
 from offsetguard_peers.delivery.world import NOW, DeliveryWorld
+from offsetguard_peers.http_server import HeartbeatListener
 
-PAGER = """
-from dataclasses import dataclass
-from typing import ClassVar
-
-from offsetguard.deliver.channels.channel import Receipt, Transport
-from offsetguard.model.notification import Declared
-
-CHANNEL = Declared(name="pager", receivers="pagers", meaning="beeps", title="pager", title_zh="寻呼机", note="old")
-
-
-@dataclass(frozen=True, slots=True)
-class Pager(Transport):
-    LANES: ClassVar = 1
-    CONNECTION_FIELD: ClassVar = None
-    CONNECTION_NEEDS: ClassVar = "password"
-    CONNECTION_ADVICE: ClassVar = "buy one"
-
-    @classmethod
-    def opened(cls, connection, delivery):
-        return cls()
-
-    def deliver(self, message, handover):
-        return Receipt("beep")
-"""
+ADDED = re.compile(r"  --- plugins/offsetguard/(deliver/channels/teams_workflow\.py)\n((?:  \+.*\n)+)")
 ASKED = """
-from offsetguard.catalogue import Sentence, catalogue
-from offsetguard.catalogue.text import Locale
-from offsetguard.config.routes import RouteEntry, Team
+import json
+from datetime import UTC, datetime
+from offsetguard.catalogue import Sentence
+from offsetguard.config.routes import Delivery, RouteEntry, Team
+from offsetguard.deliver.channels.channel import Connection, Handover, open_by
 from offsetguard.deliver.deliver import CHANNELS
+from offsetguard.deliver.in_doubt import InDoubt
+from offsetguard.store.models import OutboxRow
+from offsetguard_peers.cases.messages import VIEW
 
-assert Team.model_validate({"pagers": ["night"]}).model_dump()["pagers"] == ["night"]
-assert RouteEntry.model_validate({"pagers": []}).fields_set() == ["pagers"]
-meaning = Team.model_json_schema()["properties"]["pagers"]["description"]
-print(meaning, CHANNELS["pager"].__name__, Sentence("channel_pager"))
+assert Team.model_validate({"teams_workflows": ["night"]}).model_dump()["teams_workflows"] == ["night"]
+assert RouteEntry.model_validate({"teams_workflows": []}).fields_set() == ["teams_workflows"]
+connection = Connection("night", None, None, None, URL, None, {"timeout": 60})
+opened = open_by(CHANNELS["teams_workflow"], "night", connection, Delivery())
+now = datetime.now(UTC)
+message = OutboxRow(
+    **dict.fromkeys(("idempotency_key", "team", "cluster", "rule_id", "thread_key", "status"), ""), attempts=1,
+    channel="teams_workflow", receiver="night", interval_start=now, view_json=VIEW.model_dump_json(), created_at=now,
+    next_attempt_at=now,
+)
+receipt = opened.deliver(message, Handover(None, InDoubt().slot("teams_workflow"), now))
+print(receipt.text, "by", Sentence("channel_teams_workflow"))
 """
 
 
-def test_a_channel_that_is_added_as_one_file_is_known_everywhere(tmp_path: Path) -> None:
+def test_the_channel_that_contributing_adds_as_one_file_is_known_everywhere(tmp_path: Path) -> None:
     package = Path(offsetguard.__file__).parent
     shutil.copytree(package, tmp_path / "offsetguard", ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "offsetguard" / "deliver" / "channels" / "pager.py").write_text(PAGER, "utf-8")
-    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{ASKED}"]
-    asked = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert asked.stdout == "beeps Pager pager\n", asked.stderr
+    (file, diff), *_ = ADDED.findall((Path(__file__).parents[3] / "CONTRIBUTING.md").read_text("utf-8"))
+    (tmp_path / "offsetguard" / file).write_text("".join(f"{line[3:]}\n" for line in diff.splitlines()), "utf-8")
+    with HeartbeatListener(202) as workflow:
+        code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); URL = {workflow.url!r}\n{ASKED}"
+        asked = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert asked.stdout == "workflow night by Microsoft Teams\n", asked.stderr
+    ((_, _, body),) = workflow.heard
+    (card,) = json.loads(body)["attachments"]
+    shown = [one["text"] for one in card["content"]["body"]]
+    assert any("order-group" in one for one in shown), shown
 
 
 @pytest.mark.parametrize("channel", sorted(DECLARED))
