@@ -114,7 +114,7 @@ def test_ten_minutes_without_spark(world: World, spark_server: ConnectServer, ro
             _until(lambda: watch.mail("others@example.com", "facts_not_published"), "old facts", PATIENCE_S)
             _log.info("told after %.0f s; that facts are old after %.0f s", told_after, time.monotonic() - stopped)
             assert told_after <= TOLD_WITHIN_S
-            assert "Not audited" in (watch.mail(OWNER, GROUP) or "")
+            assert "Not checked yet" in (watch.mail(OWNER, GROUP) or "")
             _until(lambda: time.monotonic() - stopped > AWAY_S, "ten minutes", AWAY_S)
             assert len(newest_judged(watch.engine)) - judged >= 7, "minutes are judged all the while"
             assert watch.published_until() - published_until <= timedelta(minutes=1), "Spark was away"

@@ -26,10 +26,12 @@ from offsetguard.model.views import (
     SILENCE,
     DigestSection,
     DigestView,
+    FigureView,
     IncidentView,
     MessageView,
     News,
     NotificationReason,
+    QueueView,
     data_docs_url,
     group_url,
     incident_url,
@@ -146,7 +148,7 @@ class _IncidentWriter:
             seen_count=incident.seen_count,
             peak=said.peak,
             figures=said.figures(),
-            queues=said.queues(QUEUES_SHOWN) if detailed else (),
+            queues=_as_lines(said.queues(QUEUES_SHOWN)) if detailed else (),
             changes=tuple(said.changes()) if detailed else (),
             queue_count=evidence.queue_count,
             stacks=tuple(said.stacks()) if detailed else (),
@@ -168,6 +170,14 @@ class _IncidentWriter:
             silence_url=page and f"{page}#{SILENCE}",
             console_url=self.config.delivery.console_address(subject.cluster, group, subject.topic),
         )
+
+
+def _as_lines(queues: Iterable[QueueView]) -> tuple[QueueView, ...]:
+    """Return one for all of a topic that have equal figures."""
+    alike: dict[tuple[str, tuple[FigureView, ...]], list[QueueView]] = {}
+    for one in queues:
+        alike.setdefault((one.topic, one.figures), []).append(one)
+    return tuple(some[0].model_copy(update={"alike_count": len(some) - 1}) for some in alike.values())
 
 
 def _title(incidents: Sequence[Incident], key: GroupKey, locale: Locale) -> str:

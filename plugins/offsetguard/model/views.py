@@ -99,6 +99,7 @@ class QueueView(Record):
     broker_name: str
     queue_id: int
     figures: tuple[FigureView, ...]
+    alike_count: int = 0  # further queues of the topic with these very figures
 
 
 class StackView(Record):

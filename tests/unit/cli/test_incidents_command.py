@@ -143,9 +143,9 @@ def test_the_first_digits_of_an_id_show_all_about_it_and_who_was_told() -> None:
 
 def test_only_of_what_spark_has_not_published_it_is_said_that_nobody_audited_it() -> None:
     shown = {one.incident_id: text("incidents", "show", one.incident_id) for one in (BILLING, HARMLESS)}
-    assert [one for one, page in shown.items() if "Not audited: Spark has not published these facts yet" in page] == [
-        HARMLESS.incident_id
-    ]
+    assert [
+        one for one, page in shown.items() if "Not checked yet: these figures are what the brokers answered" in page
+    ] == [HARMLESS.incident_id]
 
 
 @pytest.mark.parametrize("command", [("incidents", "list"), ("incidents", "show", HARMLESS.incident_id)])

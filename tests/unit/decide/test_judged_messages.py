@@ -1,5 +1,6 @@
 """What a judged message holds, and who gets it: evidence, links, what explains it and could not be told; no info."""
 
+import json
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -195,13 +196,17 @@ def test_what_lies_ahead_stands_beside_a_finding_that_does_not_tell_it_itself(to
     assert {"drain": shown.drain_ms, "loss": shown.loss_ms} == {**ahead, **({told: None} if told else {})}
 
 
-def test_evidence_is_capped_and_counted(engine: Engine) -> None:
+def test_evidence_is_capped_and_counted_and_queues_with_equal_figures_are_one_line(engine: Engine) -> None:
     queues = tuple(
         a_queue("a", MessageQueue("orders", "broker-a", n), QueueOffsets(0, 1_000 + n // 29, 0)) for n in range(30)
     )
     (message,) = judge(engine, facts(0, group("a", 30_000), queues=queues)).messages
     (incident,) = message.view.firing
-    assert (len(incident.queues), incident.queue_count, incident.queues[0].queue_id) == (20, 30, 29)
+    worst, others = incident.queues
+    assert (worst.queue_id, worst.alike_count, others.alike_count, incident.queue_count) == (29, 0, 18, 30)
+    for text in (mail_of(message.view).text, json.dumps(render_slack(message.view, idempotency_key="1").blocks)):
+        assert "19 queues, each" in text
+        assert "and 10 more queues" in text
 
 
 @pytest.mark.parametrize("page_url", ["http://airflow.example.org:8080", "http://airflow.example.org:8080/"])

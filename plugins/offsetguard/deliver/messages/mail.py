@@ -24,7 +24,15 @@ from offsetguard.catalogue.text import format_from_to
 from offsetguard.deliver.messages import wording
 from offsetguard.deliver.messages.mail_pages import MailTexts, Picture, digest_texts, fill, report_texts
 from offsetguard.deliver.messages.wording import harmless, harmless_view, shorten
-from offsetguard.model.views import LEAST_LAG_POINTS, AnyView, DailyReportView, DigestView, IncidentView, MessageView
+from offsetguard.model.views import (
+    LEAST_LAG_POINTS,
+    AnyView,
+    DailyReportView,
+    DigestView,
+    IncidentView,
+    MessageView,
+    QueueView,
+)
 
 INCIDENTS_IN_FULL = 6  # more of them make a mail that Gmail cuts: at 102 kB
 INCIDENTS_IN_SHORT = 44
@@ -63,6 +71,12 @@ def _pictures(firing: tuple[IncidentView, ...], words: Catalogue, cid_of: Callab
     }
 
 
+def _queue_name(queue: QueueView, words: Catalogue) -> str:
+    if queue.alike_count:
+        return words.say("queues_alike", count=1 + queue.alike_count)
+    return f"{queue.broker_name} {words.say('mail_queue', queue_id=queue.queue_id)}"
+
+
 def _from_to(incident: IncidentView, words: Catalogue) -> dict[str, str]:
     start, end = format_from_to(incident.lag_curve[0].at, incident.lag_curve[-1].at, words.locale)
     return {"start": start, "end": end}
@@ -89,6 +103,7 @@ class _Rendering:
             "sub_line": f"{words.say('mail_cluster')} {view.cluster}",
             "notes": tuple(wording.notes(view, words)),
             "why_now": wording.why_now(view, words),
+            "footnote": wording.footnote(view, words),
             "footer": words.say("mail_footer", rule_id=view.rule_id, interval=view.interval_start, team=view.team),
             "in_short": in_short,
             "more_firing": wording.more(len(view.firing) + view.hidden_firing - listed, "finding", words),
@@ -102,6 +117,7 @@ class _Rendering:
                 *wording.threads(incident, MOST_FRAMES, words),
                 *wording.beside(incident, BESIDE_SHOWN, words),
             ),
+            "queue_name": lambda queue: _queue_name(queue, words),
             "lag_in_words": lambda incident: wording.lag_in_words(incident, words),
         }
 

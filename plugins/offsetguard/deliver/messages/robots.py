@@ -165,7 +165,7 @@ def _digest(view: DigestView, words: Catalogue, sentence: int) -> Letter:
     return Letter(
         title=_title(word, news, words),
         status=status,
-        head=(Piece(_where(view, words)), *(Piece(one) for one in wording.of_facts(view, words))),
+        head=(Piece(_where(view, words)), *(Piece(one) for one in wording.told_late(view, words))),
         body=(*worst, *sections),
         foot=_foot(view, words, words.say("robot_digest_interval", interval=view.interval_start)),
         mentions=view.mentions if status != wording.RESOLVED else (),
@@ -183,9 +183,10 @@ def _where(view: MessageView | DigestView, words: Catalogue) -> str:
 
 def _foot(view: MessageView | DigestView, words: Catalogue, rule: str) -> tuple[Piece, ...]:
     rule = f"{rule} · {KEYWORD}"
+    footnotes = [Piece(one) for one in (wording.footnote(view, words), rule) if one]
     if view.page_url is None or len(view.page_url) > MAX_LINK:
-        return (Piece(rule),)
-    return Piece(rule), Piece(links=((words.say("robot_all"), incidents_url(view.page_url)),))
+        return tuple(footnotes)
+    return *footnotes, Piece(links=((words.say("robot_all"), incidents_url(view.page_url)),))
 
 
 def markdown(whole: Letter, *, line_end: str, mentions: str) -> str:

@@ -245,13 +245,16 @@ class _Writer:
 
     def _queues(self, incident: IncidentView) -> list[Block]:
         lines = [self._queue(queue) for queue in incident.queues[: self.room.queues]]
-        hidden = wording.more(incident.queue_count - len(lines), "queue", self.words)
+        counted = sum(1 + queue.alike_count for queue in incident.queues[: self.room.queues])
+        hidden = wording.more(incident.queue_count - counted, "queue", self.words)
         return [blocks_of.section("\n".join([*lines, *([hidden] if hidden else [])]))] if lines else []
 
     def _queue(self, queue: QueueView) -> str:
-        where = self.words.say("slack_queue", broker_name=queue.broker_name, queue_id=queue.queue_id)
+        where = quiet(self.words.say("queues_alike", count=1 + queue.alike_count), 200)
+        if not queue.alike_count:
+            where = code(self.words.say("slack_queue", broker_name=queue.broker_name, queue_id=queue.queue_id), 200)
         figures = self._listed([f"{figure.label} {figure.value}" for figure in queue.figures])
-        return f"• {code(where, 200)} {quiet(figures, 250)}" if figures else f"• {code(where, 200)}"
+        return f"• {where} {quiet(figures, 250)}" if figures else f"• {where}"
 
     def _beside(self, incident: IncidentView) -> Iterator[Block]:
         stacks = wording.threads(incident, FRAMES_SHOWN, self.words) if self.room.beside else ()
@@ -311,7 +314,7 @@ class _Writer:
         named = (("slack_page", view.page_url), ("slack_data_docs", view.data_docs_url))
         links = [link(url, words.say(key)) for key, url in named if url is not None]
         rule = words.say("slack_rule", rule_id=self._code(view.rule_id), interval=view.interval_start)
-        return [blocks_of.context(*links, rule)]
+        return [*blocks_of.small_print([wording.footnote(view, words)], 300), blocks_of.context(*links, rule)]
 
     def _name(self, incident: IncidentView) -> str:
         name = incident.consumer_group or incident.topic or self.words.say("slack_nobody")

@@ -219,17 +219,20 @@ def why_now(view: MessageView, words: Catalogue = _ENGLISH) -> str:
 
 
 def notes(view: MessageView, words: Catalogue = _ENGLISH) -> Iterator[str]:
-    """Give what a reader must know before the rest: told late, not audited, escalated, told before, what it mutes."""
-    yield from of_facts(view, words)
+    """Give what a reader must know before the rest: told late, escalated, told before, what it mutes."""
+    yield from told_late(view, words)
     yield from of_cause(view, words)
 
 
-def of_facts(view: MessageView | DigestView, words: Catalogue = _ENGLISH) -> Iterator[str]:
-    """Give what a reader must know of the facts that a message is made of: how old they are, and not audited."""
+def told_late(view: MessageView | DigestView, words: Catalogue = _ENGLISH) -> Iterator[str]:
+    """Give that a message is about the past, where it is."""
     if view.late:
         yield words.say("told_late")
-    if not all(incident.audited for incident in view.firing):
-        yield words.say("not_audited")
+
+
+def footnote(view: MessageView | DigestView, words: Catalogue = _ENGLISH) -> str:
+    """Return that figures came without the check; empty where all of them passed it."""
+    return "" if all(incident.audited for incident in view.firing) else words.say("not_audited")
 
 
 def of_cause(cause: Cause, words: Catalogue = _ENGLISH) -> Iterator[str]:

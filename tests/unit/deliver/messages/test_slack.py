@@ -122,6 +122,12 @@ def test_the_events_own_moment_stands_beside_when_it_was_first_seen() -> None:
     assert shown[since + 1].startswith("First seen 2026-11-21 06:45:00 UTC, ")
 
 
+def test_the_line_of_queues_with_equal_figures_counts_them() -> None:
+    alike = INCIDENT.queues[0].model_copy(update={"alike_count": 3})
+    shown = lines_of(message(incident(queues=(alike,), queue_count=4)))
+    assert "• 4 queues, each lag 700" in shown
+
+
 def test_what_is_new_is_marked_and_a_thread_of_which_something_goes_on_is_not_green() -> None:
     new = incident(news=News.NEW)
     assert f"New: {new.summary}" in "\n".join(lines_of(message(new, INCIDENT)))
