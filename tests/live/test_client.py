@@ -9,6 +9,7 @@ import pytest
 
 from offsetguard.model.errors import ConnectionLost, PeerUnreachable, RequestTimedOut, RocketMQError
 from offsetguard.model.offsets import MessageQueue
+from offsetguard.sources.rocketmq import requests
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.codes import (
     BrokerSystemError,
@@ -17,17 +18,6 @@ from offsetguard.sources.rocketmq.codes import (
     TopicNotExist,
 )
 from offsetguard.sources.rocketmq.message import PullStatus
-from offsetguard.sources.rocketmq.requests import (
-    GetAllConsumerOffset,
-    GetBrokerClusterInfo,
-    GetConsumerConnectionList,
-    GetConsumeStats,
-    GetMaxOffset,
-    GetMinOffset,
-    GetRouteInfoByTopic,
-    GetTopicStatsInfo,
-    PullMessage,
-)
 from offsetguard_peers.rocketmq.admin import Admin
 from offsetguard_peers.rocketmq.clients import produce, running_consumer
 from offsetguard_peers.rocketmq.cluster import RocketMQCluster
@@ -55,11 +45,14 @@ def test_offsets_of_a_queue_agree_in_every_request(cluster: RocketMQCluster) -> 
         consumers.wait_until_consumed(SENT)
 
         def committed() -> int:  # every 5 s
-            return sum(ask(master, GetAllConsumerOffset()).offsets.get((TOPIC, GROUP), {}).values())
+            return sum(ask(master, requests.GetAllConsumerOffset()).offsets.get((TOPIC, GROUP), {}).values())
 
         wait_until(lambda: committed() == SENT, lambda: f"{SENT} messages that {GROUP} commits, not {committed()}")
-        table = ask(master, GetAllConsumerOffset())
-        stats, topic_stats = ask(master, GetConsumeStats(GROUP, TOPIC)), ask(master, GetTopicStatsInfo(TOPIC))
+        table = ask(master, requests.GetAllConsumerOffset())
+        stats, topic_stats = (
+            ask(master, requests.GetConsumeStats(GROUP, TOPIC)),
+            ask(master, requests.GetTopicStatsInfo(TOPIC)),
+        )
     assert table.unreadable_keys == ()
     queues = {MessageQueue(TOPIC, "broker-a", number) for number in range(QUEUES)}
     assert set(topic_stats.queues) == {queue for queue in stats if queue.topic == TOPIC} == queues
@@ -69,8 +62,8 @@ def test_offsets_of_a_queue_agree_in_every_request(cluster: RocketMQCluster) -> 
         assert end == offsets.consumer_offset == offsets.broker_offset == topic_offsets.max_offset
         assert offsets.pull_offset == (end if cluster.version.startswith("5.") else None)
         assert end == ask(master, QueryConsumerOffset(GROUP, TOPIC, queue.queue_id))
-        assert end == ask(master, GetMaxOffset(TOPIC, queue.queue_id))
-        assert topic_offsets.min_offset == ask(master, GetMinOffset(TOPIC, queue.queue_id)) == 0
+        assert end == ask(master, requests.GetMaxOffset(TOPIC, queue.queue_id))
+        assert topic_offsets.min_offset == ask(master, requests.GetMinOffset(TOPIC, queue.queue_id)) == 0
         assert is_recent(offsets.last_timestamp)
         assert offsets.last_timestamp == topic_offsets.last_update_timestamp
 
@@ -79,28 +72,28 @@ def test_messages_are_pulled_and_no_group_of_the_users_is_touched(cluster: Rocke
     master, topic, end = cluster.broker().address, "client-pulled", 10
     Admin(cluster).create_topic(topic, queues=1)
     produce(cluster, topic, end, tags="tagA")
-    before = ask(master, GetAllConsumerOffset()).offsets
-    result = ask(master, PullMessage(topic, 0, 0))
+    before = ask(master, requests.GetAllConsumerOffset()).offsets
+    result = ask(master, requests.PullMessage(topic, 0, 0))
     assert (result.status, result.undecodable) == (PullStatus.FOUND, ())
     assert (result.min_offset, result.max_offset, result.next_begin_offset) == (0, end, end)
     assert [message.queue_offset for message in result.messages] == list(range(end))
     assert all(is_recent(message.store_timestamp) and len(message.body) == 64 for message in result.messages)
 
-    at_end = ask(master, PullMessage(topic, 0, end))
+    at_end = ask(master, requests.PullMessage(topic, 0, end))
     assert (at_end.status, at_end.messages, at_end.next_begin_offset) == (PullStatus.NO_NEW_MSG, (), end)
-    beyond = ask(master, PullMessage(topic, 0, end + 1000))
+    beyond = ask(master, requests.PullMessage(topic, 0, end + 1000))
     assert (beyond.status, beyond.next_begin_offset) == (PullStatus.OFFSET_ILLEGAL, end)
-    assert ask(master, GetAllConsumerOffset()).offsets == before
+    assert ask(master, requests.GetAllConsumerOffset()).offsets == before
 
 
 def test_refusals_have_their_classes(cluster: RocketMQCluster) -> None:
     master = cluster.broker().address
     for address, request, classes in (
-        (cluster.namesrv, GetRouteInfoByTopic("client-no-such-topic"), {TopicNotExist}),
-        (master, GetTopicStatsInfo("client-no-such-topic"), {TopicNotExist}),
-        (master, GetConsumerConnectionList("client-nobody"), {ConsumerNotOnline}),
-        (master, GetBrokerClusterInfo(), {RequestCodeNotSupported}),  # a broker is no name server
-        (master, GetTopicStatsInfo(""), {TopicNotExist, BrokerSystemError}),
+        (cluster.namesrv, requests.GetRouteInfoByTopic("client-no-such-topic"), {TopicNotExist}),
+        (master, requests.GetTopicStatsInfo("client-no-such-topic"), {TopicNotExist}),
+        (master, requests.GetConsumerConnectionList("client-nobody"), {ConsumerNotOnline}),
+        (master, requests.GetBrokerClusterInfo(), {RequestCodeNotSupported}),  # a broker is no name server
+        (master, requests.GetTopicStatsInfo(""), {TopicNotExist, BrokerSystemError}),
     ):
         with pytest.raises(RocketMQError) as refused:
             ask(address, request)
@@ -114,7 +107,7 @@ def test_a_frozen_broker_times_out_and_serves_again_when_it_thaws() -> None:
 
         async def run(pid: int) -> list[object]:
             async with RocketMQClient(timeout_ms=5_000) as client:
-                outcomes: list[object] = [await client.call(broker.address, GetMinOffset("TBW102", 0))]
+                outcomes: list[object] = [await client.call(broker.address, requests.GetMinOffset("TBW102", 0))]
                 os.kill(pid, signal.SIGSTOP)
                 try:
                     outcomes.append(await _outcome(client, broker.address))
@@ -135,6 +128,6 @@ def test_a_frozen_broker_times_out_and_serves_again_when_it_thaws() -> None:
 
 async def _outcome(client: RocketMQClient, address: str) -> object:
     try:
-        return await client.call(address, GetMinOffset("TBW102", 0))
+        return await client.call(address, requests.GetMinOffset("TBW102", 0))
     except RocketMQError as error:
         return error

@@ -8,18 +8,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from offsetguard import tables
 from offsetguard.config import Config
 from offsetguard.lake.reading import table_schema
 from offsetguard.model.intervals import Interval
-from offsetguard.tables import (
-    BROKER_FACTS,
-    GROUP_FACTS,
-    QUEUE_SNAPSHOTS,
-    QUEUE_STATE,
-    TOPIC_FACTS,
-    TRAFFIC_BASELINES,
-    Table,
-)
 from offsetguard.tables.facts import Baseline
 from offsetguard_spark.facts import FactSources, has_traffic_to_fold
 from offsetguard_spark.minutes import Minutes
@@ -36,27 +28,27 @@ class Frames:
     rows: Mapping[str, list[Row]] = field(default_factory=dict)
     history: Mapping[str, list[Row]] = field(default_factory=dict)
 
-    def read(self, table: Table) -> DataFrame:
+    def read(self, table: tables.Table) -> DataFrame:
         return self._frame(table, self.rows.get(table.name, []))
 
-    def read_with_history(self, table: Table) -> DataFrame:
+    def read_with_history(self, table: tables.Table) -> DataFrame:
         return self._frame(table, [*self.history.get(table.name, []), *self.rows.get(table.name, [])])
 
-    def may_hold(self, table: Table, first: datetime, last: datetime) -> bool:
+    def may_hold(self, table: tables.Table, first: datetime, last: datetime) -> bool:
         return any(first <= row["interval_start"] <= last for row in self.history.get(table.name, []))
 
-    def _frame(self, table: Table, rows: list[Row]) -> DataFrame:
+    def _frame(self, table: tables.Table, rows: list[Row]) -> DataFrame:
         return self.spark.createDataFrame(pa.Table.from_pylist(rows, schema=table_schema(table)))
 
 
 def sources_of(frames: Frames, config: Config, interval: Interval) -> FactSources:
     """Return what the makers of facts take; no queue was seen before."""
-    folded = fold_snapshot(frames.read_with_history(QUEUE_STATE), frames.read(QUEUE_SNAPSHOTS), interval)
+    folded = fold_snapshot(frames.read_with_history(tables.QUEUE_STATE), frames.read(tables.QUEUE_SNAPSHOTS), interval)
     counts = {name: len(rows) for name, rows in frames.rows.items()}
     return FactSources(frames.spark, Minutes(("demo",), (interval,)), config, frames, counts, folded)
 
 
-def rows_of(sources: FactSources, table: Table) -> list[Row]:
+def rows_of(sources: FactSources, table: tables.Table) -> list[Row]:
     return [row.asDict() for row in sources.facts(table.name).collect()]
 
 
@@ -82,8 +74,8 @@ def test_a_topic_grows_since_it_was_last_seen(spark: SparkSession, snapshot, con
     for topic in (*before, "new"):
         snapshot.topic_queue(topic, 0, 0, 1000)
         snapshot.topic_queue(topic, 1, 0, 1000)
-    sources = sources_of(Frames(spark, snapshot.rows, {TOPIC_FACTS.name: rows}), config, snapshot.interval)
-    found = {row["topic"]: row["produce_tps"] for row in rows_of(sources, TOPIC_FACTS)}
+    sources = sources_of(Frames(spark, snapshot.rows, {tables.TOPIC_FACTS.name: rows}), config, snapshot.interval)
+    found = {row["topic"]: row["produce_tps"] for row in rows_of(sources, tables.TOPIC_FACTS)}
     assert found == dict.fromkeys((*before, "new")) | {"grown": 20.0, "idle": 0.0}
 
 
@@ -94,8 +86,8 @@ def test_a_commit_log_grows_since_the_replica_was_last_seen(spark: SparkSession,
     read_at = snapshot.read_at - timedelta(seconds=90)
     replica = {"broker_name": "b", "broker_id": 0, "listed": True, "commit_log_max_offset": 2_000, "read_at": read_at}
     rows = [_earlier(snapshot, 1, **replica), _earlier(snapshot, 1, **{**replica, "broker_id": 1, "read_at": None})]
-    sources = sources_of(Frames(spark, snapshot.rows, {BROKER_FACTS.name: rows}), config, snapshot.interval)
-    found = {row["broker_id"]: row for row in rows_of(sources, BROKER_FACTS)}
+    sources = sources_of(Frames(spark, snapshot.rows, {tables.BROKER_FACTS.name: rows}), config, snapshot.interval)
+    found = {row["broker_id"]: row for row in rows_of(sources, tables.BROKER_FACTS)}
     assert {number: (row["commit_log_growth"], row["commit_log_growth_ms"]) for number, row in found.items()} == {
         0: (3_000, 90_000),
         1: (2_000, None),
@@ -117,9 +109,9 @@ def test_an_hours_traffic_joins_the_same_hour_of_earlier_weeks(spark: SparkSessi
     this_hour = {**week, "hour_of_week": 5 * 24 + 12, "mean_tps": 7.0, "consumer_group": "billing"}
     minutes = 7 * 24 * 60
     history = {
-        TOPIC_FACTS.name: [written, later],
-        GROUP_FACTS.name: [_earlier(at_noon, 60, **committed)],
-        TRAFFIC_BASELINES.name: [
+        tables.TOPIC_FACTS.name: [written, later],
+        tables.GROUP_FACTS.name: [_earlier(at_noon, 60, **committed)],
+        tables.TRAFFIC_BASELINES.name: [
             _earlier(at_noon, minutes, **week),
             _earlier(at_noon, 2 * minutes, **two_weeks),
             _earlier(at_noon, minutes - 60, **this_hour),
@@ -127,20 +119,22 @@ def test_an_hours_traffic_joins_the_same_hour_of_earlier_weeks(spark: SparkSessi
     }
     sources = sources_of(Frames(spark, at_noon.rows, history), config, at_noon.interval)
     assert has_traffic_to_fold(sources)
-    found = {row["consumer_group"]: row for row in rows_of(sources, TRAFFIC_BASELINES)}
+    found = {row["consumer_group"]: row for row in rows_of(sources, tables.TRAFFIC_BASELINES)}
     expected = {None: (2.0, Baseline(1.25, 0.375**0.5, 4)), "billing": (1.0, Baseline(1.0, 0.0, 1))}
     for group, (tps, baseline) in expected.items():
         row = found.pop(group)
         assert (row["topic"], row["hour_of_week"], row["hour_tps"]) == ("orders", 5 * 24 + 11, tps)
         assert Baseline(row["mean_tps"], row["spread_tps"], row["week_count"]) == baseline
     assert not found
-    (group,) = rows_of(sources, GROUP_FACTS)
+    (group,) = rows_of(sources, tables.GROUP_FACTS)
     assert (group["baseline_tps"], group["baseline_spread_tps"], group["baseline_week_count"]) == (7.0, 0.5, 3)
 
 
 def test_only_the_first_interval_of_an_hour_folds_traffic(spark: SparkSession, snapshot, config: Config) -> None:
     """Any other minute, or an hour whose beginning was not seen, costs nothing."""
     rows = [_earlier(snapshot, 60, topic="orders")]
-    assert not has_traffic_to_fold(sources_of(Frames(spark, {}, {TOPIC_FACTS.name: rows}), config, snapshot.interval))
+    assert not has_traffic_to_fold(
+        sources_of(Frames(spark, {}, {tables.TOPIC_FACTS.name: rows}), config, snapshot.interval)
+    )
     on_the_hour = Interval(snapshot.interval.start.replace(minute=0))
     assert not has_traffic_to_fold(sources_of(Frames(spark), config, on_the_hour))

@@ -34,16 +34,8 @@ from offsetguard.tables import (
 from offsetguard.tables.facts import InvariantResult
 from offsetguard_expectations.invariants import AGREEMENTS, ALL
 from offsetguard_peers.lake.warehouse import rows_of
+from offsetguard_spark import invariants
 from offsetguard_spark.gate import GateReport, check_written
-from offsetguard_spark.invariants import (
-    MAX_EXAMPLES,
-    Sought,
-    corrupt_invariants_of,
-    find_examples,
-    invariants_of,
-    mark,
-    quarantine_rows,
-)
 from offsetguard_spark.invariants import sound_rows as sound
 from offsetguard_spark.landed import Landed, LandedTable
 from offsetguard_spark.minutes import Minutes
@@ -82,10 +74,10 @@ def written_rows(spark: SparkSession, snapshot: Any, folder: Path) -> WrittenRow
     marked = {}
     for table in LANDED:
         if rows := snapshot.rows[table.name]:
-            marked[table.name] = mark(spark.createDataFrame(table_of(table, rows)), table)
+            marked[table.name] = invariants.mark(spark.createDataFrame(table_of(table, rows)), table)
             if table in PUBLISHED:
                 written.frames[table] = sound(marked[table.name])
-    written.frames[QUARANTINE] = quarantine_rows(spark, marked, run_id="run-1")
+    written.frames[QUARANTINE] = invariants.quarantine_rows(spark, marked, run_id="run-1")
     return written
 
 
@@ -267,7 +259,7 @@ def test_what_great_expectations_could_not_evaluate_is_not_checked_and_never_goo
     of_it = re.compile(r"pull_offset\b")
     missing = {check.id for check in ALL} - {one.invariant_id for one in report.results}
     assert missing == {
-        *(one.id for one in invariants_of(QUEUE_SNAPSHOTS) if of_it.search(one.violated_when)),
+        *(one.id for one in invariants.invariants_of(QUEUE_SNAPSHOTS) if of_it.search(one.violated_when)),
         *(one.id for one in AGREEMENTS if of_it.search(one.figure.aggregate + one.expected.aggregate)),
     }
     assert missing <= report.not_evaluated.keys()
@@ -334,22 +326,22 @@ def test_examples_are_few_and_the_same_in_every_run_even_when_every_row_violates
     rows = spark.range(5_000).selectExpr(*two, "CONCAT('queue ', LPAD(id, 5, '0')) AS line")
     line, demo, other = F.col("line"), ("demo", interval), ("other", interval)
     sought = [
-        Sought(demo, "few", rows, "line >= 'queue 04990'", line, 10),
-        Sought(demo, "rare", rows, "TRUE", line, 5_000),
-        Sought(demo, "frequent", rows, "TRUE", line, 10**9),
-        Sought(demo, "elsewhere", spark.range(1).selectExpr(*two, "'x' AS line"), "line = 'x'", line, 1),
-        Sought(other, "few", rows, "line >= 'queue 04990'", line, 10),
+        invariants.Sought(demo, "few", rows, "line >= 'queue 04990'", line, 10),
+        invariants.Sought(demo, "rare", rows, "TRUE", line, 5_000),
+        invariants.Sought(demo, "frequent", rows, "TRUE", line, 10**9),
+        invariants.Sought(demo, "elsewhere", spark.range(1).selectExpr(*two, "'x' AS line"), "line = 'x'", line, 1),
+        invariants.Sought(other, "few", rows, "line >= 'queue 04990'", line, 10),
     ]
-    of_both = find_examples(sought)
+    of_both = invariants.find_examples(sought)
     assert of_both[other, "few"] == of_both[demo, "few"]
     found = {id_: lines for (minute, id_), lines in of_both.items() if minute == demo}
     assert found["few"] == tuple(f"queue {number:05}" for number in range(4_990, 5_000))
-    assert found["rare"] == tuple(f"queue {number:05}" for number in range(MAX_EXAMPLES))
+    assert found["rare"] == tuple(f"queue {number:05}" for number in range(invariants.MAX_EXAMPLES))
     assert found["elsewhere"] == ("x",)
-    assert len(found["frequent"]) == MAX_EXAMPLES
+    assert len(found["frequent"]) == invariants.MAX_EXAMPLES
 
 
 def test_every_table_that_can_have_corrupt_rows_tells_why(spark) -> None:
     """`quarantine_rows` needs at least one corrupt invariant of each table, or the rows could not be explained."""
     for table in LANDED:
-        assert table == UNDECODABLE_RECORDS or corrupt_invariants_of(table)
+        assert table == UNDECODABLE_RECORDS or invariants.corrupt_invariants_of(table)

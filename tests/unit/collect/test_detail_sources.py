@@ -16,16 +16,10 @@ from offsetguard.collect.replica import Replica, ReplicaLink
 from offsetguard.collect.snapshot_rows import client_answers, client_queue_rows, running_info_columns
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue
+from offsetguard.sources.rocketmq import consumers
 from offsetguard.sources.rocketmq.brokers import BrokerRuntimeInfo
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.codes import RequestCode
-from offsetguard.sources.rocketmq.consumers import (
-    Connection,
-    ConsumerConnections,
-    ConsumerRunningInfo,
-    PopProcessQueueInfo,
-    consumer_running_info,
-)
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard.sources.rocketmq.requests import GetBrokerConfig
 from offsetguard.tables import BROKER_STATS, CLIENT_QUEUE_SNAPSHOTS, CLIENT_SNAPSHOTS
@@ -156,9 +150,9 @@ def test_clients_that_cannot_answer_are_never_asked() -> None:
         conversation.answer(request, body=RUNNING_INFO)
 
     languages = {"java": "JAVA", "go": "GO", "rust": "RUST", "h@12@0@3jc5x8": "JAVA"}
-    clients = tuple(Connection(client_id, "h:1", language, 479) for client_id, language in languages.items())
+    clients = tuple(consumers.Connection(client_id, "h:1", language, 479) for client_id, language in languages.items())
     reading = replica()
-    reading.connections["billing"] = ConsumerConnections(clients, "CONSUME_PASSIVELY", "CLUSTERING", {})
+    reading.connections["billing"] = consumers.ConsumerConnections(clients, "CONSUME_PASSIVELY", "CLUSTERING", {})
     unlisted = ("192.0.2.2@27907#1888406890671", "ip@1@unit@STREAM", "unlisted")
     ask(answer, read_clients(*languages, *unlisted), reading=reading)
     assert sorted(asked) == sorted(["java", "go", *unlisted])
@@ -243,7 +237,7 @@ def test_a_replicas_own_rates_have_the_clusters_name_of_its_settings() -> None:
 
 
 def test_running_info_becomes_columns_of_the_client_and_rows_of_its_queues() -> None:
-    reading, answer = replica(), ClientAnswer(consumer_running_info(RUNNING_INFO), None, NOW)
+    reading, answer = replica(), ClientAnswer(consumers.consumer_running_info(RUNNING_INFO), None, NOW)
     reading.running_info["G_ORDER_PAY", "c1"] = answer
     columns = running_info_columns(answer)
     assert set(columns) <= {column.name for column in CLIENT_SNAPSHOTS.columns}
@@ -264,7 +258,7 @@ def test_running_info_becomes_columns_of_the_client_and_rows_of_its_queues() -> 
 
 def test_a_client_that_pops_has_rows_of_what_waits_for_its_acknowledgement() -> None:
     reading = replica()
-    info = consumer_running_info((BODIES / "307_5.5.1-pop.json").read_bytes())
+    info = consumers.consumer_running_info((BODIES / "307_5.5.1-pop.json").read_bytes())
     reading.running_info["G", "c"] = ClientAnswer(info, None, NOW)
     assert running_info_columns(reading.running_info["G", "c"])["pop_wait_ack_count"] == 76
     row = next(row for row in client_queue_rows("c", INTERVAL, [reading]) if row["topic"] == "tasks")
@@ -277,7 +271,7 @@ def test_what_was_not_asked_is_told_apart_from_what_did_not_answer() -> None:
 
 
 def test_of_a_client_that_several_brokers_were_asked_about_the_newest_info_counts() -> None:
-    info = ClientAnswer(ConsumerRunningInfo({}, (), {}), None, NOW)
+    info = ClientAnswer(consumers.ConsumerRunningInfo({}, (), {}), None, NOW)
     readings = [replica(), replica(), replica()]
     answers = (ClientAnswer(None, "silent", None), info, ClientAnswer(None, "late", None))
     for reading, answer in zip(readings, answers, strict=True):
@@ -286,8 +280,8 @@ def test_of_a_client_that_several_brokers_were_asked_about_the_newest_info_count
 
 
 def test_a_sum_that_no_column_can_hold_is_unknown() -> None:
-    popped = {MessageQueue("T", "b", number): PopProcessQueueInfo(2**62, None, None) for number in range(3)}
-    info = ConsumerRunningInfo({}, (), {}, pop_queues=popped)
+    popped = {MessageQueue("T", "b", number): consumers.PopProcessQueueInfo(2**62, None, None) for number in range(3)}
+    info = consumers.ConsumerRunningInfo({}, (), {}, pop_queues=popped)
     assert running_info_columns(ClientAnswer(info, None, NOW))["pop_wait_ack_count"] is None
 
 
@@ -295,7 +289,7 @@ def test_a_pull_consumer_that_lists_no_queues_may_hold_some() -> None:
     """4.9.7, seen live: each of two listed none while they consumed four; idle clients would be counted of that."""
     counts = ("held_queue_count", "locked_queue_count", "cached_message_count", "cached_message_mib")
     for consume_type, expected in (("CONSUME_ACTIVELY", None), ("CONSUME_PASSIVELY", 0)):
-        info = ConsumerRunningInfo({"PROP_CONSUME_TYPE": consume_type}, (), {})
+        info = consumers.ConsumerRunningInfo({"PROP_CONSUME_TYPE": consume_type}, (), {})
         columns = running_info_columns(ClientAnswer(info, None, NOW))
         assert [columns.get(name) for name in counts] == [expected] * 4
         assert columns["running_info_read_at"] == NOW

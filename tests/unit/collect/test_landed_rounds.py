@@ -6,14 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from offsetguard.tables import (
-    BROKER_SNAPSHOTS,
-    GROUP_SNAPSHOTS,
-    LOG_EVENTS,
-    OFFSET_MOVES,
-    QUEUE_SNAPSHOTS,
-    TOPIC_SETTINGS,
-)
+from offsetguard import tables
 from offsetguard_peers.scripted.broker import refuse, when
 from offsetguard_peers.scripted.rounds import Play, broker_with
 
@@ -59,7 +52,7 @@ def test_masters_that_list_other_clients_are_told_unless_they_need_not_know_them
     third.subscriptions = {"billing": ["orders"]}
     rounds = play(first, second, third)
     rounds.run()
-    differ = {row["consumer_group"]: row["members_differ"] for row in rounds.rows(GROUP_SNAPSHOTS)}
+    differ = {row["consumer_group"]: row["members_differ"] for row in rounds.rows(tables.GROUP_SNAPSHOTS)}
     assert differ["billing"] is False
     assert differ["audit"] is True, "broker-c has the topic and does not know the client"
     assert differ["report"] is None, "only broker-a has the topic"
@@ -79,7 +72,7 @@ def test_two_masters_are_enough_to_see_that_they_list_other_clients(play: Play) 
     second.subscriptions = {"billing": ["orders"]}
     rounds = play(first, second)
     rounds.run()
-    differ = {row["consumer_group"]: row["members_differ"] for row in rounds.rows(GROUP_SNAPSHOTS)}
+    differ = {row["consumer_group"]: row["members_differ"] for row in rounds.rows(tables.GROUP_SNAPSHOTS)}
     assert (differ["billing"], differ["audit"]) == (False, True)
 
 
@@ -88,7 +81,7 @@ def test_a_broker_that_is_listed_under_another_address_is_reached_through_the_ma
     reachable, rounds.listed["broker-a"] = rounds.listed["broker-a"], "172.17.0.3:10911"
     manifest = rounds.run(address_map={"172.17.0.3:10911": reachable, "172.17.0.4:10911": "10.0.0.1:10911"})
     assert manifest.complete
-    (broker,) = rounds.rows(BROKER_SNAPSHOTS)
+    (broker,) = rounds.rows(tables.BROKER_SNAPSHOTS)
     assert (broker["address"], broker["answered"]) == ("172.17.0.3:10911", True)
     (unmatched,) = [one for one in manifest.not_asked if "address_map" in one.what]
     assert "172.17.0.4:10911" in unmatched.what
@@ -106,9 +99,9 @@ def test_topics_that_the_broker_calls_its_own_are_told_apart(play: Play) -> None
     broker.system_topics.add("FUTURE_SYSTEM_TOPIC")
     rounds = play(broker)
     rounds.run()
-    kinds = {row["topic"]: row["topic_kind"] for row in rounds.rows(TOPIC_SETTINGS)}
+    kinds = {row["topic"]: row["topic_kind"] for row in rounds.rows(tables.TOPIC_SETTINGS)}
     assert (kinds["FUTURE_SYSTEM_TOPIC"], kinds["orders"]) == ("system", "normal")
-    assert {row["topic"] for row in rounds.rows(QUEUE_SNAPSHOTS)} == {"orders"}
+    assert {row["topic"] for row in rounds.rows(tables.QUEUE_SNAPSHOTS)} == {"orders"}
 
 
 def test_logs_land_with_the_round_and_are_read_once(play: Play, tmp_path: Path) -> None:
@@ -121,16 +114,16 @@ def test_logs_land_with_the_round_and_are_read_once(play: Play, tmp_path: Path) 
     source = {"name": "broker-a", "files": [str(log)], "broker_name": "broker-a"}
     rounds = play(broker_with(10, 10), logs=[source])
     manifest = rounds.run()
-    (event,) = rounds.rows(LOG_EVENTS)
+    (event,) = rounds.rows(tables.LOG_EVENTS)
     assert (event["topic"], event["consumer_group"], event["broker_name"]) == ("orders", "billing", "broker-a")
-    (move,) = rounds.rows(OFFSET_MOVES)
+    (move,) = rounds.rows(tables.OFFSET_MOVES)
     assert (move["origin"], move["requested_offset"], move["corrected_offset"]) == ("log", 1, 500)
     assert move["moved_at"] == datetime(2026, 11, 21, 10, 38, tzinfo=UTC), "brokers write GMT+8"
     assert manifest.log_cursors[0].next_position == len(line)
     with log.open("a") as appended:
         appended.write(line.replace("=500", "=600"))
     manifest = rounds.run()
-    assert [row["corrected_offset"] for row in rounds.rows(OFFSET_MOVES)] == [600]
+    assert [row["corrected_offset"] for row in rounds.rows(tables.OFFSET_MOVES)] == [600]
     assert manifest.log_cursors[0].next_position == 2 * len(line)
     manifest = rounds.run(logs=[{**source, "name": "gone", "files": [str(tmp_path / "nowhere" / "*.log")]}])
     assert any(gap.what == "log gone" for gap in manifest.gaps)
@@ -140,15 +133,15 @@ def test_an_offset_that_went_back_between_two_rounds_is_a_move(play: Play) -> No
     broker = broker_with(900, 1_000)
     rounds = play(broker)
     rounds.run()
-    assert rounds.rows(OFFSET_MOVES) == [], "nothing to compare with"
+    assert rounds.rows(tables.OFFSET_MOVES) == [], "nothing to compare with"
     broker.committed["orders", "billing"] = {0: 100}
     rounds.run()
-    (move,) = rounds.rows(OFFSET_MOVES)
+    (move,) = rounds.rows(tables.OFFSET_MOVES)
     assert (move["origin"], move["requested_offset"], move["corrected_offset"]) == ("snapshot", 900, 100)
     assert move["source"] == "broker-a/orders/0/billing"
     assert move["nearest_start_at"] == datetime(2026, 11, 20, 22, 45, 30, tzinfo=UTC), "the broker's own boot time"
     rounds.run()
-    assert rounds.rows(OFFSET_MOVES) == []
+    assert rounds.rows(tables.OFFSET_MOVES) == []
 
 
 @pytest.mark.parametrize("name", ["\u202ebilling", "=HYPERLINK(1)", "../../etc/passwd", "a" * 255, "<b>&", "%s{0}\n"])

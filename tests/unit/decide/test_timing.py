@@ -10,15 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offsetguard.config.routes import Route
-from offsetguard.decide.incidents.timing import (
-    NEVER_NOTIFIED,
-    Candidate,
-    Decision,
-    LastSent,
-    after_silence,
-    decide,
-    decide_in_time,
-)
+from offsetguard.decide.incidents import timing
 from offsetguard.model.intervals import Interval
 from offsetguard.model.notification import MuteReason, Notified, NotifiedIncident
 from offsetguard.model.verdicts import Severity
@@ -39,17 +31,17 @@ def last(minutes_ago: int, firing: dict[str, str], ended: str | None = None) -> 
     return Notified(at, "thread", known, ended=Severity(ended) if ended else None)
 
 
-def candidate(name: str, severity: str, minutes: int, muted: str | None = None) -> Candidate:
-    return Candidate(name, Severity(severity), START - minutes * MINUTE, MuteReason(muted) if muted else None)
+def candidate(name: str, severity: str, minutes: int, muted: str | None = None) -> timing.Candidate:
+    return timing.Candidate(name, Severity(severity), START - minutes * MINUTE, MuteReason(muted) if muted else None)
 
 
 @for_each("case", CASES, name_of=lambda case: case["why"])
 def test_a_case_is_decided_as_it_says(case: dict[str, Any]) -> None:
     spans = {"group_wait_ms": 180_000, "group_interval_ms": 300_000, "repeat_interval_ms": 3_600_000}
     route = replace(ROUTE, **{**spans, "send_resolved": True, **case.get("timing", {})})
-    decision = decide_in_time(
+    decision = timing.decide_in_time(
         Interval(START),
-        last(*case["last"]) if case["last"] else NEVER_NOTIFIED,
+        last(*case["last"]) if case["last"] else timing.NEVER_NOTIFIED,
         [candidate(name, *given) for name, given in case["firing"].items()],
         route,
     )
@@ -63,13 +55,13 @@ def test_every_reason_has_a_case() -> None:
 
 ids = st.frozensets(st.sampled_from("abcd"))
 last_sents = st.none() | st.builds(
-    LastSent, at=st.integers(0, 200).map(lambda minutes: START - minutes * MINUTE), firing=ids, resolved=ids
+    timing.LastSent, at=st.integers(0, 200).map(lambda minutes: START - minutes * MINUTE), firing=ids, resolved=ids
 )
 
 
 @given(last=last_sents, firing=ids, resolved=ids, wanted=st.booleans())
 def test_without_spans_it_sends_exactly_when_alertmanager_would(
-    last: LastSent | None, firing: frozenset[str], resolved: frozenset[str], *, wanted: bool
+    last: timing.LastSent | None, firing: frozenset[str], resolved: frozenset[str], *, wanted: bool
 ) -> None:
     def needs_update() -> bool:
         """Say it line by line as notify/dedup_stage.go does."""
@@ -84,7 +76,7 @@ def test_without_spans_it_sends_exactly_when_alertmanager_would(
         return last.at < START - HOUR
 
     told = {"firing": firing, "resolved": resolved, "send_resolved": wanted}
-    decision = decide(now=START, last_sent=last, repeat_interval_ms=3_600_000, **told)
+    decision = timing.decide(now=START, last_sent=last, repeat_interval_ms=3_600_000, **told)
     assert decision.send is needs_update()
 
 
@@ -107,18 +99,20 @@ courses = st.lists(
 )
 
 
-def _at(minute: int, course: list[tuple[str, int, int, str]]) -> list[Candidate]:
+def _at(minute: int, course: list[tuple[str, int, int, str]]) -> list[timing.Candidate]:
     """Give what fires in a minute: each incident from its opening for so long; one that opens again is a new one."""
     return [
-        Candidate(f"{name}{opened}", Severity(severity), START + opened * MINUTE)
+        timing.Candidate(f"{name}{opened}", Severity(severity), START + opened * MINUTE)
         for name, opened, lasts, severity in {(one[0], one[1]): one for one in course}.values()
         if opened <= minute < opened + lasts
     ]
 
 
-def _after(before: Notified, interval: Interval, firing: list[Candidate], route: Route, decision: Decision) -> Notified:
+def _after(
+    before: Notified, interval: Interval, firing: list[timing.Candidate], route: Route, decision: timing.Decision
+) -> Notified:
     if not decision.send:
-        return after_silence(interval, before, route, decision.reason)
+        return timing.after_silence(interval, before, route, decision.reason)
     known = {one.incident_id: NotifiedIncident(one.severity, interval.start, interval.start) for one in firing}
     return Notified(interval.start, "thread", known, ended=None if known else before.worst)
 
@@ -127,11 +121,11 @@ def _after(before: Notified, interval: Interval, firing: list[Candidate], route:
 def test_nothing_is_told_twice_and_nothing_is_kept_back_for_longer_than_the_two_waits(
     course: list[tuple[str, int, int, str]], route: Route
 ) -> None:
-    known = NEVER_NOTIFIED
+    known = timing.NEVER_NOTIFIED
     for minute in range(40):
         interval = Interval(START + minute * MINUTE)
         firing = _at(minute, course)
-        decision = decide_in_time(interval, known, firing, route)
+        decision = timing.decide_in_time(interval, known, firing, route)
         if decision.send:
             quiet = known.at is not None and interval.start - known.at < timedelta(
                 milliseconds=route.repeat_interval_ms
@@ -139,7 +133,7 @@ def test_nothing_is_told_twice_and_nothing_is_kept_back_for_longer_than_the_two_
             unchanged = {one.incident_id for one in firing} == set(known.firing)
             assert not (quiet and unchanged), "the same state was told twice"
         known = _after(known, interval, firing, route, decision)
-        assert not decide_in_time(interval, known, firing, route).send
+        assert not timing.decide_in_time(interval, known, firing, route).send
         longest = timedelta(milliseconds=route.group_wait_ms + route.group_interval_ms)
         for one in firing:
             assert one.incident_id in known.firing or interval.start - one.opened_at < longest
@@ -149,11 +143,11 @@ def test_nothing_is_told_twice_and_nothing_is_kept_back_for_longer_than_the_two_
 def test_whoever_was_told_that_something_fires_is_told_its_end(
     course: list[tuple[str, int, int, str]], route: Route
 ) -> None:
-    known = NEVER_NOTIFIED
+    known = timing.NEVER_NOTIFIED
     for minute in range(60):
         interval = Interval(START + minute * MINUTE)
         firing = _at(minute, course)
-        known = _after(known, interval, firing, route, decide_in_time(interval, known, firing, route))
+        known = _after(known, interval, firing, route, timing.decide_in_time(interval, known, firing, route))
     if route.send_resolved:
         assert not known.firing
 
@@ -163,11 +157,11 @@ def test_no_news_follows_a_message_within_the_group_interval_unless_they_are_wor
     course: list[tuple[str, int, int, str]], route: Route
 ) -> None:
     """However often trouble comes and goes: the spans hold over the end of a spell."""
-    known, last, worst_sent = NEVER_NOTIFIED, None, -1
+    known, last, worst_sent = timing.NEVER_NOTIFIED, None, -1
     for minute in range(60):
         interval = Interval(START + minute * MINUTE)
         firing = _at(minute, course)
-        decision = decide_in_time(interval, known, firing, route)
+        decision = timing.decide_in_time(interval, known, firing, route)
         worst = max((one.severity.rank for one in firing), default=-1)
         if decision.send:
             waited = last is None or interval.start - last >= timedelta(milliseconds=route.group_interval_ms)

@@ -4,17 +4,10 @@ from collections import defaultdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from offsetguard import tables
 from offsetguard.config.groups import Judgement
 from offsetguard.facts.queries import FactQueries, Moment
 from offsetguard.model.intervals import Interval
-from offsetguard.tables import (
-    BROKER_SNAPSHOTS,
-    BROKER_STATS,
-    CLIENT_SNAPSHOTS,
-    GROUP_FACTS,
-    GROUP_SNAPSHOTS,
-    QUEUE_SNAPSHOTS,
-)
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard_peers.facts.answers import answers
 
@@ -30,19 +23,19 @@ def rates_of(stats: list[Row], slaves: dict[str, int], places: list[str]) -> Gro
 def rates_by_group(stats: list[Row], slaves: dict[str, int], places: dict[str, list[str]]) -> dict[str, GroupFacts]:
     """Return the facts of some groups in topic t: one run, which takes as long for many as for one."""
     rows = {
-        BROKER_STATS.name: stats,
-        BROKER_SNAPSHOTS.name: [
+        tables.BROKER_STATS.name: stats,
+        tables.BROKER_SNAPSHOTS.name: [
             {"broker_name": name, "broker_id": broker_id}
             for name, count in slaves.items()
             for broker_id in range(count + 1)
         ],
-        QUEUE_SNAPSHOTS.name: [
+        tables.QUEUE_SNAPSHOTS.name: [
             {"consumer_group": group, "topic": "t", "broker_name": name, "queue_id": 0, "origin": "broker"}
             for group, names in places.items()
             for name in names
         ],
     }
-    return {one.consumer_group: one for one in answers(GROUP_FACTS, GroupFacts, rows, INTERVAL)}
+    return {one.consumer_group: one for one in answers(tables.GROUP_FACTS, GroupFacts, rows, INTERVAL)}
 
 
 def _read(broker_name: str, broker_id: int, tps: float, stats_name: str = "GROUP_GET_NUMS", group: str = "g") -> Row:
@@ -140,15 +133,17 @@ def test_the_hit_ratio_is_what_was_handed_out_of_what_was_passed() -> None:
         given, name = FILTERED | change, str(change)
         key = {"consumer_group": name, "topic": "t", "broker_name": name, "queue_id": 0}
         subscription = given["expression"] and [f"t {given['expression']}"]
-        rows[QUEUE_SNAPSHOTS.name] += [key | {"origin": "broker"}]
-        rows[CLIENT_SNAPSHOTS.name] += [{"consumer_group": name, "client_id": "c", "subscriptions": subscription}]
-        rows[GROUP_SNAPSHOTS.name] += [{"consumer_group": name, "consumption": given["consumption"]}]
+        rows[tables.QUEUE_SNAPSHOTS.name] += [key | {"origin": "broker"}]
+        rows[tables.CLIENT_SNAPSHOTS.name] += [
+            {"consumer_group": name, "client_id": "c", "subscriptions": subscription}
+        ]
+        rows[tables.GROUP_SNAPSHOTS.name] += [{"consumer_group": name, "consumption": given["consumption"]}]
         brokers = [{"broker_name": name, "broker_id": one} for one in range(given["listed_slaves"] + 1)]
-        rows[BROKER_SNAPSHOTS.name] += brokers
+        rows[tables.BROKER_SNAPSHOTS.name] += brokers
         reads = [] if given["get_tps"] is None else [_read(name, 0, given["get_tps"], group=name)]
-        rows[BROKER_STATS.name] += reads
+        rows[tables.BROKER_STATS.name] += reads
         rates.append(key | {"cluster": "0", "produce_tps": None, "consume_tps": given["consume_tps"]})
     queries = FactQueries([rows], [Moment(0, INTERVAL.start, INTERVAL.end)], Judgement())
     queries.rate_queues(rates)
-    found = {one.consumer_group: one.hit_ratio for one in queries.about(0).records(GROUP_FACTS, GroupFacts)}
+    found = {one.consumer_group: one.hit_ratio for one in queries.about(0).records(tables.GROUP_FACTS, GroupFacts)}
     assert found == {str(change): ratio for change, ratio in HIT_RATIOS}

@@ -11,18 +11,9 @@ import pytest
 
 from offsetguard.collect.landing import Row, table_of
 from offsetguard.config.groups import Judgement
+from offsetguard.facts import parameters
 from offsetguard.facts.duckdb_engine import DuckDBEngine
 from offsetguard.facts.interval import record_of, traffic_hour_of
-from offsetguard.facts.parameters import (
-    HOUR,
-    REMEMBERED_WEEKS,
-    WEEK,
-    earlier_rows,
-    hour_of_week,
-    hour_that_passed,
-    parameters_of,
-    unfold,
-)
 from offsetguard.tables import GROUP_FACTS, TOPIC_FACTS, TRAFFIC_BASELINES
 from offsetguard.tables.facts import Baseline
 
@@ -42,7 +33,7 @@ def folded(histories: Sequence[Sequence[int]]) -> list[Baseline]:
     rows: dict[str, Row] = {}
     for week in range(max(map(len, histories))):
         counts = {str(number): some[week] for number, some in enumerate(histories) if week < len(some)}
-        rows |= one_week(counts, NOON + week * WEEK, list(rows.values()))
+        rows |= one_week(counts, NOON + week * parameters.WEEK, list(rows.values()))
     return [record_of(Baseline, rows[str(number)]) for number in range(len(histories))]
 
 
@@ -50,7 +41,12 @@ def one_week(counts: Mapping[str, int], at: datetime, before: list[Row]) -> dict
     """Return the rows by topic when an hour has passed in which so many messages were written."""
     queue = {"cluster": "demo", "queue_count": 1, "seen_queue_count": 1, "counted_at": at}
     kept = [queue | {"topic": topic, "max_offset_total": count} for topic, count in counts.items()]
-    begun = {"cluster": "demo", "interval_start": at - HOUR, "max_offset_total": 0, "counted_at": at - HOUR}
+    begun = {
+        "cluster": "demo",
+        "interval_start": at - parameters.HOUR,
+        "max_offset_total": 0,
+        "counted_at": at - parameters.HOUR,
+    }
     engine = DuckDBEngine()
     engine.add("kept", pa.Table.from_pylist(kept, schema=TOTALS))
     engine.add("pairs", TOTALS.empty_table())
@@ -58,7 +54,7 @@ def one_week(counts: Mapping[str, int], at: datetime, before: list[Row]) -> dict
     engine.add("topic_facts_history", table_of(TOPIC_FACTS, [begun | {"topic": topic} for topic in counts]))
     engine.add("group_facts_history", table_of(GROUP_FACTS, []))
     engine.add("traffic_baselines_history", table_of(TRAFFIC_BASELINES, before))
-    made = engine.rows(TRAFFIC_BASELINES.name, parameters_of(Judgement(), at, at))
+    made = engine.rows(TRAFFIC_BASELINES.name, parameters.parameters_of(Judgement(), at, at))
     return {row["topic"]: row for row in made}
 
 
@@ -69,7 +65,7 @@ def some_weeks(random: Random, most: int) -> list[int]:
 
 def test_few_weeks_have_their_plain_mean_and_standard_deviation() -> None:
     random = Random(1)  # noqa: S311 it is a test
-    histories = [some_weeks(random, REMEMBERED_WEEKS) for _ in range(200)]
+    histories = [some_weeks(random, parameters.REMEMBERED_WEEKS) for _ in range(200)]
     for counts, baseline in zip(histories, folded(histories), strict=True):
         rates = [count / 3600 for count in counts]
         assert baseline.week_count == len(rates)
@@ -80,14 +76,14 @@ def test_few_weeks_have_their_plain_mean_and_standard_deviation() -> None:
 @pytest.mark.slow
 def test_a_mean_lies_within_what_was_seen_and_a_week_can_be_taken_out_again() -> None:
     random = Random(2)  # noqa: S311 it is a test
-    before = [some_weeks(random, 2 * REMEMBERED_WEEKS) for _ in range(200)]
+    before = [some_weeks(random, 2 * parameters.REMEMBERED_WEEKS) for _ in range(200)]
     after = [[*counts, random.randrange(10**6)] for counts in before]
     found_of_both = folded([*after, *before])
     for counts, baseline, one_less in zip(after, found_of_both[:200], found_of_both[200:], strict=True):
         rates = [count / 3600 for count in counts]
         assert min(rates) - 1e-3 <= baseline.mean_tps <= max(rates) + 1e-3
         assert 0 <= baseline.spread_tps <= max(rates) + 1e-3
-        found = unfold(baseline, rates[-1])
+        found = parameters.unfold(baseline, rates[-1])
         assert found is not None
         assert found.week_count == one_less.week_count
         assert found.mean_tps == pytest.approx(one_less.mean_tps, abs=1e-3)
@@ -97,7 +93,7 @@ def test_a_mean_lies_within_what_was_seen_and_a_week_can_be_taken_out_again() ->
 def test_of_the_first_week_nothing_is_known_before() -> None:
     (baseline,) = folded([[7200]])
     assert baseline == Baseline(2.0, 0.0, 1)
-    assert unfold(baseline, 2.0) is None
+    assert parameters.unfold(baseline, 2.0) is None
 
 
 def test_an_hour_of_a_topic_is_told_beside_the_weeks_before_it() -> None:
@@ -114,7 +110,7 @@ def test_an_hour_of_a_topic_is_told_beside_the_weeks_before_it() -> None:
 
 @pytest.mark.slow
 def test_traffic_that_has_doubled_is_usual_after_some_weeks() -> None:
-    (baseline,) = folded([[360_000] * 20 + [720_000] * 3 * REMEMBERED_WEEKS])
+    (baseline,) = folded([[360_000] * 20 + [720_000] * 3 * parameters.REMEMBERED_WEEKS])
     assert baseline.mean_tps == pytest.approx(200, rel=0.05)
 
 
@@ -127,13 +123,13 @@ def test_traffic_that_has_doubled_is_usual_after_some_weeks() -> None:
     ],
 )
 def test_hours_are_counted_from_monday_in_utc(moment: datetime, hour: int) -> None:
-    assert hour_of_week(moment) == hour
+    assert parameters.hour_of_week(moment) == hour
 
 
 def test_the_first_interval_of_an_hour_folds_the_hour_that_has_passed_onto_earlier_weeks() -> None:
     """So a row never reads itself: an interval's baseline is made of weeks before it."""
-    assert hour_that_passed(NOON) == NOON - HOUR
-    assert hour_that_passed(NOON + timedelta(minutes=1)) is None
-    starts = earlier_rows(NOON - HOUR)
-    assert starts[0] == NOON - WEEK
-    assert all(hour_that_passed(start) == start - HOUR for start in starts)
+    assert parameters.hour_that_passed(NOON) == NOON - parameters.HOUR
+    assert parameters.hour_that_passed(NOON + timedelta(minutes=1)) is None
+    starts = parameters.earlier_rows(NOON - parameters.HOUR)
+    assert starts[0] == NOON - parameters.WEEK
+    assert all(parameters.hour_that_passed(start) == start - parameters.HOUR for start in starts)

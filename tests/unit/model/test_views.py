@@ -7,34 +7,18 @@ from typing import Any
 import pytest
 
 from offsetguard.decide.message_views import digest
-from offsetguard.model.views import (
-    AnyView,
-    Cause,
-    DailyReportView,
-    DataQuality,
-    DigestSection,
-    DigestView,
-    FigureView,
-    ForecastQuality,
-    IncidentView,
-    LagPoint,
-    MessageView,
-    QueueView,
-    Record,
-    ReportedIncident,
-    read_view,
-)
+from offsetguard.model import views
 from offsetguard_peers.cases.messages import VIEW
 
 DAY = datetime(2026, 11, 21, tzinfo=UTC)
-REPORT = DailyReportView(
+REPORT = views.DailyReportView(
     team="orders",
     severity="info",
     interval_start=DAY,
     ends_at=DAY + timedelta(days=1),
     day=date(2026, 11, 21),
     thread_key="thread",
-    forecasts=(ForecastQuality(cluster="orders-cluster", kind="drain", inside=17, early=1, late=2, void=4),),
+    forecasts=(views.ForecastQuality(cluster="orders-cluster", kind="drain", inside=17, early=1, late=2, void=4),),
 )
 EVERY_KIND = pytest.mark.parametrize(
     "view", [VIEW, digest([VIEW], thread_key="thread"), REPORT], ids=["message", "digest", "daily report"]
@@ -42,22 +26,29 @@ EVERY_KIND = pytest.mark.parametrize(
 _ADDRESSED = {"team", "cluster", "rule_id", "severity", "interval_start", "thread_key"}
 _CAUSE = {"rule_id", "title", "severity", "reason", "thread_key"}
 # What each record has had from the first release on. Whatever comes later has a default: see `model.views`.
-ALWAYS_THERE: dict[type[Record], set[str]] = {
-    FigureView: {"label", "value"},
-    QueueView: {"topic", "broker_name", "queue_id", "figures"},
-    LagPoint: {"at", "lag"},
-    IncidentView: {"incident_id", "consumer_group", "topic", "severity", "state", "summary", "cause", "do_next"}
+ALWAYS_THERE: dict[type[views.Record], set[str]] = {
+    views.FigureView: {"label", "value"},
+    views.QueueView: {"topic", "broker_name", "queue_id", "figures"},
+    views.LagPoint: {"at", "lag"},
+    views.IncidentView: {"incident_id", "consumer_group", "topic", "severity", "state", "summary", "cause", "do_next"}
     | {"opened_at", "last_seen_at"},
-    Cause: _CAUSE,
-    MessageView: _ADDRESSED | _CAUSE,
-    DigestSection: _CAUSE,
-    DigestView: _ADDRESSED - {"rule_id"} | {"sections"},
-    ReportedIncident: {"cluster", "consumer_group", "topic", "rule_id", "title", "severity"}
+    views.Cause: _CAUSE,
+    views.MessageView: _ADDRESSED | _CAUSE,
+    views.DigestSection: _CAUSE,
+    views.DigestView: _ADDRESSED - {"rule_id"} | {"sections"},
+    views.ReportedIncident: {"cluster", "consumer_group", "topic", "rule_id", "title", "severity"}
     | {"opened_at", "resolved_at", "lasted_ms"},
-    ForecastQuality: {"cluster", "kind", "inside", "early", "late", "void"},
-    DataQuality: {"cluster", "expected_count", "judged_count", "late_count", "failed_cycle_count", "longest_gap_ms"}
+    views.ForecastQuality: {"cluster", "kind", "inside", "early", "late", "void"},
+    views.DataQuality: {
+        "cluster",
+        "expected_count",
+        "judged_count",
+        "late_count",
+        "failed_cycle_count",
+        "longest_gap_ms",
+    }
     | {"violation_count", "quarantined_count"},
-    DailyReportView: {"team", "severity", "interval_start", "thread_key", "ends_at", "day"},
+    views.DailyReportView: {"team", "severity", "interval_start", "thread_key", "ends_at", "day"},
 }
 
 
@@ -71,15 +62,15 @@ def with_more(document: Any) -> Any:
 
 
 @EVERY_KIND
-def test_fields_of_a_later_release_are_left_out(view: AnyView) -> None:
-    assert read_view(json.dumps(with_more(json.loads(view.model_dump_json())))) == view
+def test_fields_of_a_later_release_are_left_out(view: views.AnyView) -> None:
+    assert views.read_view(json.dumps(with_more(json.loads(view.model_dump_json())))) == view
 
 
 @EVERY_KIND
-def test_a_message_needs_no_more_than_it_had_in_the_first_release(view: AnyView) -> None:
+def test_a_message_needs_no_more_than_it_had_in_the_first_release(view: views.AnyView) -> None:
     kept = {name: getattr(view, name) for name in ALWAYS_THERE[type(view)] | {"kind"} if hasattr(view, name)}
     least = type(view).model_construct(**kept)
-    read = read_view(least.model_dump_json(exclude_unset=True))
+    read = views.read_view(least.model_dump_json(exclude_unset=True))
     assert {name: getattr(read, name) for name in kept} == kept
 
 

@@ -17,18 +17,9 @@ from offsetguard.model.notification import (
     Silence,
 )
 from offsetguard.model.verdicts import Severity
-from offsetguard.store import ageing, incidents, notifications, outbox, silences
+from offsetguard.store import ageing, incidents, models, notifications, outbox, silences
 from offsetguard.store.columns import KEYS_PER_QUERY
 from offsetguard.store.database import reading, writing
-from offsetguard.store.models import (
-    AcknowledgementRow,
-    Base,
-    IncidentEventRow,
-    IncidentRow,
-    NotificationLogRow,
-    OutboxRow,
-    SilenceRow,
-)
 from offsetguard.store.outbox import Lane
 from offsetguard_peers.cases.messages import VIEW
 from offsetguard_peers.databases import newest_accepted
@@ -54,7 +45,7 @@ def keep(engine: Engine, name: str, resolved_at: datetime | None = None) -> None
         incidents.save(session, [incident(name, resolved_at)])
 
 
-def claimed(engine: Engine, at: datetime, receiver: str = KEY.receiver) -> OutboxRow:
+def claimed(engine: Engine, at: datetime, receiver: str = KEY.receiver) -> models.OutboxRow:
     message = outbox.claim_next(engine, Lane("mail", receiver), now=at)
     assert message is not None
     return message
@@ -79,7 +70,7 @@ def is_told(engine: Engine, known: Notified) -> None:
         notifications.save(session, {KEY: known})
 
 
-def names(engine: Engine, row: type[Base], column: str) -> set[object]:
+def names(engine: Engine, row: type[models.Base], column: str) -> set[object]:
     with reading(engine) as session:
         return set(session.scalars(select(getattr(row, column))))
 
@@ -93,7 +84,7 @@ def test_incidents_that_ended_before_the_moment_go_with_their_history_and_acknow
     keep(engine, "ended just now", NOW)
     keep(engine, "open")
     assert ageing.delete_older(engine, NOW).incidents == 1
-    for row in (IncidentRow, IncidentEventRow, AcknowledgementRow):
+    for row in (models.IncidentRow, models.IncidentEventRow, models.AcknowledgementRow):
         assert names(engine, row, "incident_id") == {"ended just now", "open"}
 
 
@@ -103,7 +94,7 @@ def test_an_incident_whose_end_somebody_has_not_heard_stays(engine: Engine) -> N
     firing = {"told": NotifiedIncident(Severity.WARNING, OLD, OLD)}
     is_told(engine, Notified(OLD, "thread", firing, {"muted": MuteReason.SILENCE}))
     assert ageing.delete_older(engine, NOW).incidents == 1
-    assert names(engine, IncidentRow, "incident_id") == {"told", "muted"}
+    assert names(engine, models.IncidentRow, "incident_id") == {"told", "muted"}
 
 
 def test_accepted_messages_go_with_the_log_of_their_thread_but_for_the_newest_of_a_receiver(engine: Engine) -> None:
@@ -154,7 +145,7 @@ def test_silences_that_are_over_go(engine: Engine) -> None:
         for one in given:
             silences.add(session, one)
     assert ageing.delete_older(engine, NOW).silences == 2
-    assert names(engine, SilenceRow, "comment") == {"load test", "over just now"}
+    assert names(engine, models.SilenceRow, "comment") == {"load test", "over just now"}
 
 
 def test_more_than_one_transaction_s_worth_goes_at_once_and_what_stays_is_passed_over(engine: Engine) -> None:
@@ -168,4 +159,4 @@ def test_more_than_one_transaction_s_worth_goes_at_once_and_what_stays_is_passed
     is_told(engine, Notified(None))
     assert ageing.delete_older(engine, NOW) == ageing.Aged(count - 1, 0, 0)
     with reading(engine) as session:
-        assert session.scalar(select(func.count()).select_from(NotificationLogRow)) == 0
+        assert session.scalar(select(func.count()).select_from(models.NotificationLogRow)) == 0

@@ -8,21 +8,13 @@ from sqlalchemy import Engine
 
 from offsetguard.model.incident import EventKind, IncidentEvent
 from offsetguard.model.notification import Matchers, Silence
-from offsetguard.store import incidents, silences
+from offsetguard.store import day_figures, incidents, silences
 from offsetguard.store.database import writing
-from offsetguard.store.day_figures import (
-    Span,
-    acknowledged_incidents,
-    data_quality,
-    messages_by_status,
-    muted_incidents,
-    silences_in_force,
-)
 from offsetguard.store.models import CycleRow, JudgedIntervalRow, Mode, OutboxRow, Status
 from offsetguard_peers.judging.records import an_incident
 
 MINUTE = timedelta(minutes=1)
-DAY = Span(datetime(2026, 11, 21, tzinfo=UTC), datetime(2026, 11, 22, tzinfo=UTC))
+DAY = day_figures.Span(datetime(2026, 11, 21, tzinfo=UTC), datetime(2026, 11, 22, tzinfo=UTC))
 MOMENTS = {"before": DAY.start - MINUTE, "first": DAY.start, "last": DAY.end - MINUTE, "next day": DAY.end}
 
 
@@ -33,8 +25,8 @@ def test_what_happened_to_incidents_belongs_to_the_day_of_its_moment(engine: Eng
             incidents.save(session, [incident])
             incidents.record_events(session, [IncidentEvent(name, at, EventKind.MUTED, "by a silence")])
             silences.acknowledge(session, incident, author="li", comment="restarted", now=at)
-        assert muted_incidents(session, DAY) == {"first", "last"}
-        assert acknowledged_incidents(session, DAY) == {"first", "last"}
+        assert day_figures.muted_incidents(session, DAY) == {"first", "last"}
+        assert day_figures.acknowledged_incidents(session, DAY) == {"first", "last"}
 
 
 @pytest.mark.parametrize(
@@ -56,7 +48,7 @@ def test_a_silence_counts_where_it_held_at_some_time_of_the_day(
     silence = Silence(Matchers("demo"), "li", "planned", begins, DAY.start + ends * MINUTE, begins, expired_at=ended)
     with writing(engine) as session:
         silences.add(session, silence)
-        assert silences_in_force(session, DAY) == count
+        assert day_figures.silences_in_force(session, DAY) == count
 
 
 def test_messages_count_on_the_day_on_which_they_were_written_for_their_team(engine: Engine) -> None:
@@ -64,7 +56,7 @@ def test_messages_count_on_the_day_on_which_they_were_written_for_their_team(eng
         session.add_all([message(name, at) for name, at in MOMENTS.items()])
         session.add_all([message("report", DAY.start, rule_id="daily_report"), message("other", DAY.start, team="b")])
         session.add(message("waits", DAY.start, status=Status.PENDING))
-        found = messages_by_status(session, "a", DAY, without="daily_report")
+        found = day_figures.messages_by_status(session, "a", DAY, without="daily_report")
     assert found == {Status.SENT: 2, Status.PENDING: 1}
 
 
@@ -87,7 +79,7 @@ def test_of_a_day_its_own_intervals_count_and_the_longest_time_without_one(engin
     with writing(engine) as session:
         session.add_all(judged(list(MOMENTS.values())))
         session.add_all([*judged([ten], Mode.LATE), *judged([noon], Mode.HISTORY), *judged([clock_ahead], Mode.AHEAD)])
-        (found,) = data_quality(session, DAY, ["demo"])
+        (found,) = day_figures.data_quality(session, DAY, ["demo"])
     assert (found.expected_count, found.judged_count, found.late_count) == (1_440, 3, 1)
     assert found.longest_gap_ms == 50_280_000, "from 10:01 to 23:59"
 
@@ -99,7 +91,7 @@ def test_of_a_days_publications_those_that_stand_tell_what_was_wrong(engine: Eng
             session.add(cycle(start, f"published {number}", start, violations={"OG-Q01": 1}, quarantined=10))
         session.add(cycle(DAY.start, "again", DAY.start + later, violations={"OG-Q01": 2, "OG-Q02": 3}, quarantined=20))
         session.add(cycle(DAY.start, "failed", DAY.start + 2 * later, verdict=None))
-        (found,) = data_quality(session, DAY, ["demo"])
+        (found,) = day_figures.data_quality(session, DAY, ["demo"])
     assert found.violation_count == 5 + 1
     assert found.quarantined_count == 20 + 10
     assert found.failed_cycle_count == 1

@@ -6,22 +6,14 @@ from typing import Any
 
 from offsetguard.deliver.messages.mail import render_mail
 from offsetguard.deliver.messages.slack import EVENT_TYPE, SlackMessage
+from offsetguard.model import views
 from offsetguard.model.verdicts import FURTHEST_MS
-from offsetguard.model.views import (
-    AnyView,
-    FigureView,
-    IncidentView,
-    LagPoint,
-    MessageView,
-    NotificationReason,
-    QueueView,
-)
 from offsetguard_peers.smtp.server import ReceivedMail, parsed
 
 PAGE = "http://127.0.0.1:8080"
 OPENED = datetime(2026, 11, 21, 6, 45, tzinfo=UTC)
 SENT_AT = datetime(2026, 11, 21, 7, 20, tzinfo=UTC)
-INCIDENT = IncidentView(
+INCIDENT = views.IncidentView(
     incident_id="incident 1",
     consumer_group="order-group",
     topic="order-events",
@@ -35,13 +27,16 @@ INCIDENT = IncidentView(
     last_seen_at=OPENED + timedelta(minutes=34),
     seen_count=34,
     peak="5,120 messages",
-    figures=(FigureView(label="Messages waiting", value="5,120"), FigureView(label="Clients online", value="0")),
+    figures=(
+        views.FigureView(label="Messages waiting", value="5,120"),
+        views.FigureView(label="Clients online", value="0"),
+    ),
     queues=tuple(
-        QueueView(
+        views.QueueView(
             topic="order-events",
             broker_name="broker-a",
             queue_id=queue_id,
-            figures=(FigureView(label="lag", value=f"{700 - queue_id}"),),
+            figures=(views.FigureView(label="lag", value=f"{700 - queue_id}"),),
         )
         for queue_id in range(2)
     ),
@@ -51,7 +46,8 @@ INCIDENT = IncidentView(
     cannot_tell=("lock_contention: lock.log of broker-a was not read.",),
     cannot_tell_count=1,
     lag_curve=tuple(
-        LagPoint(at=OPENED + timedelta(minutes=n), lag=lag) for n, lag in ((0, 0), (5, 800), (20, 6_000), (30, 5_120))
+        views.LagPoint(at=OPENED + timedelta(minutes=n), lag=lag)
+        for n, lag in ((0, 0), (5, 800), (20, 6_000), (30, 5_120))
     ),
     drain_ms=(480_000, 720_000),
     loss_ms=(5 * 3_600_000, FURTHEST_MS),
@@ -63,13 +59,13 @@ INCIDENT = IncidentView(
     acknowledge_url=f"{PAGE}/offsetguard/incidents/1#acknowledge",
     silence_url=f"{PAGE}/offsetguard/incidents/1#silence",
 )
-VIEW = MessageView(
+VIEW = views.MessageView(
     team="orders",
     cluster="orders-cluster",
     rule_id="accumulation",
     severity="critical",
     title="messages pile up",
-    reason=NotificationReason.FIRST,
+    reason=views.NotificationReason.FIRST,
     interval_start=OPENED + timedelta(minutes=34),
     thread_key="thread 1",
     firing=(INCIDENT,),
@@ -78,18 +74,18 @@ VIEW = MessageView(
 )
 
 
-def incident(**changed: Any) -> IncidentView:
+def incident(**changed: Any) -> views.IncidentView:
     """Return the incident with other fields."""
     return INCIDENT.model_copy(update=changed)
 
 
-def message(*firing: IncidentView, **changed: Any) -> MessageView:
+def message(*firing: views.IncidentView, **changed: Any) -> views.MessageView:
     """Return the message with other fields, about other incidents where they are given."""
     return VIEW.model_copy(update={"firing": firing or VIEW.firing, **changed})
 
 
 ENDED = incident(resolved_at=OPENED + timedelta(minutes=41), resolution="caught up")
-ALL_RESOLVED = message(firing=(), resolved=(ENDED,), reason=NotificationReason.ALL_RESOLVED)  # of the same thread
+ALL_RESOLVED = message(firing=(), resolved=(ENDED,), reason=views.NotificationReason.ALL_RESOLVED)  # of the same thread
 
 
 def slack_message(text: str = "hello & more", key: str = "key 1", **changed: Any) -> SlackMessage:
@@ -99,7 +95,7 @@ def slack_message(text: str = "hello & more", key: str = "key 1", **changed: Any
     return replace(SlackMessage(text, blocks, metadata), **changed)
 
 
-def mail_of(view: AnyView, key: str = "key 1") -> ReceivedMail:
+def mail_of(view: views.AnyView, key: str = "key 1") -> ReceivedMail:
     """Render a mail, and read it back from the bytes that go to the server."""
     receiver = "orders@example.com"
     mail = render_mail(view, sender="offsetguard@example.com", receiver=receiver, idempotency_key=key, sent_at=SENT_AT)

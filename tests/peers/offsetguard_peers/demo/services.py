@@ -28,16 +28,8 @@ import yaml
 
 from offsetguard.model.errors import OffsetGuardError
 from offsetguard.sources.rocketmq.requests import GetBrokerClusterInfo, GetBrokerRuntimeInfo, GetConsumerConnectionList
+from offsetguard_peers.demo import groups
 from offsetguard_peers.demo.embedded import elapsed_clock
-from offsetguard_peers.demo.groups import (
-    BEYOND_END,
-    HEALTHY,
-    SHORT_LOCK,
-    STOPPED,
-    demo_config,
-    living_groups,
-    stage_trouble,
-)
 from offsetguard_peers.processes import PeerNotStarted
 from offsetguard_peers.robots.server import RobotServer
 from offsetguard_peers.rocketmq.admin import Admin
@@ -99,13 +91,13 @@ def rocketmq(options: argparse.Namespace) -> int:
     with cluster, ExitStack() as stack:
         tell(f"RocketMQ serves; name server {cluster.namesrv}")
         if not is_staged:
-            stage_trouble(cluster, tell)
+            groups.stage_trouble(cluster, tell)
             _wait_until_saved(cluster)
             (folder / STAGING).rename(folder / STAGED)
         if options.version == WITH_PROXY:
             proxy = stack.enter_context(Proxy(cluster))
             tell(f"the proxy serves; gRPC {proxy.endpoints}, remoting {proxy.remoting_address}")
-        stack.enter_context(living_groups(cluster))
+        stack.enter_context(groups.living_groups(cluster))
         tell("three healthy groups consume, and an orderly one whose lock interval is too long")
         while all(process.alive for process in cluster.processes):
             time.sleep(LOOK_EVERY_S)
@@ -146,7 +138,7 @@ def rocketmq_healthy(options: argparse.Namespace) -> int:
         return 1
     for address in addresses:
         ask(address, GetBrokerRuntimeInfo())
-    for group in [*(each.group for each in HEALTHY), SHORT_LOCK[0]]:
+    for group in [*(each.group for each in groups.HEALTHY), groups.SHORT_LOCK[0]]:
         ask(masters[0], GetConsumerConnectionList(group))
     return 0
 
@@ -179,7 +171,7 @@ def config(options: argparse.Namespace) -> int:
         },
     }
     delivery = {"mail_from": "offsetguard@example.com", "page_url": options.page_url}
-    whole = {**demo_config(clusters), "delivery": delivery}
+    whole = {**groups.demo_config(clusters), "delivery": delivery}
     options.out.write_text(yaml.safe_dump(whole, sort_keys=False), encoding="utf-8")
     return 0
 
@@ -204,7 +196,7 @@ def _tidied(folder: Path) -> bool:
 def _wait_until_saved(cluster: RocketMQCluster) -> None:
     """Return once a kill would not undo what was staged last: brokers write offsets once a second."""
     admin = Admin(cluster)
-    for group, topic in (STOPPED, BEYOND_END):
+    for group, topic in (groups.STOPPED, groups.BEYOND_END):
         for broker, queue_id in admin.queues(topic):
             committed = admin.committed(group, topic, queue_id, broker=broker)
             assert committed is not None

@@ -8,18 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from offsetguard.config import (
-    Cluster,
-    Collection,
-    Config,
-    Delivery,
-    FleetCollection,
-    Judgement,
-    LogSource,
-    Retention,
-    Team,
-    Tls,
-)
+from offsetguard import config
 from offsetguard.config.fields import Section
 from offsetguard.config.groups import EffectivePolicy, GroupPolicy
 from offsetguard.config.routes import MaintenanceEntry, QuietHours, RouteEntry
@@ -34,22 +23,22 @@ class _Section:
 
 
 _SECTIONS = (
-    _Section("the file", Config),
-    _Section("clusters.NAME", Cluster),
-    _Section("clusters.NAME.tls", Tls),
-    _Section("clusters.NAME.logs[]", LogSource),
-    _Section("clusters.NAME.collection", Collection),
-    _Section("teams.NAME", Team),
+    _Section("the file", config.Config),
+    _Section("clusters.NAME", config.Cluster),
+    _Section("clusters.NAME.tls", config.Tls),
+    _Section("clusters.NAME.logs[]", config.LogSource),
+    _Section("clusters.NAME.collection", config.Collection),
+    _Section("teams.NAME", config.Team),
     _Section("groups[]", GroupPolicy, "Without an entry that sets a field, the default shown holds."),
     _Section("routes[]", RouteEntry, "The first five say what it is about; what is left out of them matches all."),
     _Section("routes[].quiet_hours[]", QuietHours, "Nobody is told later of what is over by then."),
     _Section("routes[].maintenance[]", MaintenanceEntry),
-    _Section("delivery", Delivery),
-    _Section("judgement", Judgement),
-    _Section("retention", Retention),
-    _Section("collection", FleetCollection),
+    _Section("delivery", config.Delivery),
+    _Section("judgement", config.Judgement),
+    _Section("retention", config.Retention),
+    _Section("collection", config.FleetCollection),
 )
-_SCHEMAS: dict[str, dict[str, Any]] = (schema := Config.model_json_schema())["$defs"] | {"Config": schema}
+_SCHEMAS: dict[str, dict[str, Any]] = (schema := config.Config.model_json_schema())["$defs"] | {"Config": schema}
 _LINKS = {section.model.__name__: section.path for section in _SECTIONS}
 
 

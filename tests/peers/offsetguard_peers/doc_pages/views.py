@@ -10,15 +10,8 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
+from offsetguard import tables
 from offsetguard.model.views import meanings
-from offsetguard.tables import (
-    CLIENT_SNAPSHOTS,
-    CLUSTER_FACTS,
-    GROUP_FACTS,
-    QUEUE_FACTS,
-    TOPIC_FACTS,
-    TOPIC_QUEUE_SNAPSHOTS,
-)
 from offsetguard.views.changes import AskedChanges, ChangesView
 from offsetguard.views.data_docs import AskedDataDocs, DataDocsView
 from offsetguard.views.fleet import ClusterLine, Fleet, GroupLine, Wanted
@@ -40,14 +33,14 @@ _OF_ALL = {  # what fields of these names mean in every view
     "console_url": "the group in the console of `delivery.console_url`",
 }
 _COLUMNS_OF = {  # records whose fields are columns of a table
-    ClusterLine: CLUSTER_FACTS,
-    GroupLine: GROUP_FACTS,
-    TopicLine: GROUP_FACTS,
-    QueueLine: QUEUE_FACTS,
-    MemberLine: CLIENT_SNAPSHOTS,
-    TopicView: TOPIC_FACTS,
-    ReaderLine: GROUP_FACTS,
-    TopicQueueLine: TOPIC_QUEUE_SNAPSHOTS,
+    ClusterLine: tables.CLUSTER_FACTS,
+    GroupLine: tables.GROUP_FACTS,
+    TopicLine: tables.GROUP_FACTS,
+    QueueLine: tables.QUEUE_FACTS,
+    MemberLine: tables.CLIENT_SNAPSHOTS,
+    TopicView: tables.TOPIC_FACTS,
+    ReaderLine: tables.GROUP_FACTS,
+    TopicQueueLine: tables.TOPIC_QUEUE_SNAPSHOTS,
 }
 _WORDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
 

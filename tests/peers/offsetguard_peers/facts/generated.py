@@ -12,24 +12,9 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, TypeVar
 
+from offsetguard import tables
 from offsetguard.facts.parameters import HOUR, earlier_rows, hour_containing, hour_of_week
 from offsetguard.model.intervals import Interval
-from offsetguard.tables import (
-    BROKER_FACTS,
-    BROKER_SNAPSHOTS,
-    BROKER_STATS,
-    CLIENT_QUEUE_SNAPSHOTS,
-    CLIENT_SNAPSHOTS,
-    GROUP_FACTS,
-    GROUP_SNAPSHOTS,
-    LOG_EVENTS,
-    OFFSET_MOVES,
-    QUEUE_SNAPSHOTS,
-    TOPIC_FACTS,
-    TOPIC_QUEUE_SNAPSHOTS,
-    TOPIC_SETTINGS,
-    TRAFFIC_BASELINES,
-)
 
 Row = dict[str, Any]
 Value = TypeVar("Value")
@@ -103,20 +88,20 @@ def rows_by_relation(random: Random, cluster_count: int) -> dict[str, list[Row]]
     clusters = [f"cluster '{number}' \u00a0" for number in range(cluster_count)]
     made: dict[str, Callable[[Random], Iterator[Row]]] = {
         "intervals": lambda _: iter([{"now": INTERVAL.end}]),
-        f"{LOG_EVENTS.name}_history": _log_events,
-        f"{OFFSET_MOVES.name}_history": _offset_moves,
-        CLIENT_SNAPSHOTS.name: _clients,
-        GROUP_SNAPSHOTS.name: _groups,
-        TOPIC_QUEUE_SNAPSHOTS.name: _topic_queues,
-        TOPIC_SETTINGS.name: _topic_settings,
-        BROKER_SNAPSHOTS.name: _replicas,
-        BROKER_STATS.name: _stats,
-        f"{TOPIC_FACTS.name}_history": _earlier_topics,
-        f"{GROUP_FACTS.name}_history": _earlier_groups,
-        f"{BROKER_FACTS.name}_history": _earlier_replicas,
-        f"{TRAFFIC_BASELINES.name}_history": _baselines,
-        CLIENT_QUEUE_SNAPSHOTS.name: _held_queues,
-        f"{QUEUE_SNAPSHOTS.name}_history": queue_history,
+        f"{tables.LOG_EVENTS.name}_history": _log_events,
+        f"{tables.OFFSET_MOVES.name}_history": _offset_moves,
+        tables.CLIENT_SNAPSHOTS.name: _clients,
+        tables.GROUP_SNAPSHOTS.name: _groups,
+        tables.TOPIC_QUEUE_SNAPSHOTS.name: _topic_queues,
+        tables.TOPIC_SETTINGS.name: _topic_settings,
+        tables.BROKER_SNAPSHOTS.name: _replicas,
+        tables.BROKER_STATS.name: _stats,
+        f"{tables.TOPIC_FACTS.name}_history": _earlier_topics,
+        f"{tables.GROUP_FACTS.name}_history": _earlier_groups,
+        f"{tables.BROKER_FACTS.name}_history": _earlier_replicas,
+        f"{tables.TRAFFIC_BASELINES.name}_history": _baselines,
+        tables.CLIENT_QUEUE_SNAPSHOTS.name: _held_queues,
+        f"{tables.QUEUE_SNAPSHOTS.name}_history": queue_history,
     }
     return {
         name: [

@@ -8,17 +8,10 @@ from offsetguard.judge.registry import judge
 from offsetguard.judge.rule import Finding
 from offsetguard.model.verdicts import Severity
 from offsetguard_peers.configs import one_team
+from offsetguard_peers.simulated import weeks
 from offsetguard_peers.simulated.weekly_groups import STEP_S, Trouble, WeeklyGroup, weekly_group
-from offsetguard_peers.simulated.weeks import (
-    BROKERS,
-    CLUSTER,
-    STEPS_PER_CYCLE,
-    SimulatedWeek,
-    minute_before,
-    written_at_step,
-)
 
-CONFIG = one_team({CLUSTER: {"name_servers": ["127.0.0.1:9876"]}})
+CONFIG = one_team({weeks.CLUSTER: {"name_servers": ["127.0.0.1:9876"]}})
 WARM_UP = 70  # cycles before a trouble: a window, and what is left of the one before
 PATIENCE = 20  # cycles after the moment when it can be known
 
@@ -41,7 +34,7 @@ class Found:
     others: set[str] = field(default_factory=set)  # rules that warned of the group for another reason
 
 
-def healthy_week(numbers: Sequence[int], first: int, last: int, *, seed: int = 1) -> SimulatedWeek:
+def healthy_week(numbers: Sequence[int], first: int, last: int, *, seed: int = 1) -> weeks.SimulatedWeek:
     """Make healthy groups, some minutes without a snapshot, and a broker that is restarted now and then."""
     chance = Random(seed)  # noqa: S311 - the same in every run
     times = 1 + (last - first) // 240
@@ -51,15 +44,15 @@ def healthy_week(numbers: Sequence[int], first: int, last: int, *, seed: int = 1
         for begins in [chance.randrange(first, last)]
         for minute in range(begins, begins + chance.choice((1, 2, 5, 20)))
     )
-    drawn = {(chance.randrange(first, last), chance.choice(BROKERS)) for _ in range(times)}
+    drawn = {(chance.randrange(first, last), chance.choice(weeks.BROKERS)) for _ in range(times)}
     restarts: set[tuple[int, str]] = set()
     for minute, broker in sorted(drawn):  # one that is away in two rounds in a row is not well
-        if (minute_before(minute, missing), broker) not in restarts:
+        if (weeks.minute_before(minute, missing), broker) not in restarts:
             restarts.add((minute, broker))
-    return SimulatedWeek([weekly_group(number) for number in numbers], missing, frozenset(restarts))
+    return weeks.SimulatedWeek([weekly_group(number) for number in numbers], missing, frozenset(restarts))
 
 
-def warnings(week: SimulatedWeek, first: int, last: int) -> Iterator[tuple[int, Finding]]:
+def warnings(week: weeks.SimulatedWeek, first: int, last: int) -> Iterator[tuple[int, Finding]]:
     """Yield (minute, finding) of all that somebody would be told of."""
     for minute, facts in week.cycles(first, last):
         for finding in judge(facts, CONFIG).findings:
@@ -77,12 +70,12 @@ def find_troubles(number: int, at: int) -> dict[Trouble, Found]:
     knowable = {group.name: _knowable(group) for group in groups.values()}
     found = {group.name: Found(group, None) for group in groups.values()}
     first, last = min(knowable.values()) - WARM_UP, max(knowable.values()) + PATIENCE
-    for minute, finding in warnings(SimulatedWeek(list(groups.values())), first, last):
+    for minute, finding in warnings(weeks.SimulatedWeek(list(groups.values())), first, last):
         name = finding.consumer_group or (finding.topic or "").removesuffix("-topic")
         so_far = found[name]
         if so_far.after is not None or minute >= knowable[name] + PATIENCE:
             continue
-        if minute * STEPS_PER_CYCLE < at:
+        if minute * weeks.STEPS_PER_CYCLE < at:
             so_far.others.add(f"{finding.rule.id} before it began")
         elif finding.rule.id in names_it[name]:
             found[name] = replace(so_far, after=max(0, minute - knowable[name]))
@@ -101,10 +94,10 @@ def _knowable(group: WeeklyGroup) -> int:
 
     Who consumes a third of what is written passes them; that shows as soon as what waits is worth a word.
     """
-    first = -(-group.trouble_at // STEPS_PER_CYCLE)
+    first = -(-group.trouble_at // weeks.STEPS_PER_CYCLE)
     if group.trouble in (Trouble.LOST, Trouble.RESET):
         return first
-    policy = CONFIG.policy(CLUSTER, group.name)
+    policy = CONFIG.policy(weeks.CLUSTER, group.name)
     minute = first
     while True:
         waiting, age_ms = _backlog(group, minute)
@@ -118,10 +111,10 @@ def _knowable(group: WeeklyGroup) -> int:
 
 def _backlog(group: WeeklyGroup, minute: int) -> tuple[int, int]:
     """Return how many messages wait, and how old the oldest is, ms, as of the reading, when the minute begins."""
-    step = minute * STEPS_PER_CYCLE
+    step = minute * weeks.STEPS_PER_CYCLE
     waiting = group.written[:, step] - group.committed[:, step]
     ages = [
-        step - written_at_step(group.written[number], int(group.committed[number, step]))
+        step - weeks.written_at_step(group.written[number], int(group.committed[number, step]))
         for number in range(group.queue_count)
         if waiting[number]
     ]

@@ -20,14 +20,8 @@ from offsetguard.model.errors import BrokerRefused
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.codes import ResponseCode
 from offsetguard.sources.rocketmq.requests import PullMessage, Request
+from offsetguard_peers.rocketmq import clients
 from offsetguard_peers.rocketmq.admin import Admin
-from offsetguard_peers.rocketmq.clients import (
-    ConsumerSpec,
-    RunningConsumers,
-    produce,
-    produce_held_back,
-    running_consumers,
-)
 from offsetguard_peers.rocketmq.cluster import Broker, RocketMQCluster
 from offsetguard_peers.rocketmq.requests import ChangingCode
 from offsetguard_peers.source_matrix.sources import MASTER, NAME_SERVER, NO, NOT_IN_VERSION, REPLICAS, SLAVE, YES
@@ -54,7 +48,7 @@ class Stage:
     """The running cluster, its consumers, and whether it knows POP."""
 
     cluster: RocketMQCluster
-    consumers: RunningConsumers
+    consumers: clients.RunningConsumers
     pops: bool
 
     def client_id(self, group: str) -> str:
@@ -85,7 +79,7 @@ def staged(version: str) -> Iterator[Stage]:
         broker.configure({"timerWheelEnable": "true"})  # a broker without it refuses to pop
     try:
         pops = _start_with_a_slave_that_has_copied(cluster)
-        with running_consumers(cluster, _consumers(), signed=True) as consumers:
+        with clients.running_consumers(cluster, _consumers(), signed=True) as consumers:
             consumers.wait_until_consumed(SENT, ORDERLY)
             consumers.wait_until_consumed(SENT, BROADCASTING)
             consumers.wait_until_failed(1, FAILING)
@@ -95,12 +89,12 @@ def staged(version: str) -> Iterator[Stage]:
         cluster.stop()
 
 
-def _consumers() -> list[ConsumerSpec]:
+def _consumers() -> list[clients.ConsumerSpec]:
     return [
-        ConsumerSpec(ORDERLY, {ORDERS: "*"}, orderly=True, commit_every_ms=1000),
-        ConsumerSpec(BROADCASTING, {ORDERS: "*"}, broadcasting=True, commit_every_ms=1000),
-        ConsumerSpec(FAILING, {DEAD: "*"}, fail_always=True),
-        ConsumerSpec(GIVING_UP, {DEAD: "*"}, fail_always=True, max_reconsume_times=0),
+        clients.ConsumerSpec(ORDERLY, {ORDERS: "*"}, orderly=True, commit_every_ms=1000),
+        clients.ConsumerSpec(BROADCASTING, {ORDERS: "*"}, broadcasting=True, commit_every_ms=1000),
+        clients.ConsumerSpec(FAILING, {DEAD: "*"}, fail_always=True),
+        clients.ConsumerSpec(GIVING_UP, {DEAD: "*"}, fail_always=True, max_reconsume_times=0),
     ]
 
 
@@ -112,12 +106,12 @@ def _start_with_a_slave_that_has_copied(cluster: RocketMQCluster) -> bool:
     master.start()
     for topic, queues in ((ORDERS, QUEUES), (DEAD, 1), (POPPED, 1), (SILENT, 1)):
         admin.create_topic(topic, queues=queues)
-        produce(cluster, topic, SENT, signed=True)
+        clients.produce(cluster, topic, SENT, signed=True)
     admin.create_topic(DEAD_LETTERS, queues=1)  # it would come by itself, too late for the slave's copy
     for group in (BILLING, ORDERLY, FAILING, GIVING_UP, BROADCASTING, POPPER):
         admin.create_group(group)
-    produce_held_back(cluster, SILENT, 2, never_ended=True, signed=True)
-    produce_held_back(cluster, SILENT, DELAYED, delay_level=LONGEST_LEVEL, signed=True)
+    clients.produce_held_back(cluster, SILENT, 2, never_ended=True, signed=True)
+    clients.produce_held_back(cluster, SILENT, DELAYED, delay_level=LONGEST_LEVEL, signed=True)
     pops = _pop(cluster)
     admin.commit(BILLING, ORDERS, 0, SENT // QUEUES // 2)
     config = master.store / "config"

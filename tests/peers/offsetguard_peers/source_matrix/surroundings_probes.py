@@ -19,16 +19,7 @@ from offsetguard.sources.rocketmq.requests import (
     Request,
 )
 from offsetguard_peers.rocketmq.security import READER
-from offsetguard_peers.source_matrix.sources import (
-    CLIENT,
-    MASTER,
-    NAME_SERVER,
-    NO,
-    NOT_IN_VERSION,
-    REPLICAS,
-    SLAVE,
-    YES,
-)
+from offsetguard_peers.source_matrix import sources
 from offsetguard_peers.source_matrix.stage import (
     ABSENT_AFTER_S,
     ANSWERED_WITHIN_MS,
@@ -58,12 +49,12 @@ async def moves(probes: Probes) -> dict[str, Cells]:
             probes,
             probes.broker(role).log_folder,
             re.compile(re.escape(line + MOVED[role])),
-            within_s=SEEN_WITHIN_S if role == MASTER else ABSENT_AFTER_S,  # slaves do not say so
+            within_s=SEEN_WITHIN_S if role == sources.MASTER else ABSENT_AFTER_S,  # slaves do not say so
         )
-        for role in REPLICAS
+        for role in sources.REPLICAS
     }
     return {
-        "offset_moved_event": {role: await _event(probes, role) for role in REPLICAS},
+        "offset_moved_event": {role: await _event(probes, role) for role in sources.REPLICAS},
         "offset_moved_line": lines,
     }
 
@@ -79,7 +70,7 @@ async def _event(probes: Probes, role: str) -> str:
         return await probes.cell(role, PullMessage(MOVED_EVENT_TOPIC, 0, start), lambda pull: pull.messages)
 
     is_4 = probes.stage.cluster.version.startswith("4.")
-    return await probes.until(ask, lambda cell: cell != NO, within_s=SEEN_WITHIN_S if is_4 else ABSENT_AFTER_S)
+    return await probes.until(ask, lambda cell: cell != sources.NO, within_s=SEEN_WITHIN_S if is_4 else ABSENT_AFTER_S)
 
 
 async def _line_in(probes: Probes, folder: Path, line: re.Pattern[str], *, within_s: float = SEEN_WITHIN_S) -> str:
@@ -87,9 +78,9 @@ async def _line_in(probes: Probes, folder: Path, line: re.Pattern[str], *, withi
 
     async def look() -> str:
         texts = {file.name: file.read_text(encoding="utf-8", errors="replace") for file in sorted(folder.glob("*.log"))}
-        return next((name for name, text in texts.items() if line.search(text)), NO)
+        return next((name for name, text in texts.items() if line.search(text)), sources.NO)
 
-    return await probes.until(look, lambda cell: cell != NO, within_s=within_s)
+    return await probes.until(look, lambda cell: cell != sources.NO, within_s=within_s)
 
 
 async def files(probes: Probes) -> dict[str, Cells]:
@@ -97,7 +88,7 @@ async def files(probes: Probes) -> dict[str, Cells]:
 
     def tells(role: str, name: str, found: Callable[[bytes], object]) -> str:
         file = probes.broker(role).store / "config" / name
-        return YES if file.exists() and found(file.read_bytes()) else NO
+        return sources.YES if file.exists() and found(file.read_bytes()) else sources.NO
 
     files: Mapping[str, tuple[str, Callable[[bytes], object]]] = {
         "consumer_offset_file": (
@@ -110,14 +101,16 @@ async def files(probes: Probes) -> dict[str, Cells]:
             lambda text: BILLING in brokers.subscription_group_table(text),
         ),
     }
-    cells = {source: {role: tells(role, name, found) for role in REPLICAS} for source, (name, found) in files.items()}
-    logs = {role: probes.broker(role).log_folder for role in REPLICAS}
-    cells["pull_queue_line"] = {role: await _line_in(probes, logs[role], PULL_QUEUE_LINE) for role in REPLICAS}
+    cells = {
+        source: {role: tells(role, name, found) for role in sources.REPLICAS} for source, (name, found) in files.items()
+    }
+    logs = {role: probes.broker(role).log_folder for role in sources.REPLICAS}
+    cells["pull_queue_line"] = {role: await _line_in(probes, logs[role], PULL_QUEUE_LINE) for role in sources.REPLICAS}
     cells["lock_line"] = {
         role: await _line_in(
-            probes, logs[role], LOCK_LINE, within_s=SEEN_WITHIN_S if role == MASTER else ABSENT_AFTER_S
+            probes, logs[role], LOCK_LINE, within_s=SEEN_WITHIN_S if role == sources.MASTER else ABSENT_AFTER_S
         )
-        for role in REPLICAS
+        for role in sources.REPLICAS
     }
     return cells
 
@@ -128,21 +121,21 @@ async def client_files(probes: Probes) -> dict[str, Cells]:
     offsets = consumers.local_offsets_file(probes.stage.client_id(BROADCASTING), BROADCASTING)
 
     async def look() -> str:
-        return YES if offsets.exists() else NO
+        return sources.YES if offsets.exists() else sources.NO
 
-    there = await probes.until(look, lambda cell: cell == YES)  # the first time 10 s after a client's start
+    there = await probes.until(look, lambda cell: cell == sources.YES)  # the first time 10 s after a client's start
     line = await _line_in(probes, consumers.log_file.parent, REBALANCE_LINE)
-    return {"rebalance_line": {CLIENT: line}, "client_offsets_file": {CLIENT: there}}
+    return {"rebalance_line": {sources.CLIENT: line}, "client_offsets_file": {sources.CLIENT: there}}
 
 
 async def pop_in_flight(probes: Probes) -> dict[str, Cells]:
     """Measure what brokers' own pages of metrics say of a POP group."""
     if not probes.stage.pops:
-        return {"pop_in_flight": dict.fromkeys(REPLICAS, NOT_IN_VERSION)}
+        return {"pop_in_flight": dict.fromkeys(sources.REPLICAS, sources.NOT_IN_VERSION)}
     return {
         "pop_in_flight": {
             role: await asyncio.to_thread(_exported, probes.stage.exporter_url(broker_id))
-            for broker_id, role in enumerate(REPLICAS)
+            for broker_id, role in enumerate(sources.REPLICAS)
         }
     }
 
@@ -151,15 +144,15 @@ def _exported(url: str) -> str:
     """Whether the exporter's page has the popper's messages in flight."""
     with urllib.request.urlopen(url, timeout=SEEN_WITHIN_S) as answer:
         lines = answer.read().decode().splitlines()
-    return YES if any("inflight_messages{" in line and f'"{POPPER}"' in line for line in lines) else NO
+    return sources.YES if any("inflight_messages{" in line and f'"{POPPER}"' in line for line in lines) else sources.NO
 
 
 async def access(probes: Probes) -> dict[str, Cells]:
     """Measure the section."""
     requests: Mapping[str, Request[Any]] = {
-        NAME_SERVER: GetBrokerClusterInfo(),
-        MASTER: GetBrokerConfig(),
-        SLAVE: GetBrokerConfig(),
+        sources.NAME_SERVER: GetBrokerClusterInfo(),
+        sources.MASTER: GetBrokerConfig(),
+        sources.SLAVE: GetBrokerConfig(),
     }
     wrong = dataclasses.replace(READER, secret_key="wrong")
     cells: dict[str, Cells] = {"tls": {}, "unsigned": {}, "wrong_password": {}, "read_only_account": {}}
@@ -172,7 +165,9 @@ async def access(probes: Probes) -> dict[str, Cells]:
                 RocketMQClient(ANSWERED_WITHIN_MS, login, tls=probes.tls), address, request
             )
         encrypted = cells["read_only_account"][role]
-        cells["tls"][role] = YES if (plain, encrypted) == ("closed", YES) else f"plain: {plain}, TLS: {encrypted}"
+        cells["tls"][role] = (
+            sources.YES if (plain, encrypted) == ("closed", sources.YES) else f"plain: {plain}, TLS: {encrypted}"
+        )
     return cells
 
 
@@ -185,7 +180,7 @@ async def _asked(client: RocketMQClient, address: str, request: Request[Any]) ->
             return cell_of(refused)
         except RocketMQError:
             return "closed"
-        return YES
+        return sources.YES
 
 
 async def reached_where_listed(probes: Probes, role: str) -> str:

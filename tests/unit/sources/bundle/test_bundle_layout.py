@@ -8,16 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offsetguard.model.errors import BundleError
-from offsetguard.sources.bundle.layout import (
-    Exchange,
-    broker_of,
-    index_line,
-    is_file_name,
-    read_body,
-    read_index_line,
-    read_meta,
-    safe_name,
-)
+from offsetguard.sources.bundle import layout
 from offsetguard.sources.bundle.reader import open_bundle
 from offsetguard_peers.cases.running import for_each
 
@@ -36,8 +27,10 @@ def line_with(**changes: object) -> bytes:
 
 
 def test_a_line_of_the_index_is_read() -> None:
-    one = read_index_line(line_with(), 7, "index.jsonl")
-    assert one == Exchange(7, LINE["t"], "broker-a-0", 202, {"topic": "Healthy"}, "202.json", {"code": 0, "flag": 1})
+    one = layout.read_index_line(line_with(), 7, "index.jsonl")
+    assert one == layout.Exchange(
+        7, LINE["t"], "broker-a-0", 202, {"topic": "Healthy"}, "202.json", {"code": 0, "flag": 1}
+    )
     assert one.at.isoformat() == "2026-11-21T07:51:20.327000+00:00"
 
 
@@ -63,18 +56,18 @@ def test_a_line_of_the_index_is_read() -> None:
 )
 def test_a_wrong_field_is_named_with_its_line(changes: dict[str, object], field: str) -> None:
     with pytest.raises(BundleError, match=rf"^bundle/index\.jsonl:12: field {field}: "):
-        read_index_line(line_with(**changes), 12, "bundle/index.jsonl")
+        layout.read_index_line(line_with(**changes), 12, "bundle/index.jsonl")
 
 
 def test_a_request_without_a_response_may_leave_out_why() -> None:
-    one = read_index_line(line_with(header=None, file=None), 7, "index.jsonl")
+    one = layout.read_index_line(line_with(header=None, file=None), 7, "index.jsonl")
     assert one.error == ("", "no response; the bundle does not say why")
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"{", b"\xff", b"[" * 100_000, b'{"t":' + b"9" * 10_000 + b"}"])
 def test_what_is_no_object_is_named_with_its_line(text: bytes) -> None:
     with pytest.raises(BundleError, match=r"^index\.jsonl:3: is not"):
-        read_index_line(text, 3, "index.jsonl")
+        layout.read_index_line(text, 3, "index.jsonl")
 
 
 TEXT_CHARS = st.characters(exclude_categories=["Cs"])
@@ -82,7 +75,7 @@ TEXT = st.text(TEXT_CHARS)
 
 
 EXCHANGES = st.builds(
-    Exchange,
+    layout.Exchange,
     line=st.just(3),
     t_ms=st.integers(1, 253_370_764_800_000),
     broker=st.builds("{}-{}".format, st.text(TEXT_CHARS, min_size=1, max_size=255), st.integers(0, 2**40)),
@@ -95,23 +88,23 @@ EXCHANGES = st.builds(
 
 
 @given(EXCHANGES)
-def test_a_written_line_is_read_back(exchange: Exchange) -> None:
-    line = index_line(exchange)
+def test_a_written_line_is_read_back(exchange: layout.Exchange) -> None:
+    line = layout.index_line(exchange)
     assert "\n" not in line
-    assert read_index_line(line.encode(), 3, "index.jsonl") == exchange
+    assert layout.read_index_line(line.encode(), 3, "index.jsonl") == exchange
 
 
 def test_broker_names_may_hold_dashes_and_anything_else() -> None:
-    assert broker_of("broker-a-0") == ("broker-a", 0)
-    assert broker_of("-1-2") == ("-1", 2)
-    assert broker_of("a\nb/../c-7") == ("a\nb/../c", 7)
-    assert broker_of("broker") is None
+    assert layout.broker_of("broker-a-0") == ("broker-a", 0)
+    assert layout.broker_of("-1-2") == ("-1", 2)
+    assert layout.broker_of("a\nb/../c-7") == ("a\nb/../c", 7)
+    assert layout.broker_of("broker") is None
 
 
 @given(st.lists(st.text(max_size=300), unique=True, max_size=5))
 def test_every_text_has_a_safe_file_name_of_its_own(texts: list[str]) -> None:
-    names = [safe_name(text) for text in texts]
-    assert all(is_file_name(name) and len(name) <= 100 for name in names)
+    names = [layout.safe_name(text) for text in texts]
+    assert all(layout.is_file_name(name) and len(name) <= 100 for name in names)
     assert all(name == text or "~" in name for name, text in zip(names, texts, strict=True))
     assert len({*names}) == len(texts)
 
@@ -141,11 +134,11 @@ def test_a_last_line_that_was_cut_off_is_left_out_and_noted(tmp_path: Path) -> N
 )
 def test_a_wrong_meta_file_is_named(tmp_path: Path, meta: bytes, message: str) -> None:
     with pytest.raises(BundleError, match=rf"meta\.json: {message}"):
-        read_meta(write_bundle(tmp_path / "b", meta=meta))
+        layout.read_meta(write_bundle(tmp_path / "b", meta=meta))
 
 
 def test_a_bundle_without_meta_has_defaults(tmp_path: Path) -> None:
-    meta = read_meta(write_bundle(tmp_path / "b"))
+    meta = layout.read_meta(write_bundle(tmp_path / "b"))
     assert (meta.format, meta.cluster, meta.log_time_zone) == (1, None, "+08:00")
 
 
@@ -154,4 +147,4 @@ def test_a_body_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
     (folder / "bodies" / "202.json").symlink_to(tmp_path / "secret")
     with pytest.raises(BundleError, match=r"202\.json: is a link, .*; line 5 of index\.jsonl names it"):
-        read_body(folder, read_index_line(line_with(), 5, "index.jsonl"))
+        layout.read_body(folder, layout.read_index_line(line_with(), 5, "index.jsonl"))

@@ -23,16 +23,10 @@ from offsetguard.sources.bundle.recording import (
     without_secrets,
 )
 from offsetguard.sources.bundle.replay import BundleTransport
+from offsetguard.sources.rocketmq import requests
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.codes import ConsumerNotOnline, RequestCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
-from offsetguard.sources.rocketmq.requests import (
-    GetAllConsumerOffset,
-    GetBrokerClusterInfo,
-    GetBrokerRuntimeInfo,
-    GetConsumerConnectionList,
-    GetTopicStatsInfo,
-)
 from offsetguard.sources.rocketmq.transport import Transport
 from offsetguard_peers.cases.running import examples
 from offsetguard_peers.scripted.broker import ScriptedBroker, name_server_of, scripted_cluster
@@ -47,11 +41,13 @@ async def silent_about_itself(_: Conversation, request: RemotingCommand) -> bool
 
 
 async def ask(transport: Transport, name_server: str, broker: str) -> list[object]:
-    outcomes: list[object] = [await transport.call(name_server, GetBrokerClusterInfo())]
-    outcomes += await transport.call_many(broker, [GetAllConsumerOffset()])
-    outcomes += await transport.call_many(broker, [GetTopicStatsInfo("orders"), GetTopicStatsInfo(HOSTILE)])
-    outcomes += await transport.call_many(broker, [GetConsumerConnectionList("nobody")])
-    outcomes += await transport.call_many(broker, [GetBrokerRuntimeInfo()])
+    outcomes: list[object] = [await transport.call(name_server, requests.GetBrokerClusterInfo())]
+    outcomes += await transport.call_many(broker, [requests.GetAllConsumerOffset()])
+    outcomes += await transport.call_many(
+        broker, [requests.GetTopicStatsInfo("orders"), requests.GetTopicStatsInfo(HOSTILE)]
+    )
+    outcomes += await transport.call_many(broker, [requests.GetConsumerConnectionList("nobody")])
+    outcomes += await transport.call_many(broker, [requests.GetBrokerRuntimeInfo()])
     return outcomes
 
 
@@ -114,9 +110,9 @@ def test_brokers_behind_an_address_map_and_other_peers_have_names_of_their_own(t
         ):
             with BundleWriter(tmp_path / "bundle", Meta()) as bundle:
                 transport = RecordingTransport(client, bundle, [name_server.address], {unreachable: peer.address})
-                await transport.call(name_server.address, GetBrokerClusterInfo())
-                await transport.call(peer.address, GetAllConsumerOffset())
-                await transport.call(other.address, GetAllConsumerOffset())
+                await transport.call(name_server.address, requests.GetBrokerClusterInfo())
+                await transport.call(peer.address, requests.GetAllConsumerOffset())
+                await transport.call(other.address, requests.GetAllConsumerOffset())
             return name_server.address, unreachable, other.address
 
     name_server, listed, proxy = asyncio.run(record_mapped())

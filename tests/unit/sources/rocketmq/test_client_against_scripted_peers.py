@@ -5,15 +5,9 @@ import asyncio
 import pytest
 
 from offsetguard.model.errors import RequestTimedOut
+from offsetguard.sources.rocketmq import header
 from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.connection import Frame, encode_frame
-from offsetguard.sources.rocketmq.header import (
-    ONEWAY_FLAG,
-    Credentials,
-    RemotingCommand,
-    encode_header,
-    signed_ext_fields,
-)
 from offsetguard.sources.rocketmq.requests import GetAllConsumerOffset, GetMaxOffset, PullMessage
 from offsetguard_peers.scripted.peer import QUICK_MS, ask, echo_queue_id, failure
 
@@ -59,9 +53,9 @@ def test_what_a_broker_asks_of_us_is_answered_with_not_supported_or_ignored():
 
     async def asks(conversation):
         request = await conversation.next_request()
-        for flag in (ONEWAY_FLAG, 0):
-            command = RemotingCommand(code=RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, opaque=77, flag=flag)
-            conversation.send(encode_frame(Frame(0, encode_header(command), b"")))
+        for flag in (header.ONEWAY_FLAG, 0):
+            command = header.RemotingCommand(code=RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, opaque=77, flag=flag)
+            conversation.send(encode_frame(Frame(0, header.encode_header(command), b"")))
         replies.append(await conversation.next_request())
         conversation.answer(request, ext_fields={"offset": "9"})
         await conversation.hang()
@@ -78,12 +72,12 @@ def test_requests_carry_version_language_fields_and_signature():
         seen.append(await conversation.next_request())
         conversation.answer(seen[0], ext_fields={"offset": "9"})
 
-    login = Credentials("alice", "secret-of-alice", security_token="token")
+    login = header.Credentials("alice", "secret-of-alice", security_token="token")
     ask(looks, lambda client, address: client.call(address, GetMaxOffset("T", 3)), credentials=login)
     fields = {"topic": "T", "queueId": "3"}
     assert seen[0].version >= 401, "older versions get routes in fastjson's dialect"
     assert (seen[0].language, seen[0].flag, seen[0].code) == ("PYTHON", 0, 30)
-    assert seen[0].ext_fields == signed_ext_fields(fields, b"", login)
+    assert seen[0].ext_fields == header.signed_ext_fields(fields, b"", login)
     assert set(seen[0].ext_fields) == {*fields, "AccessKey", "SecurityToken", "Signature"}
 
 
