@@ -1,6 +1,7 @@
 """The one shape of all rules: data on top, one `find`; and what they give: findings, and what none can tell.
 
-A rule's file takes the words of its trade from here: `from offsetguard.judge.rule import Finding, Rule, Texts, ...`.
+A rule's file takes the words of its trade, and the facts that most rules read, from here:
+`from offsetguard.judge.rule import Config, Finding, IntervalFacts, Rule, Texts, ...`.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ from enum import StrEnum
 
 from offsetguard.catalogue import Sentence
 from offsetguard.catalogue.text import ENGLISH_UTC, Language, Locale, named_figures, render_text
-from offsetguard.facts.interval import IntervalFacts
+from offsetguard.config import Config
+from offsetguard.facts.interval import IntervalFacts, OnlineGroupFacts, QueueFacts
 from offsetguard.model.fact_records import ClientStacks
 from offsetguard.model.verdicts import CannotTell, Explained, Figure, QueueEvidence, Severity, State
+from offsetguard.tables.broker_facts import BrokerFacts
+from offsetguard.tables.group_facts import GroupFacts
 
 
 class Scope(StrEnum):

@@ -16,8 +16,6 @@ Source: ConsumeStats.computeTotalDiff (4.9.8, 5.3.3), which counts deleted messa
 
 from collections.abc import Iterator
 
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.judged_groups import (
     backlog_trend,
@@ -27,10 +25,9 @@ from offsetguard.judge.evidence.judged_groups import (
 )
 from offsetguard.judge.evidence.lookups import age_of_oldest, lag_evidence, of_all_queues
 from offsetguard.judge.evidence.refused_pulls import addresses, other_settings
-from offsetguard.judge.rule import Finding, Rule, Severity, State, Texts
+from offsetguard.judge.rule import Config, Finding, GroupFacts, IntervalFacts, Rule, Severity, State, Texts
 from offsetguard.judge.windows.rules import POP
 from offsetguard.model.rocketmq import PULL
-from offsetguard.tables.group_facts import GroupFacts
 
 _MESSAGES = "{effective_lag:messages} message{effective_lag:plural}"
 _BEHIND = "Consumer group {consumer_group} is " + _MESSAGES + " behind on topic {topic}"

@@ -12,11 +12,9 @@ Source: the manifest of the landed snapshot (`collect/manifest.py`), `collect/br
 
 from collections.abc import Iterator, Sequence
 
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.unseen import GRACE, Unanswered, names, reasons, unanswered
-from offsetguard.judge.rule import Explains, Finding, Mutes, Rule, Scope, Severity, Texts
+from offsetguard.judge.rule import Config, Explains, Finding, IntervalFacts, Mutes, Rule, Scope, Severity, Texts
 from offsetguard.model.fact_records import UnseenBrokerFacts
 
 RULE = Rule(

@@ -13,12 +13,10 @@ apache/rocketmq issues 2760, 1547, 3480 and 667.
 
 from collections.abc import Iterator
 
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.lock_holders import unheld_queues
 from offsetguard.judge.evidence.lookups import each_group
-from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Severity, Texts
+from offsetguard.judge.rule import Config, Explains, Finding, IntervalFacts, Rule, Scope, Severity, Texts
 from offsetguard.judge.windows.rules import POP
 from offsetguard.model.rocketmq import REBALANCE_INTERVAL_MS
 

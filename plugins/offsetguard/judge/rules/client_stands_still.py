@@ -16,7 +16,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.judged_groups import (
@@ -32,7 +31,7 @@ from offsetguard.judge.evidence.judged_groups import (
     more_came,
 )
 from offsetguard.judge.evidence.lookups import lag_evidence, master_boots, waiting_in
-from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Sentence, Severity, State, Texts
+from offsetguard.judge.rule import Config, Explains, Finding, Rule, Scope, Sentence, Severity, State, Texts
 from offsetguard.judge.rules.messages_lost import in_process_of, not_handed_out
 from offsetguard.judge.windows.rules import POP
 

@@ -13,10 +13,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import each_group
-from offsetguard.judge.rule import Finding, Rule, Severity, Texts
+from offsetguard.judge.rule import Config, Finding, IntervalFacts, Rule, Severity, Texts
 from offsetguard.sources.rocketmq.codes import version_name
 
 _ROLLING = timedelta(minutes=30)

@@ -12,11 +12,9 @@ Source: StoreStatsService.getFormatRuntime = now - bootTimestamp (4.9.8, 5.3.3).
 
 from collections.abc import Iterator, Sequence
 
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import replica_name
 from offsetguard.judge.evidence.unseen import names
-from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
+from offsetguard.judge.rule import CannotTell, Config, Finding, IntervalFacts, Rule, Sentence, Severity, Texts
 from offsetguard.tables.broker_facts import BrokerFacts
 
 SAME_WITHIN_MS = 3_000  # brokers whose clocks agree

@@ -10,10 +10,8 @@ Source: the manifest of the landed snapshot (`collect/manifest.py`).
 
 from collections.abc import Iterator
 
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.unseen import is_new, names, reasons, unanswered
-from offsetguard.judge.rule import Finding, Mutes, Rule, Scope, Severity, Texts
+from offsetguard.judge.rule import Config, Finding, IntervalFacts, Mutes, Rule, Scope, Severity, Texts
 
 RULE = Rule(
     id="collection_incomplete",

@@ -9,9 +9,7 @@ Source: `config/file.py`.
 
 from collections.abc import Iterator
 
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge.rule import Figure, Finding, Rule, Severity, Texts
+from offsetguard.judge.rule import Config, Figure, Finding, IntervalFacts, Rule, Severity, Texts
 
 RULE = Rule(
     id="config_broken",

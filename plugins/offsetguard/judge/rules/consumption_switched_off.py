@@ -16,12 +16,10 @@ Source: PullMessageProcessor answers code 16; clients leave out the queues of a 
 
 from collections.abc import Iterator
 
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts, OnlineGroupFacts
 from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.refused_pulls import EXPLAINED, addresses, other_settings, refused_pulls
 from offsetguard.judge.evidence.unseen import names
-from offsetguard.judge.rule import Finding, Rule, Severity, Texts
+from offsetguard.judge.rule import Config, Finding, IntervalFacts, OnlineGroupFacts, Rule, Severity, Texts
 
 _WAIT = " {waiting:messages} message{waiting:plural} of topic {topic} wait in {queue_count} queue{queue_count:plural}"
 _WAIT_ZH = "主题 {topic} 的 {queue_count} 个队列中有 {waiting:messages} 条消息等待消费"

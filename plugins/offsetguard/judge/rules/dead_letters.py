@@ -10,13 +10,10 @@ Source: SendMessageProcessor.consumerSendMsgBack (4.9.8, 5.3.3): %DLQ% once retr
 
 from collections.abc import Iterator
 
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.blocked_queues import UNLIMITED
 from offsetguard.judge.evidence.lookups import each_group, growth_unknown
-from offsetguard.judge.rule import CannotTell, Finding, Rule, Severity, Texts
-from offsetguard.tables.group_facts import GroupFacts
+from offsetguard.judge.rule import CannotTell, Config, Finding, GroupFacts, IntervalFacts, Rule, Severity, Texts
 
 _DEFAULT_RETRIES = 16  # of a client that sends a message back
 

@@ -10,12 +10,10 @@ Source: ScheduleMessageService (4.9.7, 5.3.3), TimerMessageStore.getDequeueBehin
 
 from collections.abc import Iterator
 
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.lookups import worst_brokers
 from offsetguard.judge.evidence.unseen import names
-from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
+from offsetguard.judge.rule import CannotTell, Config, Finding, IntervalFacts, Rule, Sentence, Severity, Texts
 from offsetguard.tables.broker_facts import BrokerFacts
 
 TIMER_LATE_MS = 120_000  # the wheel is read each second

@@ -12,14 +12,13 @@ Source: DefaultMessageStore.CleanCommitLogService, diskSpaceWarningLevelRatio = 
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import replica_name
 from offsetguard.judge.evidence.unseen import names
 from offsetguard.judge.forecasts import broker_retentions
 from offsetguard.judge.forecasts.broker_cleaning import BrokerRetention, Deletion
 from offsetguard.judge.forecasts.broker_retentions import DEFAULT_FORCED_PERCENT, forced_ratio
-from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
+from offsetguard.judge.rule import CannotTell, Config, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.model.offsets import MASTER_ID
 from offsetguard.model.verdicts import Basis
 from offsetguard.tables.broker_facts import BrokerFacts

@@ -13,9 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
-from offsetguard.judge.rule import Figure, Finding, Rule, Severity, Texts
+from offsetguard.judge.rule import Config, Figure, Finding, IntervalFacts, Rule, Severity, Texts
 from offsetguard.model.offsets import milliseconds_between
 
 OLD_AFTER = timedelta(minutes=3)

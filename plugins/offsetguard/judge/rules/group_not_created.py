@@ -18,14 +18,12 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from offsetguard.collect.refused_pulls import enabling_options
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.lookups import online_clients
 from offsetguard.judge.evidence.rebalance_spells import lasting_lines, line_figures
 from offsetguard.judge.evidence.refused_pulls import EXPLAINED, addresses, refused_pulls
 from offsetguard.judge.evidence.unseen import names
-from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Severity, Texts
+from offsetguard.judge.rule import Config, Explains, Finding, IntervalFacts, Rule, Scope, Severity, Texts
 from offsetguard.model.rocketmq import NO_MEMBERS, NOT_CREATED, NOT_ONLINE
 from offsetguard.tables.log_facts import LogLineFacts
 

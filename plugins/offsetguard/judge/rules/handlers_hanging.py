@@ -12,10 +12,9 @@ Source: PopMessageProcessor, ConsumerLagCalculator (5.3.3, 5.5.0).
 from collections.abc import Iterator
 from datetime import timedelta
 
-from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import each_group
-from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
+from offsetguard.judge.rule import CannotTell, Config, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.judge.windows.rules import POP
 from offsetguard.tables.group_facts import GroupFacts
 

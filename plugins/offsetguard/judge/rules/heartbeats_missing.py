@@ -17,13 +17,11 @@ apache/rocketmq issues 1871 and 5479.
 from collections.abc import Iterator
 from datetime import timedelta
 
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.lookups import online_clients
 from offsetguard.judge.evidence.rebalance_spells import lasting_lines, line_figures
 from offsetguard.judge.evidence.unseen import names
-from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Severity, Texts
+from offsetguard.judge.rule import Config, Explains, Finding, IntervalFacts, Rule, Scope, Severity, Texts
 from offsetguard.model.rocketmq import NOT_ONLINE
 
 RULE = Rule(

@@ -12,13 +12,10 @@ Source: ScheduleMessageService ("schedule CQ offset invalid"), TransactionalMess
 
 from collections.abc import Iterator
 
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.lookups import worst_brokers
 from offsetguard.judge.evidence.unseen import names
-from offsetguard.judge.rule import Finding, Rule, Severity, Texts
-from offsetguard.tables.broker_facts import BrokerFacts
+from offsetguard.judge.rule import BrokerFacts, Config, Finding, IntervalFacts, Rule, Severity, Texts
 
 _KEEP = (
     "Find out why files went so early: fileReservedTime (hours), or a disk that filled up. Keep them longer, and make "

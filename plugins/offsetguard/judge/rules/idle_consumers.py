@@ -12,13 +12,11 @@ Source: AllocateMessageQueueAveragely (4.9.8, 5.3.3).
 from collections.abc import Iterator
 from datetime import timedelta
 
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.capacity import GroupCapacity, capacities, is_short_of_queues, twice_the_queues
 from offsetguard.judge.evidence.judged_groups import waits_unknown
 from offsetguard.judge.evidence.lookups import sum_at_least
-from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
+from offsetguard.judge.rule import CannotTell, Config, Finding, IntervalFacts, Rule, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit
 
 _IDLE = (

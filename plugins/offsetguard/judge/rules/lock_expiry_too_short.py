@@ -14,8 +14,6 @@ Source: RebalanceLockManager.REBALANCE_LOCK_MAX_LIVE_TIME, ConsumeMessageOrderly
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lock_holders import (
     Holder,
     brokers_of,
@@ -25,7 +23,7 @@ from offsetguard.judge.evidence.lock_holders import (
     waits_for_messages,
 )
 from offsetguard.judge.evidence.lookups import queues_by_group
-from offsetguard.judge.rule import Figure, Finding, QueueEvidence, Rule, Severity, Texts
+from offsetguard.judge.rule import Config, Figure, Finding, IntervalFacts, QueueEvidence, Rule, Severity, Texts
 from offsetguard.judge.windows.rules import POP
 from offsetguard.model.rocketmq import LOCK_INTERVALS_PER_LIFE
 from offsetguard.tables.group_facts import GroupFacts

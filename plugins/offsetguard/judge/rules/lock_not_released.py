@@ -15,7 +15,6 @@ Source: incident "orderly lock"; RebalanceLockManager, ConsumeMessageOrderlyServ
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.lock_holders import (
     Holder,
@@ -31,7 +30,7 @@ from offsetguard.judge.evidence.lock_holders import (
     waits_for_messages,
 )
 from offsetguard.judge.evidence.lookups import queues_by_group
-from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Severity, Texts
+from offsetguard.judge.rule import CannotTell, Config, Explains, Finding, Rule, Scope, Severity, Texts
 from offsetguard.model.rocketmq import REBALANCE_INTERVAL_MS
 from offsetguard.tables.log_facts import LockWaitFacts
 

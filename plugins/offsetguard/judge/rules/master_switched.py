@@ -20,7 +20,6 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import NamedTuple
 
-from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.lookups import (
@@ -40,7 +39,7 @@ from offsetguard.judge.evidence.move_figures import (
     repeated_and_skipped,
 )
 from offsetguard.judge.evidence.unseen import names
-from offsetguard.judge.rule import Explains, Figure, Finding, QueueEvidence, Rule, Scope, Severity, Texts
+from offsetguard.judge.rule import Config, Explains, Figure, Finding, QueueEvidence, Rule, Scope, Severity, Texts
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.tables.facts import OffsetMoveFacts
 from offsetguard.tables.queue_state import QueueState

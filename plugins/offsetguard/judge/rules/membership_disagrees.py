@@ -11,8 +11,6 @@ Source: incident I1; RebalanceImpl asks one broker for the members (findConsumer
 
 from collections.abc import Iterator
 
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.rebalance_spells import (
     LISTS_SETTLE,
@@ -23,7 +21,7 @@ from offsetguard.judge.evidence.rebalance_spells import (
     lasted,
     line_figures,
 )
-from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Sentence, Severity, Texts
+from offsetguard.judge.rule import Config, Explains, Finding, IntervalFacts, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.model.rocketmq import NOT_IN_MEMBERS
 from offsetguard.tables.group_facts import GroupFacts
 

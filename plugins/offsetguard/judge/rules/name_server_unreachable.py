@@ -10,10 +10,8 @@ Source: `collect/name_servers.py`; clients ask name servers every 30 s (pollName
 
 from collections.abc import Iterator
 
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.unseen import is_new, names, reasons, unanswered
-from offsetguard.judge.rule import Explains, Finding, Mutes, Rule, Scope, Severity, Texts
+from offsetguard.judge.rule import Config, Explains, Finding, IntervalFacts, Mutes, Rule, Scope, Severity, Texts
 
 RULE = Rule(
     id="name_server_unreachable",

@@ -13,11 +13,10 @@ mqcloud, which measures the delay by the last consumed message, shows nothing: t
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, longest_ms
-from offsetguard.judge.rule import Finding, QueueEvidence, Rule, Severity, State, Texts
+from offsetguard.judge.rule import Config, Finding, QueueEvidence, Rule, Severity, State, Texts
 from offsetguard.judge.windows.windows import is_subscribed
 
 _KEPT = "{kept:messages} message{kept:plural}"

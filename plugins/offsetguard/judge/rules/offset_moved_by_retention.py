@@ -15,12 +15,11 @@ Source: incident "broadcasting", tell apart; PullMessageProcessor (4.9.8, 5.3.3)
 
 from collections.abc import Iterator
 
-from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.move_causes import BROADCASTING, CLUSTERING, causes
 from offsetguard.judge.evidence.move_figures import lost_of, moment, move_evidence, move_figures
 from offsetguard.judge.evidence.unseen import silent_about_corrections, tell_corrections, unread_events
-from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Stage, Texts
+from offsetguard.judge.rule import CannotTell, Config, Explains, Finding, Rule, Scope, Sentence, Severity, Stage, Texts
 
 _WORST = (
     "(worst: queue {worst_queue}, asked for {requested_offset:messages}, oldest kept {corrected_offset:messages}; "

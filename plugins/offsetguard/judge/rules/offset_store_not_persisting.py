@@ -13,12 +13,11 @@ Source: incident "broadcasting"; LocalFileOffsetStore, RebalanceImpl (4.9.8, 5.3
 from collections import defaultdict
 from collections.abc import Iterator
 
-from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, OnlineGroupFacts
 from offsetguard.judge.evidence.move_causes import BROADCASTING, CLUSTERING, causes
 from offsetguard.judge.evidence.move_figures import move_evidence, move_figures
 from offsetguard.judge.evidence.unseen import silent_about_corrections
-from offsetguard.judge.rule import CannotTell, Explains, Figure, Finding, Rule, Scope, Sentence, Severity, Texts
+from offsetguard.judge.rule import CannotTell, Config, Explains, Figure, Finding, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.model.rocketmq import FILE_NOT_WRITTEN
 from offsetguard.sources.rocketmq.codes import version_name
 from offsetguard.tables.group_facts import GroupFacts

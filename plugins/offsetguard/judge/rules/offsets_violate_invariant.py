@@ -14,11 +14,10 @@ Source: `offsets.QueueOffsets.order_violations`; a pull beyond the end is OFFSET
 
 from collections.abc import Iterator, Sequence
 
-from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.lookups import message_models, online_clients, queues_by_group, sum_at_least
 from offsetguard.judge.evidence.move_figures import beyond
-from offsetguard.judge.rule import Figure, Finding, QueueEvidence, Rule, Severity, Texts
+from offsetguard.judge.rule import Config, Figure, Finding, QueueEvidence, Rule, Severity, Texts
 from offsetguard.model.offsets import OffsetOrderViolation
 
 _ON_QUEUES = "on {queue_count} queue{queue_count:plural} of topic {topic}"

@@ -9,10 +9,8 @@ Source: `collect/group_members.py`; ConsumerManagerActivity (proxy 5.5.0).
 
 from collections.abc import Iterator
 
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.unseen import is_new, names, reasons, unanswered
-from offsetguard.judge.rule import Finding, Rule, Severity, Texts
+from offsetguard.judge.rule import Config, Finding, IntervalFacts, Rule, Severity, Texts
 
 RULE = Rule(
     id="proxy_unreachable",

@@ -13,10 +13,9 @@ Source: apache/rocketmq#10417, #2225; ConsumeQueue.getMinOffsetInQueue, getMaxOf
 
 from collections.abc import Iterator, Sequence
 
-from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.lookups import queue_name, queues_by_group
-from offsetguard.judge.rule import Explains, Finding, QueueEvidence, Rule, Scope, Severity, Texts
+from offsetguard.judge.rule import Config, Explains, Finding, QueueEvidence, Rule, Scope, Severity, Texts
 from offsetguard.model.offsets import OffsetOrderViolation
 
 RULE = Rule(

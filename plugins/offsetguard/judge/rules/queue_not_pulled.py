@@ -19,12 +19,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.judged_groups import JudgedGroup, judged_groups, longest_ms, longest_silence
 from offsetguard.judge.evidence.lookups import lag_evidence, waiting_in
-from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Severity, Texts
+from offsetguard.judge.rule import Config, Explains, Finding, IntervalFacts, QueueFacts, Rule, Scope, Severity, Texts
 from offsetguard.judge.windows.rules import POP
 
 _PULL_EXPIRED = timedelta(minutes=3)  # a client lets go of a queue that it has not pulled for 2 min; a rebalance later

@@ -14,7 +14,6 @@ Source: incident I1; PullMessageProcessor, suggestWhichBrokerId (4.9.8, 5.3.3).
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from offsetguard.config import Config
 from offsetguard.facts.filter_estimate import PULL_BATCH_SIZE
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.blocked_queues import blocked_queues, held_back_queues
@@ -27,7 +26,7 @@ from offsetguard.judge.evidence.lookups import (
     slave_behind_bytes,
 )
 from offsetguard.judge.forecasts import forecasts
-from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
+from offsetguard.judge.rule import CannotTell, Config, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit
 from offsetguard.model.verdicts import Forecast
 from offsetguard.tables.group_facts import GroupFacts

@@ -11,11 +11,9 @@ Source: incident I1; AbstractAllocateMessageQueueStrategy, PullMessageProcessor 
 from collections.abc import Iterator
 from datetime import timedelta
 
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.rebalance_spells import group_noise, line_figures
 from offsetguard.judge.evidence.unseen import is_log_read
-from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
+from offsetguard.judge.rule import CannotTell, Config, Finding, IntervalFacts, Rule, Sentence, Severity, Texts
 from offsetguard.model.rocketmq import CLIENT_NOT_LATEST, NOT_IN_MEMBERS
 
 _NORMAL = (

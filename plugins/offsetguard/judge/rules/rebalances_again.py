@@ -20,12 +20,11 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from offsetguard.collect.departures import host_of
-from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.lookups import each_group, queues_by_group
 from offsetguard.judge.evidence.unseen import names
-from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Sentence, Severity, Texts
+from offsetguard.judge.rule import Config, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
 
 _LEAST_TIMES, _LEAST_SPAN, _LATELY = 5, timedelta(minutes=25), timedelta(minutes=10)
 _AGAIN = (

@@ -11,11 +11,9 @@ Source: DefaultMQPushConsumer.maxReconsumeTimes, ConsumeMessageOrderlyService#ge
 
 from collections.abc import Iterator
 
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.blocked_queues import SANE_RETRIES, UNLIMITED, blocked_queues
 from offsetguard.judge.evidence.lookups import queues_by_group
-from offsetguard.judge.rule import Finding, Rule, Severity, Texts
+from offsetguard.judge.rule import Config, Finding, IntervalFacts, Rule, Severity, Texts
 from offsetguard.judge.windows.rules import POP
 
 RULE = Rule(

@@ -15,11 +15,10 @@ Source: DefaultMQPushConsumerImpl.sendMessageBack, retry delays of 10 s to 2 h (
 from collections import defaultdict
 from collections.abc import Iterator
 
-from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.lookups import each_group, growth_unknown
-from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
+from offsetguard.judge.rule import CannotTell, Config, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.offsets import sum_of_known
 from offsetguard.tables.group_facts import GroupFacts

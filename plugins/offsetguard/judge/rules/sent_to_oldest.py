@@ -14,8 +14,6 @@ Source: apache/rocketmq#2708 and #2181; RebalancePushImpl (4.5, 4.9.1), DefaultM
 
 from collections.abc import Iterator, Sequence
 
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import each_group
 from offsetguard.judge.evidence.move_causes import Causes, causes, looks_before, loops, shows
 from offsetguard.judge.evidence.move_figures import (
@@ -25,7 +23,7 @@ from offsetguard.judge.evidence.move_figures import (
     move_figures,
     repeated_and_skipped,
 )
-from offsetguard.judge.rule import Explains, Figure, Finding, Rule, Scope, Severity, Texts
+from offsetguard.judge.rule import Config, Explains, Figure, Finding, IntervalFacts, Rule, Scope, Severity, Texts
 from offsetguard.model.rocketmq import PUSH
 from offsetguard.tables.facts import OffsetMoveFacts
 

@@ -13,12 +13,9 @@ slave" (4.9.7, 5.5.0).
 
 from collections.abc import Iterator
 
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import replica_name
 from offsetguard.judge.evidence.unseen import names
-from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Severity, Texts
-from offsetguard.tables.broker_facts import BrokerFacts
+from offsetguard.judge.rule import BrokerFacts, Config, Explains, Finding, IntervalFacts, Rule, Scope, Severity, Texts
 
 LEAST_BYTES_ALONE = 2**30
 REBUILD = (

@@ -17,12 +17,10 @@ from datetime import datetime, timedelta
 
 from offsetguard.catalogue.text import LONGEST_MS
 from offsetguard.collect.broker_reading import FAR_BYTES
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.lookups import replica_name
 from offsetguard.judge.evidence.unseen import names
-from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
+from offsetguard.judge.rule import CannotTell, Config, Finding, IntervalFacts, Rule, Sentence, Severity, Texts
 from offsetguard.tables.broker_facts import BrokerFacts
 
 LEAST_BYTES_ALONE = 2**30  # one commit-log file, where it is not known how fast the master is written to

@@ -16,13 +16,10 @@ Source: HAClient, SlaveSynchronize (4.9.7, 5.5.0): every 10 s in 4.x, 60 s in 5.
 
 from collections.abc import Iterator
 
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import replica_name
 from offsetguard.judge.evidence.unseen import names
-from offsetguard.judge.rule import Finding, Rule, Severity, Texts
+from offsetguard.judge.rule import BrokerFacts, Config, Finding, IntervalFacts, Rule, Severity, Texts
 from offsetguard.judge.rules.slave_ahead import REBUILD, REBUILD_ZH
-from offsetguard.tables.broker_facts import BrokerFacts
 
 _CANNOT_READ = "V5_5_0"
 _CAUSE = (

@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from offsetguard.config import Config, EffectivePolicy
-from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.blocked_queues import held_back_queues
 from offsetguard.judge.evidence.judged_groups import (
@@ -32,7 +31,7 @@ from offsetguard.judge.evidence.judged_groups import (
     most_moves,
 )
 from offsetguard.judge.evidence.lookups import age_of_oldest, lag_evidence, master_boots, of_all_queues, queue_name
-from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, Texts
+from offsetguard.judge.rule import CannotTell, Explains, Finding, IntervalFacts, Rule, Scope, Sentence, Severity, Texts
 from offsetguard.judge.windows.windows import above_limit
 from offsetguard.tables.group_facts import GroupFacts
 

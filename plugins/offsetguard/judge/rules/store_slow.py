@@ -16,11 +16,9 @@ Source: BrokerFastFailure, MessageStoreConfig.osPageCacheBusyTimeOutMills = 1,00
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.lookups import replica_name
 from offsetguard.judge.evidence.unseen import names
-from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
+from offsetguard.judge.rule import CannotTell, Config, Finding, IntervalFacts, Rule, Sentence, Severity, Texts
 from offsetguard.tables.broker_facts import BrokerFacts
 
 BUSY_MS = 1_000  # osPageCacheBusyTimeOutMills: from here on the broker refuses writes

@@ -12,10 +12,8 @@ Source: apache/rocketmq#9984, #9879; TopicConfigManager (4.9.7, 5.5.0).
 
 from collections.abc import Iterator
 
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence.unseen import vanished
-from offsetguard.judge.rule import Explains, Finding, Rule, Scope, Severity, Texts
+from offsetguard.judge.rule import Config, Explains, Finding, IntervalFacts, Rule, Scope, Severity, Texts
 
 RULE = Rule(
     id="topic_vanished",

@@ -12,8 +12,6 @@ Source: `facts/traffic_baselines.sql`.
 from collections.abc import Iterator
 from datetime import timedelta
 
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.capacity import (
     CALM_MS,
@@ -23,7 +21,7 @@ from offsetguard.judge.evidence.capacity import (
     judged_hours,
     not_yet_usual,
 )
-from offsetguard.judge.rule import CannotTell, Finding, Rule, Severity, Texts
+from offsetguard.judge.rule import CannotTell, Config, Finding, IntervalFacts, Rule, Severity, Texts
 
 WRITTEN_LATELY = timedelta(hours=6)
 

@@ -9,11 +9,9 @@ Source: `facts/traffic_baselines.sql`.
 
 from collections.abc import Iterator
 
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.capacity import CALM_MS, figures_of, is_surge, judged_hours, not_yet_usual
-from offsetguard.judge.rule import CannotTell, Finding, Rule, Severity, Texts
+from offsetguard.judge.rule import CannotTell, Config, Finding, IntervalFacts, Rule, Severity, Texts
 
 RULE = Rule(
     id="traffic_surge",

@@ -14,12 +14,10 @@ Source: TransactionalMessageServiceImpl.check, BrokerConfig.transactionCheckMax 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from offsetguard.config import Config
-from offsetguard.facts.interval import IntervalFacts
 from offsetguard.judge.evidence import lookups
 from offsetguard.judge.evidence.lookups import sum_at_least, worst_brokers
 from offsetguard.judge.evidence.unseen import names
-from offsetguard.judge.rule import CannotTell, Finding, Rule, Sentence, Severity, Texts
+from offsetguard.judge.rule import CannotTell, Config, Finding, IntervalFacts, Rule, Sentence, Severity, Texts
 from offsetguard.tables.broker_facts import BrokerFacts
 
 GROWS = timedelta(minutes=10)  # ten checks of 4.x

@@ -11,11 +11,10 @@ Source: linkedin/Burrow issues 854 and 14: such topics stay "stopped" until some
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.judged_groups import judged_groups
 from offsetguard.judge.evidence.lookups import age_of_oldest, lag_evidence, of_all_queues
-from offsetguard.judge.rule import CannotTell, Explains, Finding, Rule, Scope, Sentence, Severity, State, Texts
+from offsetguard.judge.rule import CannotTell, Config, Explains, Finding, Rule, Scope, Sentence, Severity, State, Texts
 from offsetguard.judge.windows.windows import is_subscribed
 
 _NOBODY = (
