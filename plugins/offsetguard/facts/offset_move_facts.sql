@@ -9,6 +9,8 @@
 --    snapshot's that goes on beyond, what is beyond stays, too: while files are deleted one after the other a broker
 --    lets pulls skip them without a word, until the queue's min offset has followed (MESSAGE_WAS_REMOVING). A request
 --    for -1 overlaps with everything and says nothing of where its group was: it leaves no trace here.
+--    What is told is looked for over a longer window, since its traces follow it: one that outlived it would be a move
+--    of its own, half an hour later (seen live: "may have lost up to 4,146", of a loss that was over).
 -- 5. A log line names no queue. It is that of the snapshot moves that are its trace: of the ones with the very same
 --    corrected offset if these name exactly one queue, else of all if they do; otherwise it stays unknown.
 -- 6. What only a snapshot shows keeps what happened about then: a start, and a client that came or went. Later ones
@@ -27,13 +29,15 @@ WITH rows_once AS (
     queue_id,
     requested_offset,
     corrected_offset,
-    nearest_start_at
+    nearest_start_at,
+    UNIX_MICROS(intervals.now) - UNIX_MICROS(moved_at) <= :move_window_us AS is_recent
   FROM offset_moves_history AS move
   INNER JOIN intervals
     ON
       intervals.cluster = move.cluster
       AND intervals.interval_start >= move.interval_start
-      AND UNIX_MICROS(intervals.now) - UNIX_MICROS(moved_at) <= :move_window_us
+      AND UNIX_MICROS(intervals.now) - UNIX_MICROS(moved_at)
+      <= CASE WHEN origin = 'snapshot' THEN :move_window_us ELSE :told_move_window_us END
   WHERE move.interval_start BETWEEN :oldest_move_interval AND :interval_start
 ),
 
@@ -41,13 +45,13 @@ same_requests AS (
   SELECT
     *,
     MAX(CASE WHEN origin = 'event' THEN 1 ELSE 0 END) OVER (
-      PARTITION BY cluster, consumer_group, topic, broker_name, requested_offset
+      PARTITION BY cluster, consumer_group, topic, broker_name, requested_offset, is_recent
     ) AS has_event,
     MIN(CASE WHEN origin = 'log' THEN client_id END) OVER (
-      PARTITION BY cluster, consumer_group, topic, broker_name, requested_offset
+      PARTITION BY cluster, consumer_group, topic, broker_name, requested_offset, is_recent
     ) AS first_log_client,
     MAX(CASE WHEN origin = 'log' THEN client_id END) OVER (
-      PARTITION BY cluster, consumer_group, topic, broker_name, requested_offset
+      PARTITION BY cluster, consumer_group, topic, broker_name, requested_offset, is_recent
     ) AS last_log_client
   FROM rows_once
 ),
@@ -68,7 +72,8 @@ told_once AS (
     queue_id,
     requested_offset,
     corrected_offset,
-    nearest_start_at
+    nearest_start_at,
+    is_recent
   FROM same_requests
   WHERE has_event = 0 OR origin <> 'log'
 ),
@@ -84,6 +89,7 @@ moves AS (
     broker_name,
     queue_id,
     requested_offset,
+    is_recent,
     MAX(STRUCT(moved_at, position, corrected_offset)).corrected_offset AS corrected_offset,
     MAX(STRUCT(moved_at, position, nearest_start_at)).nearest_start_at AS nearest_start_at,
     COUNT(*) AS move_count,
@@ -91,7 +97,8 @@ moves AS (
     MAX(moved_at) AS last_moved_at
   FROM told_once
   GROUP BY
-    cluster, interval_start, origin, consumer_group, client_id, topic, broker_name, queue_id, requested_offset
+    cluster, interval_start, origin, consumer_group, client_id, topic, broker_name, queue_id, requested_offset,
+    is_recent
 ),
 
 changes AS (
@@ -184,4 +191,10 @@ SELECT
   CASE WHEN origin = 'snapshot' THEN members_changed_at END AS members_changed_at
 FROM related
 LEFT JOIN changed USING (cluster, interval_start, consumer_group, last_moved_at)
-WHERE origin <> 'snapshot' OR related_count = 0 OR (requested_offset < corrected_offset AND told_to < corrected_offset)
+WHERE
+  is_recent
+  AND (
+    origin <> 'snapshot'
+    OR related_count = 0
+    OR (requested_offset < corrected_offset AND told_to < corrected_offset)
+  )

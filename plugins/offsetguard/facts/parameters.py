@@ -60,6 +60,7 @@ def hour_containing(interval_start: datetime) -> datetime:
 KEPT_FOR = timedelta(hours=24)  # a queue without samples
 # What is said is landed by the round that reads it; a broker's clock may be ahead of ours by this much.
 _CLOCK_SKEW = timedelta(minutes=10)
+_TRACE = timedelta(minutes=10)  # a move that was told shows in offsets by the next round, some of which may be missed
 _COMPARED_WITHIN = timedelta(minutes=10)  # a counter that is older is not compared with
 _MOST_CLIENTS = 20  # that a list of their ids names
 _MICROSECOND = timedelta(microseconds=1)
@@ -80,7 +81,8 @@ def parameters_of(judgement: Judgement, interval_start: datetime, ends_at: datet
         "log_window_us": log_window // _MICROSECOND,
         "oldest_log_interval": ends_at - log_window - _CLOCK_SKEW,
         "move_window_us": move_window // _MICROSECOND,
-        "oldest_move_interval": ends_at - move_window - _CLOCK_SKEW,
+        "told_move_window_us": (move_window + _TRACE) // _MICROSECOND,
+        "oldest_move_interval": ends_at - move_window - _TRACE - _CLOCK_SKEW,
         "lock_silence_us": LOCK_SILENCE // _MICROSECOND,
         "log_silence_us": SILENCE // _MICROSECOND,
         "least_sync_lines": LEAST_SYNC_LINES,

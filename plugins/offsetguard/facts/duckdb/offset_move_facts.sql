@@ -13,20 +13,27 @@ WITH rows_once AS (
     queue_id,
     requested_offset,
     corrected_offset,
-    nearest_start_at
+    nearest_start_at,
+    EPOCH_US(intervals.now) - EPOCH_US(moved_at) <= $move_window_us AS is_recent
   FROM offset_moves_history AS move
   INNER JOIN intervals
     ON intervals.cluster = move.cluster
     AND intervals.interval_start >= move.interval_start
-    AND EPOCH_US(intervals.now) - EPOCH_US(moved_at) <= $move_window_us
+    AND EPOCH_US(intervals.now) - EPOCH_US(moved_at) <= CASE WHEN origin = 'snapshot' THEN $move_window_us ELSE $told_move_window_us END
   WHERE
     move.interval_start BETWEEN $oldest_move_interval AND $interval_start
 ), same_requests AS (
   SELECT
     *,
-    MAX(CASE WHEN origin = 'event' THEN 1 ELSE 0 END) OVER (PARTITION BY cluster, consumer_group, topic, broker_name, requested_offset) AS has_event,
-    MIN(CASE WHEN origin = 'log' THEN client_id END) OVER (PARTITION BY cluster, consumer_group, topic, broker_name, requested_offset) AS first_log_client,
-    MAX(CASE WHEN origin = 'log' THEN client_id END) OVER (PARTITION BY cluster, consumer_group, topic, broker_name, requested_offset) AS last_log_client
+    MAX(CASE WHEN origin = 'event' THEN 1 ELSE 0 END) OVER (
+      PARTITION BY cluster, consumer_group, topic, broker_name, requested_offset, is_recent
+    ) AS has_event,
+    MIN(CASE WHEN origin = 'log' THEN client_id END) OVER (
+      PARTITION BY cluster, consumer_group, topic, broker_name, requested_offset, is_recent
+    ) AS first_log_client,
+    MAX(CASE WHEN origin = 'log' THEN client_id END) OVER (
+      PARTITION BY cluster, consumer_group, topic, broker_name, requested_offset, is_recent
+    ) AS last_log_client
   FROM rows_once
 ), told_once AS (
   SELECT
@@ -48,7 +55,8 @@ WITH rows_once AS (
     queue_id,
     requested_offset,
     corrected_offset,
-    nearest_start_at
+    nearest_start_at,
+    is_recent
   FROM same_requests
   WHERE
     has_event = 0 OR origin <> 'log'
@@ -63,6 +71,7 @@ WITH rows_once AS (
     broker_name,
     queue_id,
     requested_offset,
+    is_recent,
     MAX(
       {'moved_at': moved_at, 'position': position, 'corrected_offset': corrected_offset}
     ).corrected_offset AS corrected_offset,
@@ -82,7 +91,8 @@ WITH rows_once AS (
     topic,
     broker_name,
     queue_id,
-    requested_offset
+    requested_offset,
+    is_recent
 ), changes AS (
   SELECT DISTINCT
     line.cluster,
@@ -198,8 +208,11 @@ FROM related
 LEFT JOIN changed
   USING (cluster, interval_start, consumer_group, last_moved_at)
 WHERE
-  origin <> 'snapshot'
-  OR related_count = 0
-  OR (
-    requested_offset < corrected_offset AND told_to < corrected_offset
+  is_recent
+  AND (
+    origin <> 'snapshot'
+    OR related_count = 0
+    OR (
+      requested_offset < corrected_offset AND told_to < corrected_offset
+    )
   )
