@@ -231,7 +231,7 @@ class IncidentEventRow(Base):
 
 
 class AcknowledgementRow(Base):
-    """Somebody looks after an incident; the newest one counts. See `model.silence.Acknowledgement`."""
+    """Somebody looks after an incident; the newest one counts. See `model.notification.Acknowledgement`."""
 
     __tablename__ = "acknowledgements"
     __table_args__ = (Index("ix_acknowledgements_incident", "incident_id", "id"),)
@@ -244,7 +244,7 @@ class AcknowledgementRow(Base):
 
 
 class SilenceRow(Base):
-    """Incidents that somebody wants to hear nothing of for a time; see `model.silence.Silence`."""
+    """Incidents that somebody wants to hear nothing of for a time; see `model.notification.Silence`."""
 
     __tablename__ = "silences"
     __table_args__ = (Index("ix_silences_ends_at", "ends_at"),)
@@ -349,7 +349,7 @@ class LastNotificationRow(Base):
 
 
 class ForecastRow(Base):
-    """One forecast of a (consumer group, topic); see `model.forecast.Stated`. Open until its outcome is known."""
+    """One forecast of a (consumer group, topic); see `model.verdicts.Stated`. Open until its outcome is known."""
 
     __tablename__ = "forecasts"
     __table_args__ = (Index("ix_forecasts_open", "cluster", "outcome"), Index("ix_forecasts_made_at", "made_at"))
