@@ -16,6 +16,7 @@ FOR_TASKS = (
     "offsetguard.collect.collector",
     "offsetguard.decide.judge",
     "offsetguard.decide.own_health",
+    "offsetguard.deliver.alertmanager",
     "offsetguard.deliver.daily_reports",
     "offsetguard.deliver.deliver",
     "offsetguard.facts.changes",

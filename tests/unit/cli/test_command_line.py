@@ -125,6 +125,7 @@ def test_help_lists_every_command_and_teaches() -> None:
     overview = run("--help").stdout
     files = {file.stem for file in Path(cli.__path__[0]).glob("*.py")} - {
         "__init__",
+        "connections",
         "finding_output",
         "main",
         "mcp_tools",

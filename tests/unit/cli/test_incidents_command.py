@@ -135,7 +135,13 @@ def test_the_first_digits_of_an_id_show_all_about_it_and_who_was_told() -> None:
         {"at": START.isoformat(), "kind": "opened", "by": None, "text": "critical: billing is offline"}
     ]
     told_of = {"team": "orders", "channel": "mail", "receiver": "orders@example.org"}
-    told = {"first_told_at": START.isoformat(), "severity": "critical", "repeats": 2, "muted": None}
+    told = {
+        "first_told_at": START.isoformat(),
+        "severity": "critical",
+        "repeats": 2,
+        "muted": None,
+        "undelivered": None,
+    }
     assert one["told"] == [told_of | told]
     kept_from = "mail to orders@example.org (team orders): not told, now muted by silence"
     assert kept_from in text("incidents", "show", OVER.incident_id)

@@ -37,7 +37,7 @@ def test_whatever_stays_comes_back_and_says_how_it_is() -> None:
 
 def test_ports_are_this_machines_own() -> None:
     ports = [port for service in SERVICES.values() for port in service.get("ports", [])]
-    assert len(ports) == 3
+    assert len(ports) == 4
     assert all(port.startswith("127.0.0.1:") for port in ports)
 
 

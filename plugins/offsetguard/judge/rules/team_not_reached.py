@@ -44,7 +44,7 @@ RULE = Rule(
     table=("teams", "unreached_since", "unreached_ms", "unreached_count"),
     peak="unreached_ms",
     recovered="the team is reached again",
-    recovered_zh="消息已恢复送达",
+    recovered_zh="该团队已恢复收到消息",
 )
 
 
