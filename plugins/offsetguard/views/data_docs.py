@@ -11,6 +11,7 @@ from offsetguard.model.views import Record
 from offsetguard.store.models import CycleRow
 
 MINUTES = 30  # of each cluster, the newest
+_PartOfId = Annotated[str, Field(max_length=20, pattern="^[A-Za-z0-9-]*$")]
 
 
 class AskedDataDocs(BaseModel):
@@ -18,9 +19,7 @@ class AskedDataDocs(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    invariant: Annotated[str, Field(max_length=20, pattern="^[A-Za-z0-9-]*$")] = (
-        ""  # an id, or a part of some; empty: all
-    )
+    invariant: _PartOfId = ""  # an id, or a part of some; empty: all
 
 
 class CheckedMinute(Record):

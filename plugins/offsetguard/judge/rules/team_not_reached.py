@@ -1,6 +1,6 @@
 """Nothing that was written to a team has arrived: none of its receivers accepts messages.
 
-Means: whatever happens to the groups of this team, nobody of it is warned. The default team is told instead, once.
+Means: whatever happens to the groups of this team, nobody of it is warned. The default team is told instead.
 Evidence: messages of a minute that wait for `delivery.undelivered_after_ms`, or were refused for good, while no
 receiver of the team has accepted one of that minute.
 Not judged: the default team itself, of which the heartbeat tells; a receiver that fails beside one that works.
