@@ -100,6 +100,8 @@ def test_a_dag_of_somebody_else_is_told_so(airflow: AirflowStandalone) -> None:
     assert (told.status_code, "<b>" in told.text, "\u202e" in told.text) == (200, False, False)
     assert "The DAG &lt;b&gt;nightly" in told.text
     assert get(airflow, "of-run", dag_id=DAG, run_id="a\0").status_code == 422
+    lengths = [get(airflow, "of-run", dag_id="d" * length).status_code for length in (250, 251)]
+    assert lengths == [200, 422], "an id of Airflow has 250 characters at most"
     assert "不属于" in get(airflow, "of-run", dag_id="nightly", lang="zh").text
 
 

@@ -208,6 +208,13 @@ def test_recent_runs_are_read_back_from_the_pages_themselves(tmp_path: Path) -> 
     assert recent_runs(tmp_path) == (RecentRun(bad, ("OG-Q01", "OG-Q12", "OG-S01")), RecentRun(good, ()))
 
 
+def test_a_page_links_the_runs_of_an_hour(tmp_path: Path) -> None:
+    runs = runs_of(61)
+    for run in runs:
+        publish_page(tmp_path, run, render_run_page(report()))
+    assert [run.interval for run in recent_runs(tmp_path)] == runs[1:]
+
+
 @pytest.mark.parametrize(("flagged", "style"), [((), "fine this"), (("OG-Q01",), "bad this")])
 def test_a_run_is_marked_among_the_recent_ones(flagged: tuple[str, ...], style: str) -> None:
     earlier = RecentRun(Interval(INTERVAL.start - timedelta(minutes=1)), ("OG-S01",))

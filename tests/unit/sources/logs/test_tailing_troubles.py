@@ -206,6 +206,16 @@ def test_a_file_that_is_cut_back_is_read_again_under_another_name_and_says_so(tm
     assert tail.round().events == ()
 
 
+def test_a_log_that_rotates_twice_within_a_second_is_read_whole(tmp_path):
+    tail = Tail(tmp_path, "broker.log")
+    (tmp_path / "broker.log").write_text(line(1))
+    assert tail.topics() == ["T1"]
+    (tmp_path / "broker.log").rename(tmp_path / "broker.log.2")
+    for name, number in (("broker.log.1", 61), ("broker.log", 121)):  # of the same second
+        (tmp_path / name).write_text(line(number))
+    assert sorted(tail.topics()) == ["T121", "T61"]
+
+
 def test_a_file_that_is_gone_unread_is_told_as_a_gap(tmp_path):
     (tmp_path / "broker.log").write_text(lines(1, 5_000))
     (tmp_path / "lock.log").write_text(line(1))
