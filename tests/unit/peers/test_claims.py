@@ -40,6 +40,7 @@ def world() -> Truth:
             Trouble(Kind.BEYOND, "refunds-worker", minute(2), minute(8)),
             Trouble(Kind.LOST, "returns-worker", minute(-2), minute(7)),
             Trouble(Kind.OFFLINE, "gates-worker", minute(4)),
+            Trouble(Kind.BROKER, "gates-worker", minute(4), minute(7.5)),
         ],
         clients={f"{name}-worker": [(minute(-5), 1)] for name in NAMES},
     )

@@ -228,8 +228,9 @@ class Checker:
         self._keep(said, to_come(moment, said.round))
         spans = []
         for one in self.truth.of(claim.group, claim.rule_id):
-            until = (one.ended or said.round.ended) + TAILS[one.kind]
-            spans.append((one.began, one.began + ROUND + CLOCKS if exactly and one.kind in AT_ONCE else until))
+            at_once = exactly and one.kind in AT_ONCE
+            until = self.truth.seen_by(one) if at_once else (one.ended or said.round.ended) + TAILS[one.kind]
+            spans.append((one.began, until))
         if spans and not any(began - CLOCKS <= moment <= until for began, until in spans):
             began = ", ".join(sorted({f"{began:%H:%M:%S}" for began, _ in spans}))
             self._keep(said, f"began at {began}")

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
 
+from offsetguard.judge.evidence.move_causes import HANDOVER
 from offsetguard.judge.registry import RULES
 
 ROUND = timedelta(seconds=60)  # between two rounds: what is said may be as old, or its age as much beside
@@ -149,6 +150,14 @@ class Truth:
         mine = [one for one in self.troubles if one.group in (group, None)]
         trouble = None if rule_id is None else trouble_of(rule_id)
         return [one for one in mine if trouble is None or trouble in set(map(trouble_of, RULES_OF[one.kind]))]
+
+    def seen_by(self, trouble: Trouble) -> datetime:
+        """Return by when a round has seen it: a broker that is away, or learns of its clients yet, shows nothing."""
+        shown = trouble.began
+        for one in self.of(trouble.group):
+            if one.kind is Kind.BROKER and one.ended and one.lasts(trouble.began, shown + ROUND, HANDOVER):
+                shown = max(shown, one.ended + HANDOVER)
+        return shown + ROUND + CLOCKS
 
     def clients_within(self, group: str, since: datetime, until: datetime) -> set[int]:
         """Return how many clients were online in a span, all that is true of a moment of it."""
