@@ -38,6 +38,7 @@ def world() -> Truth:
             Trouble(Kind.HANG, "photos-worker", minute(0)),
             Trouble(Kind.GONE, "audits-worker", minute(7)),
             Trouble(Kind.BEYOND, "refunds-worker", minute(2), minute(8)),
+            Trouble(Kind.BROKER, "refunds-worker", minute(-3), minute(1)),
             Trouble(Kind.LOST, "returns-worker", minute(-2), minute(7)),
             Trouble(Kind.OFFLINE, "gates-worker", minute(4)),
             Trouble(Kind.BROKER, "gates-worker", minute(4), minute(7.5)),
@@ -58,6 +59,8 @@ def world() -> Truth:
             low = committed + 2_002 if name == "stock" and second >= 240 else 0
             if name == "refunds" and 120 <= second < 480:
                 committed = 1_500 + 5 * 120 + 2_000
+            if name == "refunds" and second < -170:  # founded anew just when its broker went away
+                committed = None
             if name == "gates":  # its broker is away from 10:04:00 to 10:07:30
                 if 240 < second < 450:
                     continue

@@ -389,7 +389,7 @@ class ClaimsWorld:
             went_on = max(
                 (one.ended for one in self._truth.of(on.group) if one.ended and one.ended > then), default=then
             )
-            since = [one for one in looks if one.at <= went_on][-1]
+            since = next((one for one in looks if one.at >= went_on), looks[-1])  # none while its broker was away
             least = now - sum(queue[1] for queue in since.queues)
             repeated = (_about(least)[0], _about(count)[1])
             with self._trouble(Kind.RESET, on, repeated=repeated, skipped=(0, COUNTED)):

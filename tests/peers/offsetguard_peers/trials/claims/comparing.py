@@ -121,7 +121,7 @@ def _skipped(truth: Truth, group: str, value: Any, said: Said) -> str | None:
             first = min([one.began, *(other.began for other in blind if other.lasts(one.began, one.began, ROUND * 5))])
             last = max([until, *(other.ended or said.round.ended for other in blind if other.lasts(until, until))])
             least = truth.waiting_from(group, one.began, until)
-            moments = [first, *(look.at for look in truth.looks_within(group, first - ROUND * 2, first))]
+            moments = [first, *(look.at for look in truth.looks_within(group, first - ROUND * 2, one.began))]
             most = max(truth.waiting_from(group, moment, last + ROUND * 2) for moment in moments)
             bounds.append((max(0, least - SLACK), most + SLACK))
     if any(low <= value <= high for low, high in bounds):
