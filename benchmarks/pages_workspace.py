@@ -1,8 +1,9 @@
 """The workspace that `pages.py` asks: 30 days of minutes of 5,000 groups and 200,000 queues.
 
-The tables have as many files as the product has at 23:59 of the last day, after housekeeping (see `read_facts.py`). Of
-each past day one file is written, the one that has the groups (or topics) that are asked for; the others stand in the
-manifests only, with the bounds that they would have: no reader opens them. Columns that no page reads are NULL.
+The tables have as many files as the product has at 23:59 of the last day, after housekeeping: of each past day a few
+packed ones, of today one an hour. Of each past day one file is written, the one that has the groups (or topics) that
+are asked for; the others stand in the manifests only, with the bounds that they would have: no reader opens them.
+Columns that no page reads are NULL.
 """
 
 import json
