@@ -156,7 +156,7 @@ class _IncidentWriter:
             explained_count=evidence.explained_count,
             cannot_tell=tuple(said.cannot_tell()) if detailed else (),
             cannot_tell_count=evidence.cannot_tell_count,
-            lag_curve=outlooks.lag_curve(*about) if outlooks else (),
+            lag_curve=outlooks.lag_curve(subject, evidence) if outlooks else (),
             drain_ms=outlooks.drain_ms(*about) if outlooks and "drain_low_ms" not in evidence.figures else None,
             loss_ms=outlooks.loss_ms(*about) if outlooks and "loss_low_ms" not in evidence.figures else None,
             muted_count=context.muted.get(incident.incident_id, 0),

@@ -17,9 +17,11 @@ from typing import TypeAlias
 
 from sqlalchemy.orm import Session
 
+from offsetguard.collect.system_names import RETRY_PREFIX
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
-from offsetguard.judge.evidence.lookups import queues_by_group
+from offsetguard.judge.evidence.lookups import queues_by_group, waiting_in
 from offsetguard.judge.forecasts.forecasts import Seen, group_drain, group_loss, outcome, says_something_new, seen
+from offsetguard.model.incident import Evidence, Subject
 from offsetguard.model.verdicts import Kind, QueueVerdict, Stated
 from offsetguard.model.views import LAG_POINTS, LagPoint
 from offsetguard.store import judge_memory as store
@@ -36,12 +38,25 @@ class Outlooks:
         """`facts`: with the verdicts of `windows.judge_queues`; looked at when the first question comes."""
         self._facts = facts
 
-    def lag_curve(self, consumer_group: str | None, topic: str | None) -> tuple[LagPoint, ...]:
-        """Return the lag of all suspect queues together, oldest first; empty where nothing waits or it is unknown."""
-        courses = [one for queue in self._queues(consumer_group, topic) if (one := _course(queue.window))]
+    def lag_curve(self, subject: Subject, evidence: Evidence) -> tuple[LagPoint, ...]:
+        """Return the lag of the queues that a finding speaks of, oldest first; empty: nothing waits or it is unknown.
+
+        These are the queues that it names, where what waits in them is its figure, else all that are behind, so that
+        the curve ends with that figure: in a queue that is not suspect nothing waits.
+        """
+        queues = [
+            one
+            for one in self._queues(subject.consumer_group, subject.topic)
+            if subject.topic is not None or not one.message_queue.topic.startswith(RETRY_PREFIX)
+        ]
+        named = {one.message_queue for one in evidence.queues}
+        own = [one for one in queues if one.message_queue in named]
+        is_theirs = bool(own) and evidence.figures.get("effective_lag") == waiting_in(own)
+        courses = [one for queue in (own if is_theirs else queues) if (one := _course(queue.window))]
         if not any(lag for course in courses for _, lag in course):
             return ()
-        moments = [at for at, _ in max(courses, key=len)][-LAG_POINTS:]
+        newest = max(course[-1][0] for course in courses)  # brokers are read one after the other
+        moments = [*(at for at, _ in max(courses, key=len)[:-1]), newest][-LAG_POINTS:]
         return tuple(LagPoint(at=at, lag=sum(_between(course, at) for course in courses)) for at in moments)
 
     def drain_ms(self, consumer_group: str | None, topic: str | None) -> tuple[int, int] | None:

@@ -239,7 +239,9 @@ class LaneService:
         try:
             self._insist(
                 f"message {message.id} was accepted ({receipt.text})",
-                lambda: outbox.mark_accepted(self.engine, message, accepted_at=accepted_at, receipt=receipt.text),
+                lambda: outbox.mark_accepted(
+                    self.engine, message, accepted_at=accepted_at, receipt=receipt.text, follow_up=receipt.follow_up
+                ),
                 until=claim_ends_at,
             )
         except SQLAlchemyError as error:

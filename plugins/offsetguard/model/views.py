@@ -10,7 +10,7 @@ import inspect
 import re
 from datetime import date, datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import quote, urlencode
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Tag, TypeAdapter
@@ -203,6 +203,17 @@ class MessageView(Addressed, Cause):
     late: bool = False  # about an interval that is long gone (replay or backfill, when asked for)
 
 
+class DetailsView(MessageView):
+    """What a message leaves to its thread, where a channel has threads: it follows once that one is accepted."""
+
+    kind: Literal["details"] = "details"
+
+    @classmethod
+    def of(cls, message: MessageView) -> Self:
+        """Return the same view, of which only what the message left out is shown."""
+        return cls(**{name: getattr(message, name) for name in MessageView.model_fields})
+
+
 class DigestSection(Cause):
     """One cause: what one message would have said, shortened to INCIDENTS_PER_CAUSE."""
 
@@ -314,6 +325,7 @@ def _kind(value: Any) -> str:
 
 AnyView = Annotated[
     Annotated[MessageView, Tag(MESSAGE)]
+    | Annotated[DetailsView, Tag("details")]
     | Annotated[DigestView, Tag("digest")]
     | Annotated[DailyReportView, Tag("daily_report")],
     Discriminator(_kind),

@@ -28,7 +28,7 @@ from offsetguard.catalogue import Sentence
 from offsetguard.model.fact_records import Unreached
 from offsetguard.model.incident import EventKind, IncidentEvent, digest_of
 from offsetguard.model.notification import Channel
-from offsetguard.model.views import DIGEST, AnyView, Cause, DigestView, MessageView
+from offsetguard.model.views import DIGEST, AnyView, Cause, DetailsView, DigestView, MessageView
 from offsetguard.store.columns import count_changed
 from offsetguard.store.database import current_time, reading, writing
 from offsetguard.store.incidents import record_events
@@ -269,10 +269,13 @@ def merge_waiting(
         return _count_changed(session, (OutboxRow.id.in_(ids),), status=Status.MERGED, last_error=f"digest {key[:8]}")
 
 
-def mark_accepted(engine: Engine, message: OutboxRow, *, accepted_at: datetime, receipt: str) -> bool:
+def mark_accepted(
+    engine: Engine, message: OutboxRow, *, accepted_at: datetime, receipt: str, follow_up: AnyView | None = None
+) -> bool:
     """Record that the receiver accepted: status, notification log and history of incidents in one transaction.
 
-    `receipt`: the mail's Message-ID or the Slack message's `channel ts`. False when it was recorded before.
+    `receipt`: the mail's Message-ID or the Slack message's `channel ts`. `follow_up`: a message that is put into the
+    outbox with it, so that it fails and is tried again by itself. False when it was recorded before.
     """
     with writing(engine) as session:
         sent = _change(
@@ -294,12 +297,23 @@ def mark_accepted(engine: Engine, message: OutboxRow, *, accepted_at: datetime, 
                 )
             )
             record_events(session, _notified(message, accepted_at))
+            if follow_up is not None:
+                enqueue(
+                    session,
+                    idempotency_key=digest_of("follow-up", message.idempotency_key),
+                    channel=message.channel,
+                    receiver=message.receiver,
+                    view=follow_up,
+                    now=accepted_at,
+                )
     return sent
 
 
 def _notified(message: OutboxRow, accepted_at: datetime) -> Iterator[IncidentEvent]:
     """Give what goes into the history of each incident that a message names."""
     view = message.view
+    if isinstance(view, DetailsView):  # its message says so
+        return
     causes: Sequence[Cause] = (
         view.sections if isinstance(view, DigestView) else [view] if isinstance(view, Cause) else []
     )

@@ -291,11 +291,14 @@ def incident_line(
 
 
 def thread_url(recipient: Recipient) -> str | None:
-    """Return the address of a receiver's thread in Slack, which leads to the reader's own workspace."""
+    """Return the address of a receiver's thread in Slack; without the workspace's id it is the reader's own one."""
     if recipient.channel != "slack" or recipient.receipt is None:
         return None
-    channel, *_, parent = recipient.receipt.split()
-    return f"https://slack.com/app_redirect?{urlencode({'channel': channel, 'message': parent})}"
+    channel, *between, parent = recipient.receipt.split()
+    place = {"channel": channel, "message": parent}
+    if between and not between[0][0].isdigit():
+        place = {"team": between[0], **place}
+    return f"https://slack.com/app_redirect?{urlencode(place)}"
 
 
 def change_lines(

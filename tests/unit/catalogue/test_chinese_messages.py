@@ -76,7 +76,7 @@ def view_of(incident: Incident, locale: Locale, *, over: bool = False) -> Messag
 
 def slack_of(view: MessageView) -> str:
     """Return all that a Slack message shows, one text per line."""
-    message = render_slack(view, idempotency_key="key")
+    message = render_slack(view, idempotency_key="key", in_threads=False)
     return "\n".join([message.text, *(each["text"] for each in text_objects(message.blocks))])
 
 
@@ -197,7 +197,7 @@ def test_hostile_names_stay_harmless_in_chinese(rule_id: str) -> None:
     subject = replace(incident.subject, consumer_group=HOSTILE, topic=HOSTILE)
     evidence = replace(incident.evidence, text_figures=figures)
     view = view_of(replace(incident, subject=subject, evidence=evidence), CHINESE)
-    mail, message = mail_of(view), render_slack(view, idempotency_key="key")
+    mail, message = mail_of(view), render_slack(view, idempotency_key="key", in_threads=False)
     for said in (mail.message["Subject"], mail.text, mail.html, slack_of(view)):
         assert "\u202e" not in said
         assert "{lag_ms:duration}" in said

@@ -204,7 +204,10 @@ def test_evidence_is_capped_and_counted_and_queues_with_equal_figures_are_one_li
     (incident,) = message.view.firing
     worst, others = incident.queues
     assert (worst.queue_id, worst.alike_count, others.alike_count, incident.queue_count) == (29, 0, 18, 30)
-    for text in (mail_of(message.view).text, json.dumps(render_slack(message.view, idempotency_key="1").blocks)):
+    for text in (
+        mail_of(message.view).text,
+        json.dumps(render_slack(message.view, idempotency_key="1", in_threads=False).blocks),
+    ):
         assert "19 queues, each" in text
         assert "and 10 more queues" in text
 

@@ -1,6 +1,9 @@
-"""The curve of a lag is what the folded windows know: its ends are exact, and nothing lies outside of what was seen."""
+"""The curve of a lag is what the folded windows know: its ends are exact, and nothing lies outside of what was seen.
 
-from collections.abc import Iterator
+It ends with the figure that the finding's sentence says.
+"""
+
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import cycle, islice
@@ -12,11 +15,12 @@ from offsetguard.facts.duckdb_engine import windows_of
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MessageQueue, QueueOffsets
+from offsetguard.model.verdicts import QueueEvidence
 from offsetguard.model.views import LAG_POINTS
 from offsetguard.tables.queue_state import Sample
 from offsetguard_peers.cases.running import together
 from offsetguard_peers.facts.answers import sample_at
-from offsetguard_peers.judging.records import a_queue
+from offsetguard_peers.judging.records import a_queue, an_incident
 
 START = datetime(2026, 11, 21, 6, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -44,9 +48,18 @@ def outlooks(*queues: QueueFacts) -> Outlooks:
     return Outlooks(IntervalFacts("demo", interval, interval.end, queues=queues))
 
 
-def shown(*queues: QueueFacts, topic: str | None = "orders") -> list[tuple[int, int]]:
-    """Return the curve as (minute, lag)."""
-    return [((one.at - START) // MINUTE, one.lag) for one in outlooks(*queues).lag_curve("billing", topic)]
+def shown(
+    *queues: QueueFacts, topic: str | None = "orders", named: Sequence[QueueFacts] = (), lag: int | None = None
+) -> list[tuple[int, int]]:
+    """Return the curve as (minute, lag); of a finding that names queues, and says that so much waits."""
+    incident = an_incident(topic=topic)
+    evidence = replace(
+        incident.evidence,
+        figures={"effective_lag": lag},
+        queues=tuple(QueueEvidence(one.message_queue, {}) for one in named),
+    )
+    curve = outlooks(*queues).lag_curve(incident.subject, evidence)
+    return [((one.at - START) // MINUTE, one.lag) for one in curve]
 
 
 def test_a_group_that_stops_shows_nothing_until_then_and_a_growing_lag_since() -> None:
@@ -73,6 +86,29 @@ def test_queues_of_a_group_are_added_up_and_those_of_others_are_not() -> None:
     assert shown(*mine, *others, topic=None)[-1] == (30, 9_000)
 
 
+def test_the_curve_ends_with_what_waits_though_brokers_are_read_one_after_the_other() -> None:
+    """The second broker is read 20 s after the first, and the first has one sample more."""
+    samples = [(100 * n, 0) for n in range(31)]
+    first = list(history(samples))
+    second = [(at + timedelta(seconds=20), one) for at, one in history(samples[1:])]
+    windows = windows_of({0: first, 1: second})
+    queues = [
+        a_queue("billing", MessageQueue("orders", "broker-a", n), one.sample.offsets, window=one)
+        for n, one in windows.items()
+    ]
+    assert shown(*queues)[-1] == (30, 6_000)
+    assert shown(*reversed(queues))[-1] == (30, 6_000)
+
+
+def test_the_curve_is_of_the_queues_whose_lag_the_finding_says() -> None:
+    blocked, others = [(100 * n, 0) for n in range(31)], [(100 * n, max(0, 100 * n - 70)) for n in range(31)]
+    mine = queues(blocked, others)
+    assert shown(*mine, named=mine[:1], lag=3_000)[-1] == (30, 3_000)
+    assert shown(*mine, named=mine[:1], lag=3_070)[-1] == (30, 3_070), "the worst of those that it speaks of"
+    retry = replace(mine[1], message_queue=MessageQueue("%RETRY%billing", "broker-a", 0))
+    assert shown(*mine, retry, topic=None, lag=3_070)[-1] == (30, 3_070), "retries of a group are not its backlog"
+
+
 def test_what_was_deleted_waits_no_more_in_the_curve_as_in_the_text() -> None:
     """Nothing is consumed beyond 1,000: 2,000 of what waits are deleted at minute 4, and 500 more at minute 6."""
     mins = [0, 0, 0, 0, 3_000, 3_000, 3_500]
@@ -86,8 +122,9 @@ def test_what_was_deleted_waits_no_more_in_the_curve_as_in_the_text() -> None:
 
 def test_there_is_no_curve_where_nothing_waits_or_nobody_knows() -> None:
     assert shown(*queues([(100 * n, 100 * n) for n in range(31)])) == []
-    assert outlooks().lag_curve("billing", "orders") == ()
-    assert outlooks(*queues([(100, 0)])).lag_curve(None, "orders") == ()
+    assert shown() == []
+    about_topic = an_incident(consumer_group=None)
+    assert outlooks(*queues([(100, 0)])).lag_curve(about_topic.subject, about_topic.evidence) == ()
     unknown = a_queue("billing", MessageQueue("orders", "broker-a", 0), QueueOffsets(0, 1, None))
     assert shown(unknown) == []
 

@@ -15,7 +15,7 @@ from offsetguard.store import outbox
 from offsetguard.store.models import Status
 from offsetguard.store.outbox import WAITS_FOR_EARLIER
 from offsetguard_peers.databases import newest_accepted
-from offsetguard_peers.delivery.world import LATER, NOW, RESOLVED, VIEW
+from offsetguard_peers.delivery.world import DETAILED, LATER, NOW, RESOLVED, VIEW
 from offsetguard_peers.delivery.world import DeliveryWorld as World
 from offsetguard_peers.slack.server import Failure
 from offsetguard_peers.waiting import wait_until
@@ -208,6 +208,46 @@ def test_messages_of_one_thread_stand_below_the_first_in_slack(world: World) -> 
     deliver_due(world.engine, world.channels, now=NOW)
     first, second, other = world.slack.messages
     assert (first.thread_ts, second.thread_ts, other.thread_ts) == (None, first.ts, None)
+
+
+def fail_details(world: World, failure: Failure) -> None:
+    """Let what is posted after the first message fail."""
+
+    def fail_next() -> None:
+        world.slack.when_done("chat.postMessage", lambda: None)
+        world.slack.fail_next("chat.postMessage", failure)
+
+    world.slack.when_done("chat.postMessage", fail_next)
+
+
+def test_details_that_slack_refuses_are_seen_and_driven_again_and_their_warning_is_not(world: World) -> None:
+    """Of the next message they are no newer state: the parent shows the end."""
+    world.put("1", "#alerts", DETAILED)
+    fail_details(world, Failure(error="invalid_blocks"))
+    report = deliver_due(world.engine, world.channels, now=NOW)
+    assert (report.sent, report.failed) == (1, 1)
+    (failed,) = outbox.messages(world.engine, status=Status.FAILED)
+    assert "invalid_blocks" in str(failed.last_error)
+    world.put("2", "#alerts", RESOLVED)
+    deliver_due(world.engine, world.channels, now=NOW)
+    outbox.redrive(world.engine)
+    assert deliver_due(world.engine, world.channels, now=LATER).reasons == ()
+    parent, end, details = world.slack.messages
+    assert [one.thread_ts for one in (parent, end, details)] == [None, parent.ts, parent.ts]
+    assert parent.text.startswith("[RESOLVED]")
+    assert details.text.startswith("Details: messages pile up")
+    assert not details.reply_broadcast
+    assert world.accepted() == ["#alerts"] * 3
+
+
+def test_details_of_a_warning_that_somebody_has_deleted_take_nobody_s_place(world: World) -> None:
+    world.put("1", "#alerts", DETAILED)
+    fail_details(world, Failure(status=503))
+    deliver_due(world.engine, world.channels, now=NOW)
+    world.slack.workspace.delete(world.slack.messages[0].ts)
+    report = deliver_due(world.engine, world.channels, now=LATER)
+    assert "somebody has deleted the message that these details belong to" in str(report.reasons)
+    assert world.slack.messages == []
 
 
 def test_a_message_that_cannot_be_read_is_kept_as_failed_and_stops_nobody(

@@ -17,6 +17,7 @@ from offsetguard_peers.cases.running import examples
 from offsetguard_peers.databases import PostgresServer
 from offsetguard_peers.delivery.kills import KillTrials
 from offsetguard_peers.delivery.world import (
+    DETAILED,
     LATER,
     NOW,
     RESOLVED,
@@ -45,6 +46,31 @@ STEPS: list[tuple[str, str, Callable[[DeliveryWorld, Callable[[], object]], obje
     ("parent edited, not replied", "#alerts", lambda w, kill: w.slack.when_done("chat.update", kill), 0),
     ("webhook posted, answer not read", "hook", lambda w, kill: w.slack.when_done("webhook", kill), 1),
 ]
+
+
+@pytest.mark.parametrize("step", ["when", "when_done"])
+def test_killed_between_a_warning_and_its_details_both_stand_in_slack_once(
+    each_world: DeliveryWorld, step: str
+) -> None:
+    """When details are about to be posted, and when they are and nobody has read the answer."""
+    world = each_world
+    world.put("warning", "#alerts", DETAILED)
+    victims: SimpleQueue[BaseProcess] = SimpleQueue()
+
+    def kill_at_details() -> None:
+        if len(world.slack.messages) == (1 if step == "when" else 2):
+            victims.get(timeout=ENDS_WITHIN_S).kill()
+
+    getattr(world.slack, step)("chat.postMessage", kill_at_details)
+    with running_deliverer(world.addresses, NOW) as process:
+        victims.put(process)
+        ended(process)
+        assert process.exitcode == -9, "the trap did not close"
+    getattr(world.slack, step)("chat.postMessage", lambda: None)
+    assert deliver_due(world.engine, world.channels, now=CLAIMS_HAVE_ENDED).reasons == ()
+    warning, details = world.slack.messages
+    assert (warning.thread_ts, details.thread_ts) == (None, warning.ts)
+    assert {row.status for row in world.rows().values()} == {Status.SENT}
 
 
 @pytest.mark.parametrize(("receiver", "set_trap", "repeats"), [s[1:] for s in STEPS], ids=[s[0] for s in STEPS])

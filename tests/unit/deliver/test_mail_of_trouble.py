@@ -9,7 +9,10 @@ def test_a_group_that_stops_gives_one_mail_with_the_course_of_its_lag() -> None:
         (mail,) = stage.play(12)
     assert mail.message["Subject"] == "[CRITICAL] orders-cluster · order-group · consumers are offline"
     assert [part.get_content_type() for part in mail.message.walk()][-2:] == ["text/html", "image/png"]
-    course = "Lag of order-group from 2026-11-21 14:30:05 to 14:39:05 UTC+8: 0 at first, at most 12,032 at 14:39"
+    course = (
+        "Lag of order-group in the queues that are behind, 2026-11-21 14:30:05 to 14:39:05 UTC+8: 0 at first, "
+        "at most 12,032 at 14:39"
+    )
     assert course in mail.text
     shown = html_with_pictures(mail)
     assert "data:image/png;base64," in shown

@@ -187,9 +187,12 @@ def test_who_is_told_in_slack_leads_to_the_thread_and_so_does_the_group(warehous
     for number, (channel, receiver) in enumerate((*receivers, receivers[1])):
         message = outbox.claim_next(engine, outbox.Lane(channel, receiver), now=now, claim_ms=60_000)
         assert message is not None
-        receipt = ("<1@offsetguard>", "C123 17.5", "C123 18.25 17.5")[number]  # a reply names its parent last
+        receipt = ("<1@offsetguard>", "C123 17.5", "C123 T0ACME 18.25 17.5")[number]  # a reply names its parent last
         outbox.mark_accepted(engine, message, accepted_at=now, receipt=receipt)
-    thread = "https://slack.com/app_redirect?channel=C123&message=17.5"
+        if number == 1:
+            (_, slack) = shown(warehouse, incident).recipients
+            assert slack.thread_url == "https://slack.com/app_redirect?channel=C123&message=17.5", "the reader's own"
+    thread = "https://slack.com/app_redirect?team=T0ACME&channel=C123&message=17.5"
     assert {one.channel: one.thread_url for one in shown(warehouse, incident).recipients} == {
         "mail": None,
         "slack": thread,

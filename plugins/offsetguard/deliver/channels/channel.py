@@ -20,6 +20,7 @@ from offsetguard import left_behind
 from offsetguard.config.routes import Delivery
 from offsetguard.deliver.in_doubt import Slot
 from offsetguard.model.errors import DeliveryError
+from offsetguard.model.views import AnyView
 from offsetguard.store.models import OutboxRow
 
 LIMIT_S = 90.0  # shorter than a claim in the outbox lasts: nobody else may try the same message meanwhile
@@ -66,11 +67,13 @@ class Receipt:
     """Proof of acceptance, by which the message can be found again.
 
     Mail: the Message-ID. Slack: `channel ts` of a message of its own, `channel ts parent_ts` of a reply, and
-    `channel ts ts` of a parent posted in place of one that is gone. A webhook gives nothing to find a message by.
+    `channel ts ts` of a parent posted in place of one that is gone; behind the channel the workspace's id, where it is
+    known. A webhook gives nothing to find a message by.
     """
 
     text: str
     remark: str | None = None  # what an operator should know although the message was accepted; equal texts: say once
+    follow_up: AnyView | None = None  # what the receiver is to get next, in the same thread
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ parent is edited before the reply is posted, because an edit may be repeated and
 an acceptance, and an attempt that comes after a crash looks for its message, by the idempotency key in its metadata,
 before it posts. That needs the scope `channels:history` (private channels: `groups:history`), and `channels:read`
 (`groups:read`) where only the channel's name is known. Without them nothing can be looked up: the answer says so, and a
-duplicate is possible.
+duplicate is possible. What a warning leaves to its thread is a message of its own, which is put into the outbox when
+the warning is accepted: where it fails, it is tried again alone.
 
 What a failed call means; Slack answers most faults with HTTP 200 and `{"ok": false, "error": ...}`:
 
@@ -30,7 +31,7 @@ import re
 import threading
 import urllib.request
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar
@@ -93,6 +94,7 @@ _DO_NEXT = {
     "channel_not_found": "correct the channel in config/offsetguard.yml, or invite the app if it is private",
     "not_in_channel": "invite the app to the channel: /invite @OffsetGuard",
     "is_archived": "name another channel in config/offsetguard.yml",
+    "thread_not_found": "somebody has deleted the message that these details belong to; nothing else is lost",
     "invalid_blocks": "this is a defect of OffsetGuard, please report it",
     "msg_blocks_too_long": "this is a defect of OffsetGuard, please report it",
     "msg_too_long": "this is a defect of OffsetGuard, please report it",
@@ -104,6 +106,7 @@ _MAX_PAGES = 10
 _CLOCK_SKEW = timedelta(hours=2)  # between our database's clock and Slack's: it may have jumped by an hour
 _CONSEQUENCE = "a message that is sent again after a crash or a time-out may stand in Slack twice"
 _ERROR_CODE = re.compile(r"[a-z][a-z0-9_]{1,79}")
+_TEAM_ID = re.compile(r"[TE][A-Z0-9]{5,}")
 _CHANNEL_ID = re.compile(r"[CGD][A-Z0-9]{5,}")  # names have no capital letters
 _CANNOT_READ = {
     "not_in_channel": "the app is not a member of the channel",
@@ -150,7 +153,7 @@ class SlackChannel(Transport):
         known = None
         if tried_before and not accepted:
             known = notifications.newest_receipt(engine, channel=channel, receiver=receiver)
-        return self.send(
+        receipt = self.send(
             rendered,
             receiver,
             below=accepted[-1].receipt if accepted else None,
@@ -159,6 +162,7 @@ class SlackChannel(Transport):
             known_channel_id=known.split()[0] if known else None,  # for the look-up, which wants an id
             edit_parent=all(entry.outbox_id < message.id for entry in accepted),  # not by a message that was re-driven
         )
+        return replace(receipt, follow_up=rendered.follow_up)
 
     def send(
         self,
@@ -187,9 +191,9 @@ class SlackChannel(Transport):
             if parent_ts is None:
                 return one.post(channel, known_channel_id or channel)
             try:
-                return one.update(channel, parent_ts, edit_parent=edit_parent)
+                return one.update(channel, parent_ts, edit_parent=edit_parent and not message.is_details)
             except SlackApiError as error:
-                if _kind_of(error) not in _PARENT_IS_GONE:
+                if message.is_details or _kind_of(error) not in _PARENT_IS_GONE:
                     raise
             return one.post(channel, channel, replaces_parent=True)
 
@@ -225,6 +229,7 @@ class _Attempt:
     not_before: datetime | None  # when the first attempt may have been; None reads the newest `_MAX_PAGES * _PAGE`
     given_up: threading.Event  # set: the outbox will try again, so nothing may be changed any more
     remark: str | None = None
+    team: str | None = None  # the id of the workspace, where Slack's answer has it
 
     def post(self, channel: str, readable: str, *, replaces_parent: bool = False) -> Receipt:
         """Post a parent; `readable` is the channel's id, where it is known."""
@@ -241,8 +246,8 @@ class _Attempt:
         blocks = self.message.blocks if self.message.reply_blocks is None else self.message.reply_blocks
         return self._receipt(*self._post(channel, blocks, thread_ts=parent_ts, reply_broadcast=in_channel), parent_ts)
 
-    def _receipt(self, *parts: str) -> Receipt:
-        return Receipt(" ".join(parts), self.remark)
+    def _receipt(self, channel: str, *moments: str) -> Receipt:
+        return Receipt(" ".join([channel, *([self.team] if self.team else []), *moments]), self.remark)
 
     def _found(self, channel: str, thread_ts: str | None) -> tuple[str, str] | None:
         """Return what an earlier attempt has posted, in the channel or in a thread of it; what cannot be asked: None.
@@ -305,6 +310,9 @@ class _Attempt:
             unfurl_media=False,
             **in_thread,
         )
+        message: Any = answer.get("message")
+        team = message.get("team") if isinstance(message, dict) else None
+        self.team = team if isinstance(team, str) and _TEAM_ID.fullmatch(team) else None
         return _text(answer, "channel"), _text(answer, "ts")
 
     def _stop_if_given_up(self) -> None:
@@ -312,12 +320,12 @@ class _Attempt:
             raise TimeoutError  # nobody waits for it
 
 
-def rendered_for_slack(message: OutboxRow) -> SlackMessage:
+def rendered_for_slack(message: OutboxRow, *, in_threads: bool = True) -> SlackMessage:
     """Return what a message says in Slack; raises TypeError for a digest or a report, which are for mail only."""
     view = message.view
     if not isinstance(view, MessageView):
         raise TypeError(f"a {type(view).__name__} is for mail only")
-    return render_slack(view, idempotency_key=message.idempotency_key)
+    return render_slack(view, idempotency_key=message.idempotency_key, in_threads=in_threads)
 
 
 @contextlib.contextmanager

@@ -75,7 +75,7 @@ class SlackWebhookChannel(OnePost):
 
     def deliver(self, message: OutboxRow, handover: Handover) -> Receipt:
         """Post a message."""
-        rendered = rendered_for_slack(message)
+        rendered = rendered_for_slack(message, in_threads=False)
         handover.slot.enter()
         return self.send(rendered)
 

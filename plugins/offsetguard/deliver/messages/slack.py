@@ -4,13 +4,15 @@ At most 50 blocks, and all of them together about 13,000 characters (msg_blocks_
 limits of single pieces are in `slack_blocks`. The worst incident is always shown, in brief where in full is too long;
 what does not fit is counted, never cut silently.
 A thread's parent shows the newest message; below it stands each message as it was sent, and of what has resolved only
-the lines that are new (`channels.slack`).
+the lines that are new (`channels.slack`). A warning stands by itself in at most 15 lines: headline, cause, next step,
+links of the worst; figures, queues and further incidents follow as a message of their own in its thread.
 """
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import islice
 from typing import Any
 
 from offsetguard.catalogue import Catalogue
@@ -18,7 +20,7 @@ from offsetguard.deliver.messages import slack_blocks as blocks_of
 from offsetguard.deliver.messages import wording
 from offsetguard.deliver.messages.slack_blocks import Block, code, fit, link, quiet, units
 from offsetguard.deliver.messages.wording import harmless_view, shorten
-from offsetguard.model.views import IncidentView, MessageView, NotificationReason, QueueView
+from offsetguard.model.views import DetailsView, IncidentView, MessageView, NotificationReason, QueueView
 
 EVENT_TYPE = "offsetguard_message"
 MAX_BLOCKS = 50
@@ -46,10 +48,13 @@ class _Room:
     course: int = blocks_of.CONTEXT_SHOWN
     names: int = 10  # of incidents that are not shown in full
     notes: int = 5
+    commands: int = 20
+    stories: int = MAX_INCIDENTS  # incidents that are shown in full
 
 
 _FULL = _Room()
 _BRIEF = _Room(sentence=400, name=80, value=80, small=120, fields=4, queues=0, beside=0, course=3, names=3, notes=2)
+_IN_CHANNEL = replace(_BRIEF, sentence=330, name=150, fields=0, course=5, notes=5, commands=1, stories=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +66,28 @@ class SlackMessage:
     metadata: dict[str, Any]  # carries the idempotency key, so that a message can be found again
     reply_blocks: list[Block] | None = None  # shorter, for a reply below its parent; None: `blocks`
     in_channel: bool = True  # a reply that is shown in the channel, too: what people must not miss
+    follow_up: DetailsView | None = None  # what it leaves to its thread
+    is_details: bool = False  # these: a reply that is no newer state of its thread
 
 
-def render_slack(view: MessageView, *, idempotency_key: str) -> SlackMessage:
-    """Return the message for one channel: worst incident first, as many in full as fit, the rest by name or count."""
+def render_slack(view: MessageView, *, idempotency_key: str, in_threads: bool = True) -> SlackMessage:
+    """Return the message for one channel: worst incident first, as many in full as fit, the rest by name or count.
+
+    `in_threads`: the rest of a warning follows in its thread, as what this makes of its `DetailsView`.
+    """
     safe = harmless_view(_bounded(view))
     words = wording.reader(safe)
+    is_an_end, is_details = view.reason in _ENDS, isinstance(view, DetailsView)
     writer = _Writer(safe, words, _FULL)
-    blocks, shown = writer.blocks()
+    details = writer.details() if in_threads else []
+    if is_details:
+        blocks, shown = details, 1
+    else:
+        blocks, shown = (replace(writer, room=_IN_CHANNEL) if details else writer).blocks()
     if shown == 0:
         blocks, _ = _Writer(safe, words, _BRIEF).blocks()
-    is_an_end = view.reason in _ENDS
     return SlackMessage(
-        text=_notification(safe, words),
+        text=writer.details_head() if is_details else _notification(safe, words),
         blocks=blocks,
         metadata={
             "event_type": EVENT_TYPE,
@@ -85,7 +99,9 @@ def render_slack(view: MessageView, *, idempotency_key: str) -> SlackMessage:
             },
         },
         reply_blocks=writer.ends() if is_an_end else None,
-        in_channel=not is_an_end,
+        in_channel=not is_an_end and not is_details,
+        follow_up=DetailsView.of(view) if details and not is_details and not is_an_end else None,
+        is_details=is_details,
     )
 
 
@@ -160,15 +176,54 @@ class _Writer:
         tell = self._story if view.firing else self._ending
         resolved = self._resolved_in_short() if view.firing else []
         after = [*([blocks_of.divider()] if resolved else []), *resolved, *self._foot()]
-        alone = len(incidents) + hidden == 1
-        blocks = self._head()
-        shown = 0
-        for number, incident in enumerate(incidents):
-            longer = [*blocks, *tell(incident, number, alone=alone)]
-            if not _fits([*longer, *self._not_in_full(incidents[number + 1 :], hidden), *after]):
-                break
-            blocks, shown = longer, number + 1
+        stories = (tell(one, number, alone=self._is_alone()) for number, one in enumerate(incidents))
+        blocks, shown = self._as_many_as_fit(self._head(), stories, incidents, hidden, after)
         return [*blocks, *self._not_in_full(incidents[shown:], hidden), *after], shown
+
+    def details(self) -> list[Block]:
+        """Return what a warning in `_IN_CHANNEL` leaves out: of the worst incident the rest, the others in full."""
+        firing, hidden, alone = self.view.firing, self.view.hidden_firing, self._is_alone()
+        if not firing or (not (rest := self._rest(firing[0])) and alone):
+            return []
+        stories = (
+            self._story(one, number, alone=False)
+            if number
+            else [*([] if alone else self._heading(one.severity, wording.headline(one, self.words))), *rest]
+            for number, one in enumerate(firing)
+        )
+        head = [blocks_of.sentence(self.details_head(), self.room.sentence)]
+        resolved = self._resolved_in_short()
+        blocks, shown = self._as_many_as_fit(head, stories, firing, hidden, resolved)
+        if shown == 0 and self.room is _FULL:
+            return replace(self, room=_BRIEF).details()
+        return [*blocks, *self._not_in_full(firing[shown:], hidden), *resolved]
+
+    def details_head(self) -> str:
+        """Return the first line of the details: of which message they are."""
+        view = self.view
+        return self.words.say("slack_details", title=view.title, interval=view.interval_start)
+
+    def _is_alone(self) -> bool:
+        view = self.view
+        incidents, hidden = (view.firing, view.hidden_firing) if view.firing else (view.resolved, view.hidden_resolved)
+        return len(incidents) + hidden == 1
+
+    def _as_many_as_fit(
+        self,
+        blocks: list[Block],
+        stories: Iterable[list[Block]],
+        incidents: tuple[IncidentView, ...],
+        hidden: int,
+        after: list[Block],
+    ) -> tuple[list[Block], int]:
+        """Return the blocks with as many stories as fit beside what has to come after them, and how many these are."""
+        shown = 0
+        for number, story in enumerate(islice(stories, self.room.stories), start=1):
+            longer = [*blocks, *story]
+            if not _fits([*longer, *self._not_in_full(incidents[number:], hidden), *after]):
+                break
+            blocks, shown = longer, number
+        return blocks, shown
 
     def ends(self) -> list[Block]:
         """Return what has resolved, in a line each: the parent tells the rest."""
@@ -198,11 +253,12 @@ class _Writer:
             story.append(
                 blocks_of.sentence(words.say("slack_what_to_do", do_next=incident.do_next), self.room.sentence)
             )
-        story += blocks_of.commands(incident.commands)
-        if figures := self._figures(incident):
+        story += blocks_of.commands(self._commands(incident))
+        if self.room.fields and (figures := self._figures(incident)):
             story.append(blocks_of.fields(figures))
         story += self._queues(incident)
-        story += self._beside(incident)
+        if self.room is not _IN_CHANNEL:
+            story += self._beside(incident)
         story += self._course(incident)
         acknowledge_url = None if incident.acknowledged_at else incident.acknowledge_url
         links = (
@@ -213,6 +269,25 @@ class _Writer:
             ("console", words.say("slack_console"), incident.console_url),
         )
         return [*story, *blocks_of.buttons(links, number)]
+
+    def _rest(self, incident: IncidentView) -> list[Block]:
+        """Tell what the story of an incident leaves out in `_IN_CHANNEL`."""
+        told, words = _IN_CHANNEL, self.words
+        what_to_do = words.say("slack_what_to_do", do_next=incident.do_next)
+        cut = (one for one in (incident.cause, what_to_do) if units(one) > told.sentence)
+        rest = [blocks_of.sentence(one, self.room.sentence) for one in cut]
+        if replace(self, room=told)._commands(incident) != incident.commands:
+            rest += blocks_of.commands(incident.commands)
+        if incident.figures:
+            rest.append(blocks_of.fields(self._figures(incident)))
+        rest += self._queues(incident)
+        rest += self._beside(incident)
+        return [*rest, *blocks_of.small_print([wording.lag_in_words(incident, words) or ""], self.room.small)]
+
+    def _commands(self, incident: IncidentView) -> tuple[str, ...]:
+        """Return the first ones, a safe one before all others; in `_IN_CHANNEL` none of many lines."""
+        shown = incident.commands[: self.room.commands]
+        return tuple(one for one in shown if self.room is not _IN_CHANNEL or units(one) <= self.room.sentence)
 
     def _ending(self, incident: IncidentView, number: int, *, alone: bool) -> list[Block]:
         """Tell one incident that is over."""
@@ -277,7 +352,10 @@ class _Writer:
         yield words.say("slack_lasted" if over else "slack_first_seen", history=wording.history(incident, words))
         if incident.peak:
             yield words.say("slack_peak", peak=incident.peak)
-        yield wording.lag_in_words(incident, words) or ""
+        if self.room.fields:
+            yield wording.lag_in_words(incident, words) or ""
+        else:
+            yield from (f"{label} {when}" for label, when in wording.forecasts(incident, words))
         if muted := wording.mutes(incident, words):
             yield words.say("slack_mutes", what=muted)
         if how := wording.acknowledged(incident, words):
@@ -290,6 +368,11 @@ class _Writer:
         resolved, words = self.view.resolved, self.words
         if not resolved:
             return []
+        head = f"*{words.say('slack_resolved')}*"
+        if self.room is _IN_CHANNEL:
+            names = self._listed([self._name(one) for one in resolved[: self.room.names]])
+            rest = wording.more(len(resolved) + self.view.hidden_resolved - self.room.names, "resolved", words)
+            return [blocks_of.section(" ".join([head, names, *([rest] if rest else [])]))]
         value = min(120, self.room.value)
         lines = [
             f"{_mark(wording.RESOLVED)} {self._name(one)} "
@@ -297,7 +380,6 @@ class _Writer:
             for one in resolved[: self.room.names]
         ]
         hidden = wording.more(len(resolved) + self.view.hidden_resolved - len(lines), "resolved", words)
-        head = f"*{words.say('slack_resolved')}*"
         return [blocks_of.section("\n".join([head, *lines, *([hidden] if hidden else [])]))]
 
     def _not_in_full(self, incidents: tuple[IncidentView, ...], hidden: int) -> list[Block]:
@@ -313,6 +395,8 @@ class _Writer:
         view, words = self.view, self.words
         named = (("slack_page", view.page_url), ("slack_data_docs", view.data_docs_url))
         links = [link(url, words.say(key)) for key, url in named if url is not None]
+        if self.room is _IN_CHANNEL:
+            links.append(words.say("slack_more_below"))
         rule = words.say("slack_rule", rule_id=self._code(view.rule_id), interval=view.interval_start)
         return [*blocks_of.small_print([wording.footnote(view, words)], 300), blocks_of.context(*links, rule)]
 

@@ -28,7 +28,10 @@ from offsetguard_peers.smtp.server import SmtpServer
 
 NOW = datetime(2026, 11, 21, 10, 41, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=10)  # when claims have ended and first retries are due
-VIEW = messages.message(messages.incident(lag_curve=()))  # drawing a picture takes a second
+DETAILED = messages.message(messages.incident(lag_curve=()))  # drawing a picture takes a second
+_LISTS: dict[str, tuple[()]] = {"figures": (), "queues": (), "explains": (), "cannot_tell": (), "lag_curve": ()}
+_COUNTS = {"queue_count": 0, "explained_count": 0, "cannot_tell_count": 0}
+VIEW = messages.message(messages.incident(**_LISTS, **_COUNTS))  # nothing is left to Slack's threads
 RESOLVED = messages.ALL_RESOLVED  # of the same thread
 MAIL_FROM = "offsetguard@example.com"
 

@@ -139,7 +139,11 @@ def tell(slack: SlackServer, view: MessageView) -> None:
     key = f"{view.reason.value} {view.interval_start:%H%M}"
     slack.workspace.clock = view.interval_start.timestamp
     below = next((f"{one.channel.id} {one.ts}" for one in slack.messages), None)
-    channel.send(render_slack(view, idempotency_key=key), "#alerts", below=below)
+    message = render_slack(view, idempotency_key=key)
+    receipt = channel.send(message, "#alerts", below=below)
+    if message.follow_up is not None:
+        details = render_slack(message.follow_up, idempotency_key=f"{key} details")
+        channel.send(details, "#alerts", below=receipt.text)
 
 
 def _photograph(url: str, png: Path) -> None:

@@ -145,6 +145,7 @@ class SlackWorkspace:
 
     channels: Sequence[Channel] = CHANNELS
     token: str = BOT_TOKEN
+    team: str | None = None  # its id, which answers to posts have; None: they have it not
     scopes: frozenset[str] = SCOPES
     messages: list[PostedMessage] = field(default_factory=list)
     clock: Callable[[], float] = time.time  # seconds since the epoch
@@ -250,7 +251,11 @@ class SlackWorkspace:
         )
         self.messages.append(message)
         self._keep()
-        return {"channel": channel.id, "ts": message.ts, "message": message.as_json()}
+        return {
+            "channel": channel.id,
+            "ts": message.ts,
+            "message": message.as_json() | ({"team": self.team} if self.team else {}),
+        }
 
     def _update(self, arguments: Mapping[str, Any]) -> Answer:
         channel = self._channel(arguments, by_name=False)

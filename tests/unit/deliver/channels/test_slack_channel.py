@@ -64,6 +64,17 @@ def test_the_receipt_is_channel_id_and_ts_of_what_slack_keeps(slack_server: Slac
     assert (arguments["unfurl_links"], arguments["unfurl_media"]) == (False, False), "no preview of our own pages"
 
 
+def test_the_receipt_has_the_workspace_where_slack_names_it(slack_server: SlackServer) -> None:
+    slack_server.workspace.team = "T0WORKSPACE"
+    first = tell(slack_server, "one is down", "key 1")
+    second = tell(slack_server, "two are down", "key 2", below=first)
+    parent, reply = slack_server.messages
+    assert first.text == f"C0ALERTS T0WORKSPACE {parent.ts}"
+    assert second.text == f"C0ALERTS T0WORKSPACE {reply.ts} {parent.ts}"
+    tell(slack_server, "three are down", "key 3", below=second)
+    assert [one.thread_ts for one in slack_server.messages] == [None, parent.ts, parent.ts]
+
+
 def test_an_update_edits_the_parent_in_place_and_stands_below_it(slack_server: SlackServer) -> None:
     short = [{"type": "section", "text": {"type": "mrkdwn", "text": "short"}}]
     end = slack_message("all is well", "key 3", in_channel=False, reply_blocks=short)

@@ -7,6 +7,7 @@ import json
 import re
 import time
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from offsetguard.deliver.messages.slack import SlackMessage, render_slack, total_units
 from offsetguard.deliver.messages.slack_blocks import code, fit, units
-from offsetguard.model.views import FigureView, MessageView, News, NotificationReason, QueueView, StackView
+from offsetguard.model.views import DetailsView, FigureView, MessageView, News, NotificationReason, QueueView, StackView
 from offsetguard_peers.cases.messages import ALL_RESOLVED, ENDED, INCIDENT, PAGE, VIEW, incident, message, text_objects
 from offsetguard_peers.cases.running import examples
 from offsetguard_peers.pictures.slack import READERS, story
@@ -28,8 +29,21 @@ def rendered(view: MessageView) -> SlackMessage:
     return render_slack(view, idempotency_key="key 1")
 
 
+def details_of(view: MessageView) -> SlackMessage:
+    """Return what follows in the thread."""
+    return rendered(DetailsView.of(view))
+
+
+def whole(view: MessageView) -> SlackMessage:
+    """Return what a webhook gets, which has no threads."""
+    return render_slack(view, idempotency_key="key 1", in_threads=False)
+
+
 def lines_of(view: MessageView) -> list[str]:
-    return [text["text"] for text in text_objects(rendered(view).blocks)]
+    """Return all that a reader of the channel and of the thread gets."""
+    sent = rendered(view)
+    blocks = sent.blocks + (details_of(view).blocks if sent.follow_up else [])
+    return [text["text"] for text in text_objects(blocks)]
 
 
 def accept(message: SlackMessage) -> None:
@@ -57,6 +71,21 @@ def test_a_first_warning_reads_as_it_should() -> None:
         "plain_text: Consumer group order-group is 5,120 messages behind on order-events "
         "and no client of it is online.",
         "plain_text: What to do: Start the consumers of order-group.",
+        "plain_text: First seen 2026-11-21 06:45:00 UTC, for 34 min, seen 34 times",
+        "plain_text: Peak 5,120 messages",
+        "plain_text: Backlog gone in 8 min to 12 min",
+        "plain_text: Messages lost in 5 h or later",
+        "plain_text: Acknowledged by alice, 2026-11-21 07:00:00 UTC: I look after it",
+        "plain_text: Silence",
+        "plain_text: Open",
+        "plain_text: Group",
+        "mrkdwn: <http://127.0.0.1:8080|Open in Airflow>",
+        "mrkdwn: <http://127.0.0.1:8080/docs?a=1&amp;b=2|Data Docs>",
+        "mrkdwn: Details in the replies",
+        "mrkdwn: Rule `accumulation` · interval 2026-11-21 07:19:00 UTC",
+    ]
+    assert [f"{text['type']}: {text['text']}" for text in text_objects(details_of(VIEW).blocks)] == [
+        "plain_text: Details: messages pile up · interval 2026-11-21 07:19:00 UTC",
         "mrkdwn: *Consumer group*\n`order-group`",
         "mrkdwn: *Topic*\n`order-events`",
         "mrkdwn: *Messages waiting*\n5,120",
@@ -67,17 +96,8 @@ def test_a_first_warning_reads_as_it_should() -> None:
         "plain_text: Also explains:\n• never_committed: order-group has committed nothing of order-audit\n"
         "and 12 more findings",
         "plain_text: Cannot tell:\n• lock_contention: lock.log of broker-a was not read.",
-        "plain_text: First seen 2026-11-21 06:45:00 UTC, for 34 min, seen 34 times",
-        "plain_text: Peak 5,120 messages",
-        "plain_text: Lag of order-group from 2026-11-21 06:45:00 to 07:15:00 UTC: 0 at first, at most 6,000 at 07:05, "
-        "5,120 at the end",
-        "plain_text: Acknowledged by alice, 2026-11-21 07:00:00 UTC: I look after it",
-        "plain_text: Silence",
-        "plain_text: Open",
-        "plain_text: Group",
-        "mrkdwn: <http://127.0.0.1:8080|Open in Airflow>",
-        "mrkdwn: <http://127.0.0.1:8080/docs?a=1&amp;b=2|Data Docs>",
-        "mrkdwn: Rule `accumulation` · interval 2026-11-21 07:19:00 UTC",
+        "plain_text: Lag of order-group in the queues that are behind, 2026-11-21 06:45:00 to 07:15:00 UTC: "
+        "0 at first, at most 6,000 at 07:05, 5,120 at the end",
     ]
     assert first.text.splitlines() == [
         "[CRITICAL] orders-cluster · order-group is offline and 5,120 messages behind on order-events",
@@ -85,6 +105,52 @@ def test_a_first_warning_reads_as_it_should() -> None:
         "and no client of it is online.",
     ]
     assert first.metadata["event_payload"]["idempotency_key"] == "key 1"
+
+
+LONG_CAUSE = "Consumer group order-group is 5,120 messages behind, and nobody knows why. " * 30
+MANY = tuple(incident(consumer_group=f"group-{n}", summary=f"group-{n} is behind") for n in range(40))
+WARNINGS = {
+    "one": VIEW,
+    "one with a long cause": message(incident(cause=LONG_CAUSE, do_next=LONG_CAUSE)),
+    "one with commands": message(incident(commands=tuple(f"mqadmin consumerProgress -g g{n}" for n in range(4)))),
+    "one with a long command": message(incident(commands=("mqadmin consumerProgress -g " + "g" * 900,))),
+    "many": message(*MANY, hidden_firing=300, resolved=(ENDED,) * 20, repeat_count=3, late=True, muted_count=312),
+    "Chinese": message(*MANY, language="zh", time_zone="Asia/Shanghai"),
+}
+
+
+@pytest.mark.parametrize("view", WARNINGS.values(), ids=WARNINGS)
+def test_a_warning_takes_at_most_fifteen_lines_of_the_channel_and_the_rest_stands_in_its_thread(
+    view: MessageView,
+) -> None:
+    sent, details = rendered(view), details_of(view)
+    assert sent.follow_up
+    assert sum(map(height_of, sent.blocks)) <= 15, sent.blocks
+    accept(details)
+    assert (details.is_details, details.follow_up, details.in_channel) == (True, None, False)
+    missing = {one["text"] for one in text_objects(whole(view).blocks)}
+    missing = {one for one in missing if "broker-a" in one or "mqadmin" in one} - {*lines_of(view)}
+    assert not missing, "what a webhook gets in one message"
+
+
+def test_nothing_follows_where_nothing_is_left_and_of_an_end() -> None:
+    bare = incident(figures=(), queues=(), queue_count=0, explains=(), explained_count=0, cannot_tell=(), lag_curve=())
+    bare = bare.model_copy(update={"cannot_tell_count": 0})
+    assert "Details in the replies" not in lines_of(message(bare))
+    for view in (message(bare), ALL_RESOLVED, message(resolved=(ENDED,), reason=NotificationReason.RESOLVED)):
+        assert rendered(view).follow_up is None
+
+
+def height_of(block: dict[str, Any]) -> int:
+    """Return the lines that a block takes in a channel of 110 characters a line."""
+    texts = [text["text"] for text in text_objects([block])]
+    if block["type"] in {"context", "actions"}:
+        texts = [" · ".join(texts)]
+    elif "fields" in block:
+        return len(texts[::2]) * 2
+    elif block["type"] == "divider":
+        return 0
+    return sum(-(-max(len(line), 1) // 110) for text in texts for line in text.splitlines())
 
 
 def test_a_resolution_says_how_long_and_how_bad_it_was() -> None:
@@ -138,7 +204,7 @@ def test_what_is_new_is_marked_and_a_thread_of_which_something_goes_on_is_not_gr
 
 def buttons(view: MessageView) -> dict[str, str]:
     """Return the address of each button by its id."""
-    found = [each for block in rendered(view).blocks if block["type"] == "actions" for each in block["elements"]]
+    found = [each for block in whole(view).blocks if block["type"] == "actions" for each in block["elements"]]
     assert len({each["action_id"] for each in found}) == len(found)
     return {each["action_id"]: each["url"] for each in found}
 
@@ -202,9 +268,11 @@ def test_ten_thousand_queues_of_five_thousand_groups_are_one_message_within_a_mo
     queues = INCIDENT.queues * 5_000
     many = [incident(consumer_group=f"g{n}", queues=queues, queue_count=10_000) for n in range(5_000)]
     start = time.process_time()
-    told = rendered(message(*many, hidden_firing=7))
+    told = whole(message(*many, hidden_firing=7))
     assert time.process_time() - start < 10, "a fraction of a second; bears a machine that is ten times slower"
     accept(told)
+    accept(rendered(message(*many, hidden_firing=7)))
+    accept(details_of(message(*many, hidden_firing=7)))
     words = json.dumps(told.blocks, ensure_ascii=False)
     named = sum(f"`g{n}`" in words for n in range(100))
     assert f"and {5_007 - named:,} more findings" in words
@@ -215,13 +283,14 @@ def test_ten_thousand_queues_of_five_thousand_groups_are_one_message_within_a_mo
 @pytest.mark.parametrize("count", [2, 8, 60, 400])
 def test_what_does_not_fit_is_counted(count: int) -> None:
     many = [incident(consumer_group=f"g{n}", summary=f"g{n} is behind") for n in range(count)]
-    blocks = rendered(message(*many)).blocks
-    assert block_problems(blocks) == []
-    words = json.dumps(blocks, ensure_ascii=False)
-    named = sum(f"`g{n}`" in words for n in range(count))
-    rest = re.search(r"\*Also:\*[^\"]* and (\d+) more finding", words)
-    assert named + (int(rest[1]) if rest else 0) == count
-    assert named >= min(count, 10)
+    for render, least in ((whole, 10), (details_of, 10), (rendered, 3)):
+        blocks = render(message(*many)).blocks
+        assert block_problems(blocks) == []
+        words = json.dumps(blocks, ensure_ascii=False)
+        named = sum(bool(re.search(f"\\bg{n}\\b", words)) for n in range(count))
+        rest = re.search(r"\*Also:\*[^\"]* and (\d+) more finding", words)
+        assert named + (int(rest[1]) if rest else 0) == count
+        assert named >= min(count, least)
 
 
 LONG = [
@@ -278,6 +347,9 @@ def test_any_view_is_accepted_and_its_worst_incident_told(
     }  # fmt: skip
     sent = rendered(VIEW.model_copy(update=changes))
     accept(sent)
+    accept(whole(VIEW.model_copy(update=changes)))
+    if sent.follow_up:
+        accept(details_of(VIEW.model_copy(update=changes)))
     assert total_units(sent.blocks) <= 12_000
     assert 0 < units(sent.text) <= 4_000
     stories = [
