@@ -15,7 +15,14 @@ import pytest
 from offsetguard.config.workspace import Workspace
 from offsetguard.facts.changes import record_changes
 from offsetguard.model.intervals import Interval
-from offsetguard.tables import BROKER_FACTS, CLIENT_SNAPSHOTS, GROUP_FACTS, OFFSET_MOVE_FACTS, TOPIC_FACTS
+from offsetguard.tables import (
+    BROKER_FACTS,
+    CLIENT_SNAPSHOTS,
+    GROUP_FACTS,
+    GROUP_SNAPSHOTS,
+    OFFSET_MOVE_FACTS,
+    TOPIC_FACTS,
+)
 from offsetguard_peers.airflow.standalone import AirflowStandalone
 from offsetguard_peers.collecting import manifest_of
 from offsetguard_peers.lake.warehouse import Warehouse
@@ -30,7 +37,7 @@ FIRST = Interval.containing(datetime.now(UTC) - timedelta(minutes=4))
 def warehouse(airflow: AirflowStandalone, workspace_folder: Path) -> Iterator[Warehouse]:
     """Publish three minutes in which settings and 120 groups' clients change."""
     url = airflow.environment["OFFSETGUARD_DATABASE_URL"]
-    tables = (GROUP_FACTS, CLIENT_SNAPSHOTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, BROKER_FACTS)
+    tables = (GROUP_FACTS, GROUP_SNAPSHOTS, CLIENT_SNAPSHOTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, BROKER_FACTS)
     warehouse = Warehouse(Workspace(workspace_folder, workspace_folder / "offsetguard.yml", url), tables)
     for number in range(3):
         interval = Interval(FIRST.start + timedelta(minutes=number))

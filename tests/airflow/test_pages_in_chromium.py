@@ -25,7 +25,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.model.verdicts import Severity
 from offsetguard.store import incidents
 from offsetguard.store.database import open_database, writing
-from offsetguard.tables import CLIENT_SNAPSHOTS, CLUSTER_FACTS, GROUP_FACTS, QUEUE_FACTS, TOPIC_FACTS
+from offsetguard.tables import CLIENT_SNAPSHOTS, CLUSTER_FACTS, GROUP_FACTS, GROUP_SNAPSHOTS, QUEUE_FACTS, TOPIC_FACTS
 from offsetguard_peers.airflow.standalone import AirflowStandalone
 from offsetguard_peers.collecting import manifest_of
 from offsetguard_peers.judging.records import an_incident
@@ -70,7 +70,7 @@ THEMES, LANGUAGES = ("light", "dark"), ("en", "zh")
 @pytest.fixture(scope="module", autouse=True)
 def published(airflow: AirflowStandalone, workspace_folder: Path) -> Iterator[None]:
     """Publish minutes, with a hole in them, of a group that falls behind."""
-    tables = (GROUP_FACTS, QUEUE_FACTS, TOPIC_FACTS, CLUSTER_FACTS, CLIENT_SNAPSHOTS)
+    tables = (GROUP_FACTS, GROUP_SNAPSHOTS, QUEUE_FACTS, TOPIC_FACTS, CLUSTER_FACTS, CLIENT_SNAPSHOTS)
     url = airflow.environment["OFFSETGUARD_DATABASE_URL"]
     warehouse = Warehouse(Workspace(workspace_folder, workspace_folder / "offsetguard.yml", url), tables)
     newest = Interval.containing(datetime.now(UTC) - timedelta(minutes=1))

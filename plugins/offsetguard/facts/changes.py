@@ -26,7 +26,15 @@ from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.model.rocketmq import OPERATORS_THREAD, as_written
 from offsetguard.store import changes, published_intervals
 from offsetguard.store.database import serialize, writing
-from offsetguard.tables import BROKER_FACTS, CLIENT_SNAPSHOTS, GROUP_FACTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, Table
+from offsetguard.tables import (
+    BROKER_FACTS,
+    CLIENT_SNAPSHOTS,
+    GROUP_FACTS,
+    GROUP_SNAPSHOTS,
+    OFFSET_MOVE_FACTS,
+    TOPIC_FACTS,
+    Table,
+)
 
 LOOK_BACK = timedelta(hours=6)  # a value that was not known for longer is compared with nothing
 FEW = 300  # groups; of more that differ at once
@@ -44,8 +52,8 @@ _OF_GROUP = {
     "consume_message_orderly": "consumeMessageOrderly",
     "which_broker_when_consume_slowly": "whichBrokerWhenConsumeSlowly",
     "message_model": "messageModel",
-    "max_reconsume_times": "maxReconsumeTimes",
 }
+_TOLD_BY_CLIENTS = {"max_reconsume_times": "maxReconsumeTimes"}
 _OF_TOPIC = {"read_queue_count": "readQueueNums", "write_queue_count": "writeQueueNums", "perm": "perm"}
 _OF_BROKER = {
     "version": "brokerVersion",
@@ -58,7 +66,8 @@ _OF_BROKER = {
 }
 _KINDS_OF_SETTINGS = {"brokerVersion": Kind.VERSIONS, "readQueueNums": Kind.QUEUES, "writeQueueNums": Kind.QUEUES}
 COMPARED = {
-    GROUP_FACTS: ("client_versions", "subscription_expressions", *_OF_GROUP),
+    GROUP_FACTS: ("client_versions", "subscription_expressions", *_OF_GROUP, *_TOLD_BY_CLIENTS),
+    GROUP_SNAPSHOTS: tuple(_OF_GROUP),
     TOPIC_FACTS: ("broker_count", *_OF_TOPIC),
     BROKER_FACTS: ("boot_at", "master_changed_at", "address", *_OF_BROKER),
 }
@@ -123,6 +132,8 @@ def changes_at(
 
     for group, parts in rows.of_groups(before).items():
         add(_of_group(group, parts, start), consumer_group=group)
+    for group, of_group in rows.of_others(GROUP_SNAPSHOTS, "consumer_group", before, other_than=GROUP_FACTS).items():
+        add(_of_columns(of_group, start, group, _OF_GROUP), consumer_group=group)
     for group, at, topic, count in rows.moves(before):
         add([(at, Kind.OFFSETS, Sentence("changed_offsets", topic=topic, count=count))], consumer_group=group)
     for topic, of_topic in rows.of_others(TOPIC_FACTS, "topic", before).items():
@@ -180,11 +191,19 @@ class _Rows:
         for row in self._query(_MOVES, before, moves=moves, groups=groups):
             yield row["consumer_group"], row["at"], row["topic"], row["queues"]
 
-    def of_others(self, table: Table, key: str, before: datetime) -> dict[str, list[Row]]:
-        """Return by name the rows of topics or brokers, oldest first."""
+    def of_others(
+        self, table: Table, key: str, before: datetime, *, other_than: Table | None = None
+    ) -> dict[str, list[Row]]:
+        """Return by name the rows of topics, brokers, or groups that only broadcast, oldest first.
+
+        `other_than`: a table whose names are left out: in `group_facts` are those that commit offsets.
+        """
         whose = ", ".join(name for name in table.key if name not in {"cluster", "interval_start"})
         sql = f"SELECT DISTINCT {key} FROM rows GROUP BY {whose} HAVING {_differing(COMPARED[table])}"
         names = self._names(sql, before, Source(table, _columns_of(table)))
+        if names and other_than is not None:
+            known = Source(other_than, (key, "interval_start"), _where(key, names))
+            names = sorted({*names} - {*self._names(f"SELECT DISTINCT {key} FROM rows", before, known)})
         if not names:
             return {}
         source = Source(table, _columns_of(table), _where(key, names))
@@ -283,7 +302,7 @@ def _of_group(group: str, parts: Mapping[str, Sequence[Row]], at: datetime) -> I
     of_one = next(iter(of_topics.values()), [])  # what is the group's stands on each of its rows
     for before, after in _difference(of_one, "client_versions", at):
         yield None, Kind.VERSIONS, Sentence("changed_versions", before=_list(before), after=_list(after))
-    yield from _of_columns(of_one, at, group, _OF_GROUP)
+    yield from _of_columns(of_one, at, group, _OF_GROUP | _TOLD_BY_CLIENTS)
 
 
 def _of_broker(rows: Sequence[Row], at: datetime, broker_name: str) -> Iterator[Change]:

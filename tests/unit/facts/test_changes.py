@@ -14,11 +14,19 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store import changes as change_store
 from offsetguard.store.changes import About
 from offsetguard.store.database import reading
-from offsetguard.tables import BROKER_FACTS, CLIENT_SNAPSHOTS, GROUP_FACTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, Table
+from offsetguard.tables import (
+    BROKER_FACTS,
+    CLIENT_SNAPSHOTS,
+    GROUP_FACTS,
+    GROUP_SNAPSHOTS,
+    OFFSET_MOVE_FACTS,
+    TOPIC_FACTS,
+    Table,
+)
 from offsetguard_peers.collecting import manifest_of
 from offsetguard_peers.lake.warehouse import LOOK, Warehouse, minute
 
-TABLES = (GROUP_FACTS, CLIENT_SNAPSHOTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, BROKER_FACTS)
+TABLES = (GROUP_FACTS, GROUP_SNAPSHOTS, CLIENT_SNAPSHOTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, BROKER_FACTS)
 BILLING = About("billing", frozenset({"orders"}), frozenset({"broker-a"}))
 Rows = dict[Table, list[dict[str, Any]]]
 

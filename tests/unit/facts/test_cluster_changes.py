@@ -11,7 +11,15 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store import changes
 from offsetguard.store.changes import About, Asked
 from offsetguard.store.database import reading
-from offsetguard.tables import BROKER_FACTS, CLIENT_SNAPSHOTS, GROUP_FACTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, Table
+from offsetguard.tables import (
+    BROKER_FACTS,
+    CLIENT_SNAPSHOTS,
+    GROUP_FACTS,
+    GROUP_SNAPSHOTS,
+    OFFSET_MOVE_FACTS,
+    TOPIC_FACTS,
+    Table,
+)
 from offsetguard_peers.lake.warehouse import Warehouse, minute
 
 WHOLE = Asked("demo", minute(0), minute(50))
@@ -23,6 +31,7 @@ EXPECTED = [
     ("broker-a-0 was started", Kind.RESTARTS, 45, None, None, "broker-a"),
     ("billing: retryMaxTimes 16 became 3", Kind.SETTINGS, 40, "billing", None, None),
     ("b@1 restarted", Kind.RESTARTS, 38, "billing", None, None),
+    ("news: consumeBroadcastEnable true became false", Kind.SETTINGS, 38, "news", None, None),
     ("orders: writeQueueNums 8 became 4", Kind.QUEUES, 32, None, "orders", None),
     ("orders: perm 6 became 4", Kind.SETTINGS, 30, None, "orders", None),
     ("offsets of payments were moved, on 2 queues", Kind.OFFSETS, 25, "audit", "payments", None),
@@ -65,6 +74,10 @@ def rows_of(number: int) -> dict[Table, list[dict[str, Any]]]:
             for group, one in clients
             if number != 28
         ],
+        GROUP_SNAPSHOTS: [  # `news` only broadcasts, and commits nothing
+            {"consumer_group": "billing", "retry_max_times": since(40, 3, 16)},
+            {"consumer_group": "news", "consume_broadcast_enabled": since(38, after=False, before=True)},
+        ],
         TOPIC_FACTS: [
             {
                 "topic": "orders",
@@ -82,7 +95,7 @@ def rows_of(number: int) -> dict[Table, list[dict[str, Any]]]:
 @pytest.fixture(scope="module")
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     """Publish every other minute, and what lies between two of them in none; the last one was killed before its end."""
-    tables = (GROUP_FACTS, CLIENT_SNAPSHOTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, BROKER_FACTS)
+    tables = (GROUP_FACTS, GROUP_SNAPSHOTS, CLIENT_SNAPSHOTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, BROKER_FACTS)
     found = Warehouse.in_folder(tmp_path_factory.mktemp("changes"), *tables)
     minutes = (0, 8, 10, 15, 20, 25, 28, 30, 32, 38, 40, 45, 46, 48)
     for number in minutes:
@@ -132,7 +145,7 @@ def test_part_of_a_name_finds_groups_topics_and_brokers_in_any_case(warehouse: W
 
 
 def test_only_the_span_and_the_kind_count_and_nothing_published_is_nothing_changed(warehouse: Warehouse) -> None:
-    assert lines(warehouse, replace(WHOLE, since=minute(30))) == EXPECTED[:7]
+    assert lines(warehouse, replace(WHOLE, since=minute(30))) == EXPECTED[:8]
     masters = [line for line in EXPECTED if line[1] is Kind.MASTERS]
     assert lines(warehouse, replace(WHOLE, kind=Kind.MASTERS)) == masters
     assert lines(warehouse, replace(WHOLE, cluster="another")) == []

@@ -16,7 +16,14 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store import changes
 from offsetguard.store.changes import Asked
 from offsetguard.store.database import writing
-from offsetguard.tables import BROKER_FACTS, CLIENT_SNAPSHOTS, GROUP_FACTS, OFFSET_MOVE_FACTS, TOPIC_FACTS
+from offsetguard.tables import (
+    BROKER_FACTS,
+    CLIENT_SNAPSHOTS,
+    GROUP_FACTS,
+    GROUP_SNAPSHOTS,
+    OFFSET_MOVE_FACTS,
+    TOPIC_FACTS,
+)
 from offsetguard.views.changes import AskedChanges
 from offsetguard.views.course import Span
 from offsetguard.views.listing import ROWS
@@ -25,7 +32,7 @@ from offsetguard_peers.collecting import manifest_of
 from offsetguard_peers.lake.warehouse import Warehouse, minute
 
 NOW = minute(120)
-TABLES = (GROUP_FACTS, CLIENT_SNAPSHOTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, BROKER_FACTS)
+TABLES = (GROUP_FACTS, GROUP_SNAPSHOTS, CLIENT_SNAPSHOTS, OFFSET_MOVE_FACTS, TOPIC_FACTS, BROKER_FACTS)
 MINUTE = timedelta(minutes=1)
 
 

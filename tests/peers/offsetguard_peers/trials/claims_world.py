@@ -49,6 +49,7 @@ from offsetguard.tables import (
     CLIENT_SNAPSHOTS,
     CLUSTER_FACTS,
     GROUP_FACTS,
+    GROUP_SNAPSHOTS,
     OFFSET_MOVE_FACTS,
     QUEUE_FACTS,
     TOPIC_FACTS,
@@ -79,7 +80,16 @@ LIFE = Cause("a life", lambda _: None, pods=1, rate=RATE, queues=QUEUES)
 SLOW_POD = {"handling_ms": 700, "threads": 1}
 NOT_STAGED = (RocketMQError, OSError, LookupError, CommandFailed, ProducerRefused, TimeoutError, PeerNotStarted)
 _REQUEST = Request({"type": "http", "headers": [], "query_string": b"", "path": "/"})
-_PUBLISHED = (GROUP_FACTS, QUEUE_FACTS, TOPIC_FACTS, BROKER_FACTS, CLUSTER_FACTS, OFFSET_MOVE_FACTS, CLIENT_SNAPSHOTS)
+_PUBLISHED = (
+    GROUP_FACTS,
+    GROUP_SNAPSHOTS,
+    QUEUE_FACTS,
+    TOPIC_FACTS,
+    BROKER_FACTS,
+    CLUSTER_FACTS,
+    OFFSET_MOVE_FACTS,
+    CLIENT_SNAPSHOTS,
+)
 
 
 class Over(Exception):
