@@ -89,6 +89,8 @@ def test_what_changed_stands_newest_first_and_leads_to_its_group_and_topic(airfl
     assert "240 changes · page 1 of 3" in get(airflow, "&kind=members").text
     assert "many-119" in get(airflow, "&kind=members&page=3").text
     assert "No changes match." in get(airflow, "&search=nobody").text
+    since = (datetime.now(UTC) - timedelta(days=20)).strftime("%Y-%m-%dT%H:%MZ")
+    assert "240 changes · page 1 of 3" in get(airflow, f"&kind=members&since={since}&until=").text, "up to now"
     assert "is not known (yet)" not in get(airflow, "&span=30d").text
 
 

@@ -47,6 +47,7 @@ def published(airflow: AirflowStandalone, workspace_folder: Path) -> Iterator[No
     groups.append({"consumer_group": "calm-ahead", "topic": "orders", "effective_lag": 7, "beyond_end": 40})
     groups.append({"consumer_group": "calm-half", "topic": "t", "lag_ms": 300_000, "unknown_queue_count": 1})
     groups.append({"consumer_group": HOSTILE, "topic": "orders", "effective_lag": 1_234, "unknown_queue_count": 2})
+    groups[-1] |= {"queue_count": 16, "suspect_queue_count": 2}
     manifest = manifest_of(interval, unseen_broker_names=("broker-b",), gap_count=1).to_json()
     queue = {"consumer_group": HOSTILE, "topic": "orders", "broker_name": HOSTILE, "holder_client_id": HOSTILE}
     rows = {
@@ -205,6 +206,7 @@ def test_a_group_leads_to_its_queues_with_a_picture_and_the_same_as_a_table(airf
     page = httpx.get(f"{airflow.base_url}{FLEET}{unescape(address[1])}", headers=headers, timeout=60).text
     for text in ("&lt;script&gt;alert(1)", "1,234", "<details>", 'scope="row"', "unknown", "Messages waiting by queue"):
         assert text in page
+    assert "Messages wait in 1 of 16 queues · nothing is known about 1 queue" in page
     for text in ("<script>", "<img src=x", "\u202e"):
         assert text not in page
     source = re.search(r'<img src="(queues.png\?[^"]+)"', page)

@@ -82,7 +82,7 @@ def published(airflow: AirflowStandalone, workspace_folder: Path) -> Iterator[No
         one = {"consumer_group": HOSTILE, "topic": "orders", "effective_lag": lag, "lag_ms": 60 * lag}
         clients = ("10.0.0.1@1", f"10.0.0.2@{HOSTILE}") if ago < 3 else ("10.0.0.1@1",)  # one has joined
         rows: dict[Any, list[dict[str, Any]]] = {
-            GROUP_FACTS: [{**one, "produce_tps": 17.0, "unknown_queue_count": 1}],
+            GROUP_FACTS: [{**one, "produce_tps": 17.0, "unknown_queue_count": 1, "seen_digest": str(len(clients))}],
             QUEUE_FACTS: [{**one, "broker_name": HOSTILE, "queue_id": queue} for queue in range(3)],
             TOPIC_FACTS: [{"topic": "orders"}],
             CLUSTER_FACTS: [{"effective_lag": lag}],
@@ -228,10 +228,24 @@ def test_from_the_fleet_to_the_cause_in_the_frame_of_airflow(open_view: Any, air
     page.get_by_role("link", name="Fleet").click()
     frame = page.frame_locator("iframe")
     frame.get_by_role("heading", name="Fleet").wait_for()
-    frame.get_by_role("link", name="alert(1)").first.click()
-    frame.get_by_text("something is wrong").first.wait_for()
-    frame.get_by_role("link", name="something is wrong").first.click()
+    frame.get_by_role("link", name="something is wrong").first.click()  # the second click
     frame.get_by_text("nobody knows why").wait_for()
+
+
+def test_the_name_of_a_group_leads_to_its_page_in_one_search(open_view: Any) -> None:
+    for view in ("fleet", "incident", "data docs"):
+        page = open_view(view)
+        page.get_by_role("searchbox").first.fill(HOSTILE)
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/fleet/group?**")
+        assert page.get_by_role("heading", level=1).inner_text() == HOSTILE
+
+
+def test_who_came_and_went_stands_on_a_groups_page_with_what_is_known_of_holders(open_view: Any) -> None:
+    text = open_view("group").locator("#view").inner_text()
+    assert "Members came or went 1 time in this span." in text
+    assert "Whether all queues had a holder is not known." in text
+    assert "joined" in text
 
 
 def test_from_a_mail_to_the_cause_and_to_the_group_in_two_clicks(

@@ -17,6 +17,7 @@ THIS_HOSTS = {
     "offsetguard_airflow/operators/spark_job.py": "for a process of this host",
     "offsetguard_airflow/operators/spark_jobs.py": "how long a job took",
     "offsetguard_airflow/hooks.py": "the file that this host's monitoring reads",
+    "offsetguard/views/course.py": "where a span ends that somebody asks for without an end",
     "offsetguard_airflow/web/forms.py": "a token is good for twelve hours",
 }
 

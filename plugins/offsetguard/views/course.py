@@ -15,7 +15,16 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.views import Record
@@ -59,22 +68,27 @@ AskedMoment = Annotated[
 ]
 
 
+_AskedEnd = Annotated[AskedMoment | None, EMPTY_IS_NONE, Field(validate_default=True)]
+
+
 class AskedRange(BaseModel):
     """From when to when; what else is asked stands in the fields of who inherits it."""
 
     model_config = ConfigDict(frozen=True)
     SPANS: ClassVar = tuple(Span)  # that can be asked for
 
-    since: Annotated[AskedMoment | None, EMPTY_IS_NONE] = None  # from here to `until`, in place of a span
-    until: Annotated[AskedMoment | None, EMPTY_IS_NONE] = None  # the end of the span; without it the newest facts
+    since: Annotated[AskedMoment | None, EMPTY_IS_NONE] = None  # from here to `until`, or to now; in place of a span
+    until: _AskedEnd = None  # the end of the span; without it the newest facts
+
+    @field_validator("until")
+    @classmethod
+    def _is_now_where_only_a_start_is(cls, until: datetime | None, asked: ValidationInfo) -> datetime | None:
+        return datetime.now(UTC) if until is None and asked.data.get("since") is not None else until
 
     @model_validator(mode="after")
-    def _has_an_end_and_a_length(self) -> Self:
-        if self.since is not None:
-            if self.until is None:
-                raise ValueError("since wants an until")
-            if not timedelta() < self.until - self.since <= self.SPANS[-1].length:
-                raise ValueError(f"until is after since, by {self.SPANS[-1]} at most")
+    def _has_a_length(self) -> Self:
+        if self.since is not None and not timedelta() < self.length_or(USUAL_SPAN) <= self.SPANS[-1].length:
+            raise ValueError(f"until is after since, by {self.SPANS[-1]} at most")
         return self
 
     def length_or(self, span: Span) -> timedelta:

@@ -1,7 +1,7 @@
 """One consumer group: what is wrong and what to do, its course, its topics, queues and members, what changed."""
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -15,6 +15,7 @@ from offsetguard.config.file import ConfigFile
 from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.deliver.messages.wording import pasteable
 from offsetguard.model.incident import Incident, Kind, NamedChange
+from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.offsets import sum_of_known
 from offsetguard.model.verdicts import Severity, Stated
 from offsetguard.model.views import Record
@@ -34,6 +35,9 @@ from offsetguard.views.outlook import (
 
 COURSES = ("effective_lag", "lag_ms", "produce_tps", "consume_tps")
 READ = ("interval_start", "topic", "unknown_queue_count", "broker_count")  # what was read, beside them
+HELD = ("queue_count", "held_queue_count", "told_client_count", "online_client_count")  # who held the queues
+UNHELD = "unheld_queue_count"  # made of these
+REBALANCES = 20  # the newest
 QUEUES = 20  # the worst
 INCIDENTS = 50  # the newest
 MARKS = 100  # likewise
@@ -138,6 +142,16 @@ class Mark(ChangeLine):
     kind: Kind
 
 
+class Rebalances(Record):
+    """How often queues were dealt out anew within the span, and how long some had no holder."""
+
+    count: int  # how often members came or went
+    moves: tuple[ChangeLine, ...]  # who did, newest first
+    unheld_ms: int | None  # of the minutes in which a queue had no holder; null: clients never said what they hold
+    longest_unheld_ms: int | None  # of these, minutes on end
+    most_unheld: int | None  # queues at once
+
+
 class GroupView(Record):
     """The whole view."""
 
@@ -156,6 +170,7 @@ class GroupView(Record):
     members: tuple[MemberLine, ...]
     changes: tuple[ChangeLine, ...]  # in the hour before the newest facts, newest first
     marks: tuple[Mark, ...]  # what changed within the span, newest first
+    rebalances: Rebalances
     outlooks: tuple[Outlook, ...]  # that of its backlog, and that of the first loss; missing: unknown, or none in sight
     loss_in_sight: LossInSight
     is_behind: bool  # messages wait that are older than a minute, or may: queues or ages are not known
@@ -171,7 +186,7 @@ class GroupRows(Record):
     model_config = ConfigDict(arbitrary_types_allowed=True, frozen=True)
 
     facts_of: datetime | None
-    history: pa.Table  # READ and COURSES of group_facts, a row for each topic and interval
+    history: pa.Table  # READ, HELD and COURSES of group_facts, a row for each topic and interval
     topics: Sequence[dict[str, Any]]
     queues: Sequence[dict[str, Any]]
     clients: Sequence[dict[str, Any]]
@@ -213,6 +228,37 @@ def _partly_read(history: pa.Table) -> np.ndarray[Any, Any]:
 
 def _starts_us(history: pa.Table) -> np.ndarray[Any, Any]:
     return numbers_of(history["interval_start"].cast(pa.int64()))
+
+
+def unheld_queues(history: pa.Table) -> pa.Table:
+    """Return UNHELD of each interval in which all clients of the group said which queues they hold, oldest first.
+
+    `history`: with READ and HELD. Of a group without clients nothing is said, nor where not all queues were read.
+    """
+    told = pc.equal(history["told_client_count"], history["online_client_count"])
+    known = history.filter(pc.and_(told, pc.is_valid(pc.subtract(history["queue_count"], history["held_queue_count"]))))
+    free = (numbers_of(known["queue_count"]) - numbers_of(known["held_queue_count"])).clip(0)
+    starts_us, places = np.unique(_starts_us(known), return_inverse=True)
+    counts = np.bincount(places, weights=free, minlength=len(starts_us)).astype(np.int64)
+    read = ~np.isin(starts_us, _partly_read(history))
+    starts_us, counts = starts_us[read], counts[read]
+    return pa.table({"interval_start": pa.array(starts_us).cast(history["interval_start"].type), UNHELD: counts})
+
+
+def rebalances_of(unheld: pa.Table, count: int, moves: Sequence[ChangeLine]) -> Rebalances:
+    """Return the rebalances of a span; `unheld`: as `unheld_queues` gives it; `moves`: the newest."""
+    counts, starts_us = numbers_of(unheld[UNHELD]), _starts_us(unheld)
+    minutes = starts_us[counts > 0] // (INTERVAL_LENGTH // timedelta(microseconds=1))
+    lasted = np.bincount(minutes - np.arange(len(minutes)) - minutes[0]).max() if len(minutes) else 0
+    minute_ms = INTERVAL_LENGTH // timedelta(milliseconds=1)
+    known = bool(len(counts))
+    return Rebalances(
+        count=count,
+        moves=tuple(moves),
+        unheld_ms=len(minutes) * minute_ms if known else None,
+        longest_unheld_ms=int(lasted) * minute_ms if known else None,
+        most_unheld=int(counts.max()) if known else None,
+    )
 
 
 def topic_lines(rows: Sequence[dict[str, Any]]) -> tuple[TopicLine, ...]:
@@ -332,13 +378,20 @@ def group_view(
     now: datetime,
     *,
     marks: Sequence[Mark] = (),
+    members_changed: int = 0,
     stated: Sequence[Stated] = (),
     **of_configuration: Any,
 ) -> GroupView:
-    """Return the view; `stated`: open forecasts; `of_configuration`: `team`, `limits` and `console_url`."""
+    """Return the view; `members_changed`: how often; `stated`: open forecasts.
+
+    `of_configuration`: `team`, `limits` and `console_url`.
+    """
     trust, since, until = asked.shown(rows.facts_of, now)
     ended = [one for one in incidents if one.resolved_at is not None]
     beyond, kept = outlooks(stated, rows.topics, since, until), kept_since(rows.brokers)
+    unheld = unheld_queues(rows.history)
+    held = course_of(unheld, UNHELD, since, until, np.maximum)
+    moves = [one for one in marks if one.kind is Kind.MEMBERS][:REBALANCES]
     return GroupView(
         at=now,
         asked=asked,
@@ -348,13 +401,14 @@ def group_view(
         until=until,
         open=tuple(sorted((one for one in incidents if one.resolved_at is None), key=lambda one: -one.severity.rank)),
         over=tuple(sorted(ended, key=lambda one: one.resolved_at or now, reverse=True)),
-        courses=group_courses(rows.history, since, until),
+        courses=(*group_courses(rows.history, since, until), *((held,) if held.greatest else ())),
         topics=topic_lines(rows.topics),
         queues=queue_lines(rows.queues),
         queue_count=len(rows.queues),
         members=member_lines(rows),
         changes=tuple(changes),
         marks=tuple(marks),
+        rebalances=rebalances_of(unheld, members_changed, moves),
         outlooks=beyond,
         loss_in_sight=loss_in_sight(beyond, rows.topics, kept),
         is_behind=any(map(is_behind, rows.topics)),

@@ -30,7 +30,7 @@ from offsetguard.tables import (
 from offsetguard.views.changes import AskedChanges, ReadChanges
 from offsetguard.views.course import USUAL_SPAN, AskedSpan
 from offsetguard.views.fleet import GROUP_COLUMNS, GROUP_LINES, GroupLine, NewestFacts
-from offsetguard.views.group import COURSES, READ, AskedGroup, GroupRows, MemberLine, QueueLine, TopicLine
+from offsetguard.views.group import COURSES, HELD, READ, AskedGroup, GroupRows, MemberLine, QueueLine, TopicLine
 from offsetguard.views.incident import CLUSTER_COURSES
 from offsetguard.views.last_hour import Lags, LastHours, steps_of
 from offsetguard.views.listing import ROWS, page_count
@@ -144,7 +144,7 @@ class PublishedFacts:
     def of_group(self, asked: AskedGroup, now: datetime) -> GroupRows:
         """Return what was published of a group: newest, and within the span that ends now."""
         cluster, group = asked.cluster, asked.consumer_group
-        columns, until = (*READ, *COURSES), asked.until or now
+        columns, until = (*READ, *HELD, *COURSES), asked.until or now
         newest = published_intervals.newest(self._engine, cluster)
         rows = self._rows_of(newest, {"consumer_group": [group]})
         return GroupRows(

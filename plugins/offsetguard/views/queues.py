@@ -139,6 +139,8 @@ class QueuesView(Record):
     step_ms: int  # of the heat map
     queue_count: int | None  # in the newest facts; None: they do not have the group
     suspect_queue_count: int | None  # of these, those that are not provably healthy
+    waiting_queue_count: int  # of those, the ones in which messages wait
+    unknown_queue_count: int  # of those, the ones of which that is not known
     unseen_broker_names: tuple[str, ...]  # in the newest facts
     worst: tuple[QueueLine, ...]  # now; the worst first
     interval_count: int  # of the span, those that have facts of the group
@@ -188,6 +190,8 @@ def queues_view(asked: AskedQueues, rows: QueueRows, now: datetime, limit: int |
         step_ms=step // _MS,
         queue_count=sum_of_known(row["queue_count"] for row in rows.topics),
         suspect_queue_count=sum_of_known(row["suspect_queue_count"] for row in rows.topics),
+        waiting_queue_count=sum((row["effective_lag"] or 0) > 0 for row in rows.queues),
+        unknown_queue_count=sum(row["effective_lag"] is None for row in rows.queues),
         unseen_broker_names=rows.unseen_broker_names,
         worst=queue_lines(rows.queues),
         interval_count=seen[None, None, None],

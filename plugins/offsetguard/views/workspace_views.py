@@ -17,7 +17,7 @@ from offsetguard.config.file import ConfigFile, config_in_use
 from offsetguard.config.workspace import Workspace
 from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.model.errors import ConfigError, PublishError
-from offsetguard.model.incident import BEFORE, MOST_CHANGES, Incident
+from offsetguard.model.incident import BEFORE, MOST_CHANGES, Incident, Kind
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.store import (
     changes,
@@ -173,6 +173,8 @@ class WorkspaceViews:
             changed = changes.around(
                 session, asked.cluster, min(since, hour_ago), until, what_concerns(asked, rows), limit=MARKS
             )
+            of_members = changes.Asked(asked.cluster, since, until, asked.consumer_group, kind=Kind.MEMBERS)
+            members_changed = changes.count(session, of_members)
         config = file.config if file else None
         return group_view(
             asked,
@@ -181,6 +183,7 @@ class WorkspaceViews:
             change_lines([one for one in changed if one.at >= hour_ago][:MOST_CHANGES], words, since, until),
             now,
             marks=marks_of(changed, words, since, until),
+            members_changed=members_changed,
             stated=tuple(stated.values()),
             team=config.policy(asked.cluster, asked.consumer_group).team if config else None,
             limits=limit_lines(file, asked.cluster, asked.consumer_group) if file else (),

@@ -10,15 +10,18 @@ import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 
-from offsetguard.catalogue import catalogue
+from offsetguard.catalogue import Sentence, catalogue
 from offsetguard.config.file import parse_config
 from offsetguard.facts.changes import record_changes
+from offsetguard.model.incident import Kind, NamedChange
 from offsetguard.model.intervals import Interval
 from offsetguard.model.verdicts import Severity
+from offsetguard.store import changes
 from offsetguard.store.changes import around
-from offsetguard.store.database import reading
+from offsetguard.store.database import reading, writing
 from offsetguard.tables import BROKER_FACTS, CLIENT_SNAPSHOTS, GROUP_FACTS, QUEUE_FACTS, Table
-from offsetguard.views.course import Band, Span, plot_of
+from offsetguard.views.changes import AskedChanges
+from offsetguard.views.course import AskedRange, Band, Span, plot_of
 from offsetguard.views.fleet import Trust
 from offsetguard.views.group import (
     QUEUES,
@@ -27,6 +30,8 @@ from offsetguard.views.group import (
     group_courses,
     group_view,
     limit_lines,
+    rebalances_of,
+    unheld_queues,
     what_concerns,
 )
 from offsetguard.views.published import PublishedFacts
@@ -228,11 +233,76 @@ def test_a_past_span_can_be_asked_for_and_is_the_same_whenever_it_is(tmp_path: P
         ]
     ended = AskedGroup(cluster="main", consumer_group="billing", span=Span.HALF_HOUR, until=minute(4))
     assert ended.shown(NOW, NOW)[1:] == (minute(-26), minute(4))
-    for since, until in ((1, None), (4, 4), (4, 3), (-60 * 24 * 31, 0)):
+    for since, until in ((4, 4), (4, 3), (-60 * 24 * 31, 0)):
         with pytest.raises(ValidationError):
-            AskedGroup(cluster="main", consumer_group="billing", since=minute(since), until=until and minute(until))
+            AskedGroup(cluster="main", consumer_group="billing", since=minute(since), until=minute(until))
     with pytest.raises(ValidationError, match="24h at most"):
         AskedQueues(cluster="main", consumer_group="billing", since=minute(0), until=minute(24 * 60 + 1))
+
+
+def minutes_of_holders(*held: tuple[int | None, int, int]) -> pa.Table:
+    """Return the history of two topics of 8 and 2 queues; of each minute the first one's holders, told and online."""
+    rows = []
+    for number, (of_orders, told, online) in enumerate(held):
+        seen = {"interval_start": minute(number), "told_client_count": told, "online_client_count": online}
+        seen |= {"unknown_queue_count": 0, "broker_count": 1}
+        rows.append({**seen, "topic": "orders", "queue_count": 8, "held_queue_count": of_orders})
+        rows.append({**seen, "topic": "payments", "queue_count": 2, "held_queue_count": 2})
+    table = pa.Table.from_pylist(rows)
+    return table.set_column(0, "interval_start", table["interval_start"].cast(pa.timestamp("us", "UTC")))
+
+
+def test_how_long_queues_had_no_holder_is_what_all_clients_said_minute_by_minute() -> None:
+    """Two minutes on end 4 and 3 queues, later 1; of the minutes in which a client did not say so nothing is known."""
+    history = minutes_of_holders((8, 2, 2), (4, 1, 1), (5, 2, 2), (8, 2, 2), (1, 1, 2), (None, 2, 2), (7, 2, 2))
+    unheld = unheld_queues(history)
+    assert dict(zip(*(unheld[name].to_pylist() for name in unheld.column_names), strict=True)) == {
+        minute(0): 0, minute(1): 4, minute(2): 3, minute(3): 0, minute(5): 0, minute(6): 1,
+    }  # fmt: skip
+    dealt = rebalances_of(unheld, 7, ())
+    assert (dealt.count, dealt.unheld_ms, dealt.longest_unheld_ms, dealt.most_unheld) == (7, 180_000, 120_000, 4)
+    held = rebalances_of(unheld_queues(minutes_of_holders((8, 2, 2))), 1, ())
+    assert (held.unheld_ms, held.longest_unheld_ms, held.most_unheld) == (0, 0, 0)
+    unknown = rebalances_of(unheld_queues(minutes_of_holders((3, 1, 2))), 1, ())
+    assert (unknown.unheld_ms, unknown.longest_unheld_ms, unknown.most_unheld) == (None, None, None)
+
+
+def test_a_minute_in_which_a_broker_was_not_read_tells_nothing_of_holders() -> None:
+    history = minutes_of_holders((8, 2, 2), (4, 2, 2))
+    counts = pa.array([2, 1, 1, 1])  # of the minute after, a broker of `orders` is missing
+    unheld = unheld_queues(history.set_column(history.column_names.index("broker_count"), "broker_count", counts))
+    assert unheld["interval_start"].to_pylist() == [minute(0)]
+
+
+def test_members_that_come_and_go_and_queues_without_a_holder_stand_on_the_page(tmp_path: Path) -> None:
+    warehouse = Warehouse.in_folder(tmp_path, GROUP_FACTS, CLIENT_SNAPSHOTS)
+    newest = Interval.containing(datetime.now(UTC) - timedelta(minutes=1))
+    for ago, held in ((3, 8), (2, 5), (1, 8), (0, 8)):
+        interval = Interval(newest.start - timedelta(minutes=ago))
+        facts = {"consumer_group": "billing", "topic": "orders", "queue_count": 8, "held_queue_count": held}
+        facts |= {"told_client_count": 1, "online_client_count": 1, "unknown_queue_count": 0, "broker_count": 1}
+        warehouse.publish("main", interval, {GROUP_FACTS: [facts]})
+        came = NamedChange(interval.start, Sentence("changed_count", before=1, after=2), Kind.MEMBERS, "billing")
+        with writing(warehouse.engine) as session:
+            changes.replace(session, "main", interval.start, [came], None)
+    view = WorkspaceViews(warehouse.workspace, warehouse.engine).group(ASKED, catalogue())
+    dealt = view.rebalances
+    assert (dealt.count, len(dealt.moves), dealt.unheld_ms, dealt.most_unheld) == (4, 4, 60_000, 3)
+    assert (view.courses[-1].figure, view.courses[-1].greatest) == ("unheld_queue_count", 3)
+
+
+@pytest.mark.parametrize("asked", [AskedGroup, AskedQueues, AskedTopic, AskedChanges])
+def test_who_asks_from_a_moment_on_is_shown_all_since_then(asked: type[AskedRange]) -> None:
+    names = {"cluster": "main", "consumer_group": "billing", "topic": "orders"}
+    before = datetime.now(UTC)
+    since = before - timedelta(hours=3)
+    for until in ({}, {"until": ""}):  # as a form says it
+        found = asked.model_validate({**names, "since": since.isoformat(), **until})
+        assert found.since == since
+        assert found.until is not None
+        assert before <= found.until <= datetime.now(UTC)
+    with pytest.raises(ValidationError, match="until is after since"):
+        asked.model_validate({**names, "since": (before + timedelta(hours=1)).isoformat()})
 
 
 def test_spans_are_as_long_as_they_say() -> None:

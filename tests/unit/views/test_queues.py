@@ -61,6 +61,7 @@ def test_absent_is_healthy_where_its_broker_and_its_group_were_seen_and_else_unk
     assert view.brightest == 10_000, "the limit of the group, and not what waited most"
     assert all(line.greatest[:25] == (None,) * 25 for line in view.heat), "nothing was published"
     assert (view.greatest, view.interval_count, view.queue_count, view.suspect_queue_count) == (700, 4, 16, 1)
+    assert (view.waiting_queue_count, view.unknown_queue_count) == (1, 0)
     assert [(one.broker_name, one.effective_lag, one.holder_client_id) for one in view.worst] == [
         ("broker-b", 9, "10.0.0.1@1")
     ]
