@@ -149,7 +149,9 @@ def assert_events_are_told(history: History, state: QueueState, *, is_suspect: b
     pairs = list(pairwise(committed))
     back = [(a, b) for a, b in pairs if b.consumer_offset < a.consumer_offset <= b.max_offset]
     assert (state.rewind.rewound_at if state.rewind else None) == last(b.max_offset_read_at for _, b in back)
-    advances = [b.max_offset_read_at for a, b in pairs if b.consumer_offset > a.consumer_offset]
+    corrected = [(a, b) for a, b in pairs if b.max_offset < a.consumer_offset > b.consumer_offset]
+    went_on = [*corrected, *((a, b) for a, b in pairs if b.consumer_offset > a.consumer_offset)]
+    advances = [b.max_offset_read_at for _, b in went_on]
     if committed and committed[0] is not life[0]:
         advances.append(committed[0].max_offset_read_at)
     assert state.advanced_at == last(advances)
@@ -199,7 +201,10 @@ def assert_pauses_are_told(samples: History, states: list[QueueState]) -> None:
         if before is not None and state.seen_at == at and rounds_were_missed(before, at):
             unbroken_since = at
         advanced = before is not None and state.advanced_at == at and state.recreated_at != at
-        if before is not None and advanced:
+        # a correction from beyond the end is a commit, and the time that it took no pause
+        offsets = (before.committed_offset, state.committed_offset) if before is not None else (None, None)
+        corrected = None not in offsets and offsets[0] > offsets[1]
+        if before is not None and advanced and not corrected:
             moments = (before.advanced_at, before.end_reached_at, before.first_seen_at)
             began_at = max(moment for moment in moments if moment)
             if began_at >= unbroken_since and at > unbroken_since:
