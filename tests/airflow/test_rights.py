@@ -133,6 +133,8 @@ def _post(airflow: AirflowStandalone, what: str, body: dict[str, object]) -> Non
     assert answer.is_success, answer.text
 
 
+@pytest.mark.airflow
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "may"),
     [

@@ -60,6 +60,7 @@ def test_a_seed_draws_the_same_changes_from_each_room_in_turn() -> None:
     assert [one.room for one in first] == names * 10
 
 
+@pytest.mark.slow
 def test_what_no_test_notices_survives(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     project = {
         "plugins/offsetguard/__init__.py": "",
