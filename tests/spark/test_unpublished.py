@@ -32,13 +32,22 @@ class Rounds:
         """Nothing has landed yet."""
         self._workspace, self._snapshot, self.landed = workspace, snapshot, []
 
+    def skip(self, landed: list[Interval]) -> None:
+        """Go on behind rounds that landed before."""
+        self.landed = list(landed)
+        self._snapshot.interval = Interval(landed[-1].end)
+
+    def go_on_at(self, minute: int) -> None:
+        """Let the next round be of a later minute of this hour."""
+        self._snapshot.interval = Interval(self._snapshot.interval.start.replace(minute=minute))
+
     def land(self) -> Interval:
         """Land one more minute."""
         number, now = len(self.landed), copy.deepcopy(self._snapshot)
         now.broker()
         now.topic("orders")
         now.group("billing", online_client_count=1, message_model="clustering")
-        for name in ("a@1", "b@1") if number != PUBLISHED + 1 else ():  # clients that come and go, as their table does
+        for name in ("a@1", "b@1") if number != PUBLISHED else ():  # clients that come and go, as their table does
             more = {"broker_name": "broker-a", "broker_id": 0, "subscriptions": ["orders *"]}
             now.add("client_snapshots", consumer_group="billing", client_id=name, **more)
         for queue_id, offsets in enumerate(((0, 100 * number, 100 * number), (0, 50, 60 + number), (0, 7, 9))):
@@ -52,54 +61,54 @@ class Rounds:
         return now.interval
 
 
-def test_facts_of_landed_rounds_are_those_that_are_published_later(
-    workspace: Workspace, new_publisher: Callable[..., Publisher], snapshot: Any, config: Config
+@pytest.fixture
+def published(kept_workspace, new_publisher, snapshot) -> Callable[..., tuple[Publisher, Rounds]]:
+    """Give a publisher, and rounds of which the first PUBLISHED are published; `say` gets what is said."""
+
+    def publish_first(workspace: Workspace) -> list[Interval]:
+        rounds = Rounds(workspace, copy.deepcopy(snapshot))
+        for _ in range(PUBLISHED):
+            rounds.land()
+        publish_waiting(new_publisher(workspace), lambda: rounds.landed[-1].end)
+        return rounds.landed
+
+    def opened(say: Callable[[str], None] = [].append) -> tuple[Publisher, Rounds]:
+        workspace = kept_workspace.restored(publish_first)
+        rounds = Rounds(workspace, snapshot)
+        rounds.skip(kept_workspace.reports)
+        return new_publisher(workspace, say), rounds
+
+    return opened
+
+
+def test_what_landed_while_spark_was_away_is_published_in_order_and_is_what_was_judged_meanwhile(
+    published: Callable[..., tuple[Publisher, Rounds]], config: Config
 ) -> None:
-    publisher, rounds = new_publisher(workspace), Rounds(workspace, snapshot)
-    for _ in range(PUBLISHED):
-        interval = rounds.land()
-        publisher.publish("demo", interval, now=interval.end)
-    published_until = interval.end
+    said: list[str] = []
+    publisher, rounds = published(said.append)
+    workspace, until = publisher.workspace, rounds.landed[-1].end
     late = [rounds.land() for _ in range(LATE)]
-    said: list[str] = []
     unaudited = unaudited_facts(workspace, publisher.engine, "demo", late[-1], config, say=said.append)
+    assert (unaudited.audited, unaudited.unpublished_since, said) == (False, until, [])
+    assert published_intervals.newest(publisher.engine, "demo").interval.end == until, "nothing is published"
 
-    assert (unaudited.audited, unaudited.unpublished_since, said) == (False, published_until, [])
-    assert published_intervals.newest(publisher.engine, "demo").interval.end == published_until, "nothing is published"
-    for one in late:
-        publisher.publish("demo", one, now=late[-1].end)
+    (workspace.landing_folder / "demo" / late[1].name / "queue_snapshots.parquet").write_bytes(b"damaged")
+    unaudited = unaudited_facts(workspace, publisher.engine, "demo", late[-1], config, say=said.append)
+    session = publish_waiting(publisher, lambda: late[-1].end)
+    assert list(session.published) == [("demo", one) for one in (late[0], late[2])], "oldest first"
+    assert list(session.failed) == [("demo", late[1])]
+    assert any(f"{late[1].name}: " in line and "going on without it" in line for line in said)
     row = published_intervals.get(publisher.engine, "demo", late[-1])
-    published = read_interval_facts(workspace, row, Manifest.from_json(row.manifest_json))
-    assert len(published.queues) >= 2
-    assert published.queues[0].window.sample_count > LATE, "the state goes on from what was published"
+    facts = read_interval_facts(workspace, row, Manifest.from_json(row.manifest_json))
+    assert len(facts.queues) >= 2
+    assert facts.queues[0].window.sample_count > LATE, "the state goes on from what was published, without a hole"
     for kind in ("queues", "groups", "topics", "brokers", "offset_moves", "online_groups"):
-        assert compared(unaudited, kind) == compared(published, kind), kind
+        assert compared(unaudited, kind) == compared(facts, kind), kind
 
-
-def test_what_failed_while_spark_was_away_is_published_in_order_so_that_the_state_has_no_hole(
-    workspace: Workspace, new_publisher: Callable[..., Publisher], snapshot: Any, config: Config
-) -> None:
-    said: list[str] = []
-    publisher, rounds = new_publisher(workspace, said.append), Rounds(workspace, snapshot)
-    first = rounds.land()
-    assert list(publish_waiting(publisher, lambda: first.end).published) == [("demo", first)]
-    skipped = [rounds.land() for _ in range(3)]
-    (workspace.landing_folder / "demo" / skipped[1].name / "queue_snapshots.parquet").write_bytes(b"damaged")
-    back = rounds.land()
-    unaudited = unaudited_facts(workspace, publisher.engine, "demo", back, config, say=said.append)
-    session = publish_waiting(publisher, lambda: back.end)
-    assert list(session.published) == [("demo", one) for one in (skipped[0], skipped[2], back)], "oldest first"
-    assert list(session.failed) == [("demo", skipped[1])]
-    assert any(f"{skipped[1].name}: " in line and "going on without it" in line for line in said)
-    row = published_intervals.get(publisher.engine, "demo", back)
-    published = read_interval_facts(workspace, row, Manifest.from_json(row.manifest_json))
-    assert compared(unaudited, "queues") == compared(published, "queues"), (
-        "what was told meanwhile is what is published"
-    )
-    again = publish_waiting(publisher, lambda: back.end)
-    assert (list(again.published), list(again.failed)) == ([], [("demo", skipped[1])]), "once more, and not for ever"
-    assert not publish_waiting(publisher, lambda: back.end).failed
-    left_out = f"demo: 1 landed intervals, the newest {skipped[1].name}, failed again and again and are left out"
+    again = publish_waiting(publisher, lambda: late[-1].end)
+    assert (list(again.published), list(again.failed)) == ([], [("demo", late[1])]), "once more, and not for ever"
+    assert not publish_waiting(publisher, lambda: late[-1].end).failed
+    left_out = f"demo: 1 landed intervals, the newest {late[1].name}, failed again and again and are left out"
     assert said[-1].startswith(left_out)
 
 
@@ -118,29 +127,25 @@ def test_a_recomputation_of_the_past_lets_a_live_minute_go_first(
 
 
 def test_where_time_is_over_no_publication_is_begun_that_would_be_ended_amidst(
-    workspace: Workspace, new_publisher: Callable[..., Publisher], snapshot: Any
+    published: Callable[..., tuple[Publisher, Rounds]],
 ) -> None:
-    said: list[str] = []
-    publisher, rounds = new_publisher(workspace, said.append), Rounds(workspace, snapshot)
-    snapshot.interval = Interval(snapshot.interval.start.replace(minute=59))
+    publisher, rounds = published()
+    rounds.go_on_at(59)
     first, second = rounds.land(), rounds.land()  # two publications: the first minute of an hour goes by itself
     session = publish_waiting(publisher, lambda: second.end, ends_at=second.end)
     assert (list(session.published), session.out_of_time) == ([("demo", first)], True)
-    assert list(publish_waiting(publisher, lambda: second.end).published) == [("demo", second)]
 
 
 def test_without_a_catalog_the_landed_rounds_alone_have_to_do(
-    workspace: Workspace, new_publisher: Callable[..., Publisher], snapshot: Any, config: Config
+    published: Callable[..., tuple[Publisher, Rounds]], config: Config
 ) -> None:
-    publisher, rounds = new_publisher(workspace), Rounds(workspace, snapshot)
-    first = rounds.land()
-    publisher.publish("demo", first, now=first.end)
+    publisher, rounds = published()
     newest = rounds.land()
-    (workspace.home / "catalog.db").unlink()
+    (publisher.workspace.home / "catalog.db").unlink()
     said: list[str] = []
-    facts = unaudited_facts(workspace, publisher.engine, "demo", newest, config, say=said.append)
+    facts = unaudited_facts(publisher.workspace, publisher.engine, "demo", newest, config, say=said.append)
     assert "there is no catalog" in said[0]
-    assert {queue.window.sample_count for queue in facts.queues} == {2}, "both rounds were folded"
+    assert max(queue.window.sample_count for queue in facts.queues) == PUBLISHED + 1, "all rounds were folded"
 
 
 def test_a_damaged_round_is_named_and_left_out_unless_it_is_the_one_that_is_judged(
