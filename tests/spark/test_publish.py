@@ -125,42 +125,10 @@ def _window_rows(facts: IntervalFacts) -> list[dict[str, object]]:
     return rows
 
 
-def test_what_is_published_already_is_left_alone_and_a_rerun_gives_the_same_rows(publications, snapshot) -> None:
-    first = publications.first
-    before = publications.facts(snapshot.interval)
-
-    same = publications.publish(snapshot.interval)
+def test_what_is_published_already_is_left_alone(publications, snapshot) -> None:
+    """A rerun that gives the same rows: test_recompute.py."""
+    first, same = publications.first, publications.publish(snapshot.interval)
     assert (same.verdict, same.run_id, same.snapshot_ids) == ("already published", first.run_id, first.snapshot_ids)
-
-    again = publications.publish(snapshot.interval, again=True)
-    assert again.verdict == "published"
-    assert again.rows == first.rows
-    assert publications.facts(snapshot.interval) == before
-
-
-def test_another_snapshot_with_fewer_or_no_rows_really_replaces_the_interval(publications, snapshot) -> None:
-    earlier = snapshot.interval
-    untouched = publications.facts(earlier)
-    snapshot = next_minute(snapshot)
-    snapshot.land(publications.workspace)
-    publications.publish(snapshot.interval)
-
-    snapshot.rows["queue_snapshots"] = snapshot.rows["queue_snapshots"][:1]
-    snapshot.manifest_extra = {"gap_count": 1}
-    _land_again(publications, snapshot)
-    with pytest.raises(PublishError, match="and the two disagree: say --again if this one is right, or delete it"):
-        publications.publish(snapshot.interval)
-    publications.publish(snapshot.interval, again=True)
-    assert [group.consumer_group for group in publications.facts(snapshot.interval).groups] == ["billing"]
-
-    snapshot.rows = {name: [] for name in snapshot.rows}
-    _land_again(publications, snapshot)
-    report = publications.publish(snapshot.interval, again=True)
-    facts = publications.facts(snapshot.interval)
-    assert (facts.queues, facts.groups) == ((), ())
-    # What is left: the results, and the earlier interval's moves, which are history of the look-back window.
-    assert {name for name, rows in report.rows.items() if rows} == {"invariant_results", "offset_move_facts"}
-    assert publications.facts(earlier) == untouched
 
 
 def next_minute(snapshot):
@@ -271,7 +239,7 @@ def test_two_publishers_at_once_take_turns_and_a_reader_never_sees_half_of_an_in
     assert seen[1:] in ([], [publications.facts(newer.interval)])
 
 
-def test_an_older_interval_published_again_disturbs_nothing_newer(publications, snapshot) -> None:
+def test_another_snapshot_with_fewer_or_no_rows_replaces_its_interval_and_no_other(publications, snapshot) -> None:
     newer = next_minute(snapshot)
     newer.land(publications.workspace)
     publications.publish(newer.interval)
@@ -288,12 +256,24 @@ def test_an_older_interval_published_again_disturbs_nothing_newer(publications, 
     _backlog(snapshot)
     snapshot.rows["queue_snapshots"] = snapshot.rows["queue_snapshots"][:1]
     _land_again(publications, snapshot)
+    with pytest.raises(PublishError, match="and the two disagree: say --again if this one is right, or delete it"):
+        publications.publish(snapshot.interval)
 
     report = publications.publish(snapshot.interval, again=True)
 
     assert report.rows["queue_snapshots"] == 1
-    assert [group.consumer_group for group in publications.facts(snapshot.interval).groups] == ["billing"]
+    older = publications.facts(snapshot.interval)
+    assert [group.consumer_group for group in older.groups] == ["billing"]
     assert of_newer() == before
+
+    newer.rows = {name: [] for name in newer.rows}
+    _land_again(publications, newer)
+    report = publications.publish(newer.interval, again=True)
+    facts = publications.facts(newer.interval)
+    assert (facts.queues, facts.groups) == ((), ())
+    # What is left: the results, and the older interval's moves, which are history of the look-back window.
+    assert {name for name, rows in report.rows.items() if rows} == {"invariant_results", "offset_move_facts"}
+    assert publications.facts(snapshot.interval) == older
 
 
 def test_a_reader_is_told_when_nothing_was_published_in_the_workspace(workspace, snapshot) -> None:
