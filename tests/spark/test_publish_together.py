@@ -119,6 +119,7 @@ def new_fleet(tmp_path: Path, snapshot: Any, new_publisher: Callable[..., Publis
     return new
 
 
+@pytest.mark.slow
 def test_each_cluster_gets_what_a_publication_of_its_own_gives_by_one_commit_of_each_table(
     new_fleet: Callable[[str], Fleet],
 ) -> None:

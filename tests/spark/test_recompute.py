@@ -114,12 +114,12 @@ def test_recomputing_the_past_in_any_order_changes_nothing_but_what_landed_anew(
     lines: list[str] = []
     told = replace(publisher, progress=Progress(lines.append))
 
-    done = Recomputer(told).recompute("demo", [interval(2), interval(0), interval(1)], new_report(), now=NOW)
+    done = Recomputer(told).recompute("demo", [interval(2), interval(0)], new_report(), now=NOW)
 
-    assert (done.recomputed, done.failed) == (3, {})
+    assert (done.recomputed, done.failed) == (2, {})
     assert differences(before, everything(publisher.workspace)) == []
     progress = [line for line in lines if " left" in line]
-    assert [line.split()[0] for line in progress] == ["1/3", "2/3", "3/3"]
+    assert [line.split()[0] for line in progress] == ["1/2", "2/2"]
     assert progress[-1].endswith("0:00:00 left")
 
     def start_after_another_took_the_lock() -> SparkSession:
@@ -151,6 +151,7 @@ def test_recomputing_the_past_in_any_order_changes_nothing_but_what_landed_anew(
             assert after[table].get(start) == before[table].get(start), table.name
 
 
+@pytest.mark.slow
 def test_recomputing_publishing_and_housekeeping_at_once_lose_nothing(publisher, land, new_publisher) -> None:
     before = everything(publisher.workspace)
     land(3)
