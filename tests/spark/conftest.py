@@ -238,6 +238,11 @@ def broker_rows(spark: SparkSession) -> Callable[..., DataFrame]:
     return row_of
 
 
+@pytest.fixture(scope="session")
+def new_snapshot() -> type[Snapshot]:
+    return Snapshot
+
+
 @pytest.fixture
 def snapshot() -> Snapshot:
     return Snapshot()
