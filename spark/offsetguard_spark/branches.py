@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.expressions import And, GreaterThanOrEqual, In, LessThanOrEqual, Reference
@@ -30,6 +30,7 @@ from pyspark.sql import functions as F
 
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.catalog import NO_SNAPSHOT, catalog_errors_named, database_of, load_table
+from offsetguard.lake.upkeep.commit_times import check_times
 from offsetguard.lake.upkeep.packing import unpack
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
@@ -156,11 +157,13 @@ class Branches:
     def snapshot_ids(self) -> dict[str, int]:
         """Return by table name the snapshot id that holds the intervals: the branch's, or main's where none was needed.
 
-        Raises PublishError when a branch has vanished.
+        Raises PublishError when a branch has vanished, or a clock was put back since the run began.
         """
         ids = {table.name: self._main(table) or NO_SNAPSHOT for table in self.states}
-        for table in self.tables:
-            branch = _loaded(self.states[table], table).metadata.refs.get(self.name)
+        written = {table: _loaded(self.states[table], table) for table in self.tables}
+        check_times(written.values(), datetime.now(UTC))  # `forward` commits next
+        for table, state in written.items():
+            branch = state.metadata.refs.get(self.name)
             if branch is None:
                 raise PublishError(_is_gone(table, self.name))
             ids[table.name] = branch.snapshot_id

@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 
 from offsetguard.config.workspace import MANIFEST_FILE_NAME
 from offsetguard.lake.catalog import catalog_exists
-from offsetguard.lake.upkeep.commit_times import keep_times_in_order
+from offsetguard.lake.upkeep.commit_times import check_times
 from offsetguard.lake.upkeep.expiry import kept_from
 from offsetguard.lake.upkeep.packing import unpack
 from offsetguard.model.errors import OffsetGuardError, PublishError, SnapshotError
@@ -153,7 +153,7 @@ class Recomputer:
             return
         with only_publisher(self.publisher.engine, self._say):
             states = load_tables(self.publisher.workspace)
-            keep_times_in_order(states.values(), datetime.now(UTC), self._say)
+            check_times(states.values(), datetime.now(UTC))
             for table, state in states.items():
                 if count := unpack(state, table, cluster, min(intervals).start, max(intervals).start):
                     self._say(f"{table.name}: {count} packed files were taken apart")

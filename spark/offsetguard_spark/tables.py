@@ -20,7 +20,7 @@ from offsetguard.catalogue.text import format_moment
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.catalog import CATALOG_NAME, NAMESPACE, load_table, open_catalog
 from offsetguard.lake.creation import RESERVED_PROPERTY, create_missing_tables, properties_of
-from offsetguard.lake.upkeep.commit_times import TOLERATED, keep_times_in_order
+from offsetguard.lake.upkeep.commit_times import TOLERATED, check_times
 from offsetguard.model.errors import PublishError
 from offsetguard.tables import PUBLISHED, Table
 from offsetguard.tables.table import arrow_schema
@@ -45,11 +45,11 @@ def table_name(table: Table, branch: str | None = None) -> str:
 def prepare_tables(spark: SparkSession, workspace: Workspace, say: Callable[[str], None]) -> dict[Table, IcebergTable]:
     """Create the tables that do not exist yet and evolve the others; returns the metadata of all. Says what it did.
 
-    Puts times in order that a clock has damaged. Raises PublishError where a clock would do so now.
+    Raises PublishError where a clock has damaged the times of commits, or would do so now.
     """
     create_missing_tables(workspace)
     states = load_tables(workspace)
-    keep_times_in_order(states.values(), agreed_time(spark), say)
+    check_times(states.values(), agreed_time(spark))
     statements = [one for table, created in states.items() for one in _evolutions(table, created)]
     for statement in statements:
         spark.sql(statement)

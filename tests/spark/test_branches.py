@@ -1,6 +1,6 @@
 """A branch becomes the main state of its table only where main and branch are what the run relied on."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.store.published_intervals import CLUSTERS_PROPERTY, INTERVALS_PROPERTY, RUN_PROPERTY
 from offsetguard.tables import BROKER_SNAPSHOTS
+from offsetguard_peers.lake.warehouse import put_newest_commit_ahead
 from offsetguard_spark.branches import Branches
 from offsetguard_spark.minutes import Minutes
 from offsetguard_spark.tables import load_tables, prepare_tables, table_name
@@ -51,6 +52,14 @@ def test_each_snapshot_says_of_which_interval_its_rows_are_whatever_its_run_is_c
             INTERVALS_PROPERTY: "2026-11-21T10:39:00+00:00",
         }.items()
     )
+
+
+def test_a_clock_that_was_put_back_during_a_run_stops_it_before_anything_is_shown(
+    workspace: Workspace, branches: Branches
+) -> None:
+    put_newest_commit_ahead(load_table(open_catalog(workspace), BROKER_SNAPSHOTS), timedelta(minutes=3))
+    with pytest.raises(PublishError, match=r"table broker_snapshots was changed at .* nothing more was written"):
+        branches.snapshot_ids()
 
 
 def test_a_main_that_has_moved_stays_as_it_is(spark: SparkSession, branches: Branches, broker_rows) -> None:

@@ -1,22 +1,23 @@
-"""Tables whose times go back, since a clock was off, are put in order; none is damaged by a clock that is behind."""
+"""No commit makes a table's times go back, and one whose times do is refused with what to do."""
 
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from pathlib import Path
-from urllib.parse import urlparse
 
 import pytest
-from pyiceberg.table import Table as IcebergTable
 
 from offsetguard.config import Retention
 from offsetguard.lake.upkeep.clean import Housekeeper
-from offsetguard.lake.upkeep.commit_times import keep_times_in_order
+from offsetguard.lake.upkeep.expiry import delete_older, expire
+from offsetguard.lake.upkeep.packing import Exchange, exchange, live_files
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import TOPIC_FACTS
 from offsetguard_peers.lake.warehouse import Warehouse, put_newest_commit_ahead
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
+NOW = datetime.now(UTC)
+NO_GRACE = timedelta(days=-10_000)  # no snapshot is young
 THREE_MINUTES = timedelta(minutes=3)
 
 
@@ -39,57 +40,32 @@ def publish(warehouse: Warehouse, minute: int) -> None:
     warehouse.publish("demo", interval(minute), {TOPIC_FACTS: [row]})
 
 
-def clean(warehouse: Warehouse) -> list[str]:
-    """Let housekeeping look; returns what it says of times."""
-    lines: list[str] = []
-    Housekeeper(warehouse.workspace, Retention(), warehouse.engine, lines.append).clean(now=interval(5).start)
-    return [line for line in lines if "times" in line]
-
-
-def steps_back_ms(table: IcebergTable) -> list[int]:
-    """Return by how much times go back in what Iceberg compares."""
-    metadata = table.metadata
-    logs = ([entry.timestamp_ms for entry in log] for log in (metadata.metadata_log, metadata.snapshot_log))
-    steps = (earlier - later for log in logs for earlier, later in pairwise([*log, metadata.last_updated_ms]))
-    return [step for step in steps if step > 0]
-
-
-def test_housekeeping_puts_damaged_times_in_order_once_and_loses_nothing(warehouse: Warehouse) -> None:
-    publish(warehouse, 2)
-    publish(warehouse, 3)
-    damaged = warehouse.iceberg_table(TOPIC_FACTS)
-    assert [round(step / 60_000) for step in steps_back_ms(damaged)] == [3, 3], "in either log"
-    seen = [warehouse.rows(TOPIC_FACTS, "demo", interval(minute)) for minute in range(4)]
-
-    (line,) = clean(warehouse)
-    assert line.startswith("tables: topic_facts: 2 entries of its logs had times up to ")
-
-    mended = warehouse.iceberg_table(TOPIC_FACTS)
-    assert steps_back_ms(mended) == []
-    assert mended.snapshots() == damaged.snapshots()
-    assert mended.metadata.refs == damaged.metadata.refs
-    files = [entry.metadata_file for entry in mended.metadata.metadata_log]
-    assert files == [*(entry.metadata_file for entry in damaged.metadata.metadata_log), damaged.metadata_location]
-    assert all(Path(urlparse(file).path).exists() for file in files)
-    assert [warehouse.rows(TOPIC_FACTS, "demo", interval(minute)) for minute in range(4)] == seen
-    assert clean(warehouse) == []
+def clean(warehouse: Warehouse) -> None:
+    Housekeeper(warehouse.workspace, Retention(), warehouse.engine, print).clean(now=interval(5).start)
 
 
 def test_nothing_is_committed_while_the_clock_lies_before_the_newest_commit(warehouse: Warehouse) -> None:
-    before = warehouse.iceberg_table(TOPIC_FACTS).metadata_location
-    with pytest.raises(
-        PublishError,
-        match=r"table topic_facts was changed at .* and the clock says .* nothing was .*goes on by itself at ",
-    ):
+    table = warehouse.iceberg_table(TOPIC_FACTS)
+    before = table.metadata_location
+    refused = "table topic_facts was changed at .* and the clock says .* nothing more was .*goes on by itself at "
+    with pytest.raises(PublishError, match=refused):
         clean(warehouse)
+    for commit in (  # somebody else's commit came since a housekeeping began
+        lambda: delete_older(table, START + timedelta(days=9)),
+        lambda: expire(table, {one.snapshot_id for one in table.snapshots()[:1]}, nullcontext, now=NOW, keep=NO_GRACE),
+        lambda: exchange(table, [Exchange(tuple(live_files(table)), ())], "pack"),
+    ):
+        with pytest.raises(PublishError, match=refused):
+            commit()
     assert warehouse.iceberg_table(TOPIC_FACTS).metadata_location == before
 
 
-def test_who_has_committed_meanwhile_is_not_undone(warehouse: Warehouse) -> None:
-    publish(warehouse, 2)
-    seen_before = warehouse.iceberg_table(TOPIC_FACTS)
-    publish(warehouse, 3)
-    newest = warehouse.iceberg_table(TOPIC_FACTS).metadata_location
-    with pytest.raises(PublishError, match="topic_facts: something else has changed the table meanwhile; run it again"):
-        keep_times_in_order([seen_before], datetime.now(UTC), print)
-    assert warehouse.iceberg_table(TOPIC_FACTS).metadata_location == newest
+@pytest.mark.parametrize("commits", [1, 30])
+def test_a_table_whose_times_go_back_is_refused_with_what_to_bring_back(warehouse: Warehouse, commits: int) -> None:
+    """Another program's commits: after many of them, the log does not name the metadata of before."""
+    last_in_order = warehouse.iceberg_table(TOPIC_FACTS).metadata_location
+    for minute in range(2, 2 + commits):
+        publish(warehouse, minute)
+    said = f"are {last_in_order}" if commits == 1 else "are not in its log any more, but in a backup"
+    with pytest.raises(PublishError, match=f"topic_facts: the times .* go back, .* {said}: bring"):
+        clean(warehouse)

@@ -1,6 +1,8 @@
 """Housekeeping keeps files and snapshots bounded, and no reader can tell from the rows that it was there."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from offsetguard.config import Retention
 from offsetguard.lake.catalog import local_path
 from offsetguard.lake.upkeep import packing
 from offsetguard.lake.upkeep.clean import Housekeeper
-from offsetguard.lake.upkeep.expiry import delete_landed
+from offsetguard.lake.upkeep.expiry import delete_landed, expire
 from offsetguard.lake.upkeep.packing import live_files, ranges_of_rows, unpack
 from offsetguard.model.intervals import Interval
 from offsetguard.model.notification import Matchers, Silence
@@ -242,6 +244,20 @@ def test_a_snapshot_that_a_reader_may_be_at_stays(of_topics: Warehouse) -> None:
     publish(of_topics, range(3))
     report = housekeeper(of_topics, keep_snapshots=timedelta(hours=1)).clean(now=datetime.now(UTC))
     assert report.tables["topic_facts"].expired_snapshots == 0
+
+
+def test_a_snapshot_that_somebody_names_just_then_stays_with_its_name_and_files(of_topics: Warehouse) -> None:
+    publish(of_topics, range(3))
+    table = of_topics.iceberg_table(TOPIC_FACTS)
+    old = table.snapshots()[0].snapshot_id
+
+    @contextmanager
+    def named_first() -> Iterator[None]:
+        of_topics.iceberg_table(TOPIC_FACTS).manage_snapshots().create_tag(old, "audit").commit()
+        yield
+
+    assert expire(table, {old}, named_first, now=datetime.now(UTC), keep=NO_GRACE) == (0, 0)
+    assert of_topics.iceberg_table(TOPIC_FACTS).scan(snapshot_id=old).to_arrow().num_rows == 3
 
 
 def test_an_interval_gets_files_of_its_own_again_when_it_is_to_be_published_once_more(

@@ -17,7 +17,7 @@ from offsetguard.config import Retention
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.catalog import catalog_exists, load_table, open_catalog, table_names
 from offsetguard.lake.upkeep import expiry
-from offsetguard.lake.upkeep.commit_times import keep_times_in_order
+from offsetguard.lake.upkeep.commit_times import check_times
 from offsetguard.lake.upkeep.packing import exchange, pack
 from offsetguard.store import ageing, changes, cycles, judge_memory, judged_intervals, published_intervals
 from offsetguard.store.database import writing
@@ -71,7 +71,7 @@ class Housekeeper:
     keep_unnamed_files: timedelta = KEEP_UNNAMED_FILES
 
     def clean(self, *, now: datetime) -> HousekeepingReport:
-        """Do everything that is due. Raises PublishError as `keep_times_in_order` does."""
+        """Do everything that is due. Raises PublishError as `check_times` does."""
         tables = self._load()
         counts: dict[str, Counter[str]] = {table.name: Counter() for table in tables}
         for table, iceberg_table in tables.items():
@@ -88,14 +88,14 @@ class Housekeeper:
         return self._delete_records(reports, newly_settled, never_shown, now)
 
     def _load(self) -> dict[Table, IcebergTable]:
-        """Load the tables that exist, with their times in order; none before the first publication."""
+        """Load the tables that exist, once their times allow a commit; none before the first publication."""
         if not catalog_exists(self.workspace):
             return {}
         catalog = open_catalog(self.workspace)
         with self._lock():
             there = table_names(catalog)  # others are of this release, and nothing was published since
             tables = {table: load_table(catalog, table) for table in PUBLISHED if table.name in there}
-            keep_times_in_order(tables.values(), datetime.now(UTC), self.say)  # commits carry the real time
+            check_times(tables.values(), datetime.now(UTC))  # commits carry the real time
         return tables
 
     def _delete_and_pack(self, table: Table, iceberg_table: IcebergTable, counts: Counter[str], now: datetime) -> None:

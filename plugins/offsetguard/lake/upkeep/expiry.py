@@ -21,12 +21,14 @@ from pyiceberg.expressions import LessThan, Reference
 from pyiceberg.expressions.literals import literal
 from pyiceberg.table import Table as IcebergTable
 from pyiceberg.table.refs import MAIN_BRANCH
-from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.snapshots import Snapshot, ancestors_of
+from pyiceberg.table.update import RemoveSnapshotsUpdate
 from sqlalchemy import Engine
 
 from offsetguard.config import Retention
 from offsetguard.config.workspace import MANIFEST_FILE_NAME, SPARK_TEMPORARY
 from offsetguard.lake.catalog import NO_SNAPSHOT, checksum_of, local_path
+from offsetguard.lake.upkeep.commit_times import load_to_commit
 from offsetguard.lake.upkeep.packing import HOUSEKEEPING_PROPERTY, live_files
 from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
@@ -60,7 +62,7 @@ def delete_older(iceberg_table: IcebergTable, moment: datetime) -> int:
 
     Only files that are older as a whole go, so that none has to be written again.
     """
-    iceberg_table.refresh()
+    load_to_commit(iceberg_table)
     older = [file for file in live_files(iceberg_table) if file.last < moment]
     if older:
         before = LessThan(term=Reference("interval_start"), value=literal(moment.isoformat()))
@@ -122,8 +124,11 @@ def expire(
     kept = [snapshot for snapshot in snapshots if snapshot.snapshot_id not in ids]
     only_theirs = reachable(iceberg_table, old) - reachable(iceberg_table, kept)
     with lock():
-        iceberg_table.refresh()
-        iceberg_table.maintenance.expire_snapshots().by_ids(sorted(ids)).commit()
+        load_to_commit(iceberg_table)
+        if any(ref.snapshot_id in ids for ref in iceberg_table.metadata.refs.values()):
+            return 0, 0  # somebody has named one meanwhile, and the commit would take its name away
+        # in one: pyiceberg's `expire_snapshots` goes through all snapshots for each that it lets go
+        iceberg_table.catalog.commit_table(iceberg_table, (), (RemoveSnapshotsUpdate(snapshot_ids=sorted(ids)),))
     for path in sorted(only_theirs):
         iceberg_table.io.delete(path)
     return len(ids), len(only_theirs)
@@ -172,14 +177,11 @@ def _main_history(iceberg_table: IcebergTable) -> Iterator[Snapshot]:
 
     Where the chain of parents ends because one expired, all that are older are main's: others do not get so old.
     """
-    by_id = {snapshot.snapshot_id: snapshot for snapshot in iceberg_table.snapshots()}
-    snapshot = iceberg_table.metadata.snapshot_by_name(MAIN_BRANCH)
-    oldest = 0
-    while snapshot is not None:
+    metadata, oldest = iceberg_table.metadata, 0
+    for snapshot in ancestors_of(metadata.snapshot_by_name(MAIN_BRANCH), metadata):
         yield snapshot
         oldest = snapshot.sequence_number or 0
-        snapshot = by_id.get(snapshot.parent_snapshot_id or NO_SNAPSHOT)
-    older = [one for one in by_id.values() if (one.sequence_number or 0) < oldest]
+    older = [one for one in metadata.snapshots if (one.sequence_number or 0) < oldest]
     yield from sorted(older, key=lambda one: -(one.sequence_number or 0))
 
 

@@ -32,6 +32,7 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.typedef import Record
 from pyiceberg.utils.datetime import micros_to_timestamptz
 
+from offsetguard.lake.upkeep.commit_times import load_to_commit
 from offsetguard.model.errors import PublishError
 from offsetguard.tables import Table
 from offsetguard.tables.table import ROW_GROUP_ROWS
@@ -321,7 +322,7 @@ def exchange(iceberg_table: IcebergTable, exchanges: Iterable[Exchange], what_fo
     The caller holds the publish lock. What a publication has replaced meanwhile stays replaced: the new files of such
     an exchange are deleted.
     """
-    iceberg_table.refresh()
+    load_to_commit(iceberg_table)
     live = {file.path for file in live_files(iceberg_table)}
     valid = []
     for one in exchanges:

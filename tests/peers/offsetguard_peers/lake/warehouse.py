@@ -93,6 +93,7 @@ def put_newest_commit_ahead(iceberg_table: IcebergTable, by: timedelta) -> None:
     said["last-updated-ms"] += int(by.total_seconds() * 1000)
     snapshot["timestamp-ms"] = said["snapshot-log"][-1]["timestamp-ms"] = said["last-updated-ms"]
     file.write_text(json.dumps(said), "utf-8")
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)  # of what Hadoop wrote
     iceberg_table.refresh()
 
 
