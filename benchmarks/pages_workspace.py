@@ -37,7 +37,6 @@ from pyiceberg.conversions import to_bytes
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table as IcebergTable
-from pyiceberg.typedef import Record
 from pyiceberg.types import StringType
 from sqlalchemy import insert
 
@@ -167,8 +166,7 @@ def append(warehouse: Warehouse, table: Table, rows_of: RowsOf, things: int, day
         starts = end - np.array(minutes, np.int64)[::-1] * 60_000_000
         columns = rows_of(some, starts)
         rows = _filled(table, len(some) * len(starts), columns).cast(schema)
-        day = int(starts[0] // 86_400_000_000)
-        return write_file(iceberg_table, table, rows, Record(day, CLUSTER), spec_id=0, prefix=PACKED_PREFIX)
+        return write_file(iceberg_table, rows, PACKED_PREFIX)
 
     def commit(files: Sequence[DataFile]) -> None:
         with iceberg_table.transaction() as transaction, transaction.update_snapshot().fast_append() as producer:

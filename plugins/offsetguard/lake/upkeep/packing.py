@@ -15,23 +15,23 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow.dataset import dataset
 from pyiceberg.conversions import from_bytes
 from pyiceberg.exceptions import ValidationException
-from pyiceberg.expressions import AlwaysTrue, And, GreaterThanOrEqual, IsNull, LessThan, Or, Reference
-from pyiceberg.expressions.literals import literal
-from pyiceberg.io.pyarrow import ArrowScan, ParquetFormatModel, schema_to_pyarrow
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
-from pyiceberg.table import FileScanTask
+from pyiceberg.io.pyarrow import parquet_file_to_data_file, schema_to_pyarrow
+from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table as IcebergTable
-from pyiceberg.typedef import Record
+from pyiceberg.types import TimestamptzType
 from pyiceberg.utils.datetime import micros_to_timestamptz
 
+from offsetguard.lake.catalog import local_path
 from offsetguard.lake.upkeep.commit_times import load_to_commit
 from offsetguard.model.errors import PublishError
 from offsetguard.tables import Table
@@ -44,7 +44,7 @@ PACKED_FILES = 8  # as many small packed ones become one: no row is written more
 _SETTLES_AFTER = timedelta(minutes=30)  # a day's last interval may be published late
 HOUSEKEEPING_PROPERTY = "offsetguard.housekeeping"  # of the snapshots that exchange files: what for
 PACKED_PREFIX = "packed-"
-_INGESTED_PREFIX = "ingested/"  # of `source`: rows of whole log files; see spark/offsetguard_spark/ingest.py
+_INGESTED_PREFIX = b"ingested/"  # of `source`: rows of whole log files; see spark/offsetguard_spark/ingest.py
 
 
 def pack(iceberg_table: IcebergTable, table: Table, *, now: datetime) -> list[Exchange]:
@@ -58,9 +58,7 @@ def pack(iceberg_table: IcebergTable, table: Table, *, now: datetime) -> list[Ex
             continue
         for chosen in bins(files, full):
             rows = sorted_rows(read_files(iceberg_table, chosen), table)
-            exchanges.append(
-                Exchange(tuple(chosen), (write_like(iceberg_table, table, rows, chosen[0], PACKED_PREFIX),))
-            )
+            exchanges.append(Exchange(tuple(chosen), (write_file(iceberg_table, rows, PACKED_PREFIX),)))
     return exchanges
 
 
@@ -106,7 +104,7 @@ def _whole_day(iceberg_table: IcebergTable, table: Table, files: Sequence[TableF
     first = next(name for name in table.sort_order if name in iceberg_table.schema().column_names)
     for rows in ranges_of_rows(iceberg_table, files, first, parts):
         written += rows.num_rows
-        yield write_like(iceberg_table, table, sorted_rows(rows, table), files[0], PACKED_PREFIX)
+        yield write_file(iceberg_table, sorted_rows(rows, table), PACKED_PREFIX)
     expected = sum(file.row_count for file in files)
     if written != expected:
         raise PublishError(f"{table.name}: {written} rows packed of {expected}; the table is as it was")
@@ -123,67 +121,35 @@ def unpack(iceberg_table: IcebergTable, table: Table, cluster: str, first: datet
     """
     if "days(interval_start)" not in table.partition:
         return 0
-    exchanges = [
-        Exchange(
-            (file,),
-            tuple(
-                write_like(iceberg_table, table, part, file) for part in _parts(iceberg_table, table, file, first, last)
-            ),
-        )
-        for file in live_files(iceberg_table)
-        if not file.ingested
-        and file.first < file.last
-        and _overlap(file, first, last)
-        and _is_of(file, iceberg_table, cluster)
-    ]
+    exchanges = []
+    for file in live_files(iceberg_table):
+        is_of_several = not file.ingested and file.first < file.last
+        if is_of_several and file.cluster == cluster and file.first <= last and file.last >= first:
+            rows = sorted_rows(read_files(iceberg_table, [file]), table)
+            parts = (write_file(iceberg_table, part) for part in _parts(rows, first, last))
+            exchanges.append(Exchange((file,), tuple(parts)))
     return exchange(iceberg_table, exchanges, "unpack") if exchanges else 0
 
 
-def _overlap(file: TableFile, first: datetime, last: datetime) -> bool:
-    return file.first <= last and file.last >= first
-
-
-def _is_of(file: TableFile, iceberg_table: IcebergTable, cluster: str) -> bool:
-    """Whether a file's partition is the cluster's."""
-    spec = iceberg_table.metadata.specs()[file.data_file.spec_id]
-    values = {
-        iceberg_table.schema().find_column_name(field.source_id): file.data_file.partition[position]
-        for position, field in enumerate(spec.fields)
-    }
-    return bool(values.get("cluster", cluster) == cluster)
-
-
-def _parts(
-    iceberg_table: IcebergTable, table: Table, file: TableFile, first: datetime, last: datetime
-) -> Iterator[pa.Table]:
+def _parts(rows: pa.Table, first: datetime, last: datetime) -> Iterator[pa.Table]:
     """Yield what lies before the span, each interval in it, and what lies after it."""
-    rows = sorted_rows(read_files(iceberg_table, [file]), table)
     starts = rows.column("interval_start")
+    oldest, newest = pc.min_max(starts).values()
     low, high = (pa.scalar(moment, starts.type) for moment in (first, last))
-    for outside in (pc.less(starts, low), pc.greater(starts, high)):
-        if (part := rows.filter(outside)).num_rows:
-            yield part
-    inside = rows.filter(pc.and_(pc.greater_equal(starts, low), pc.less_equal(starts, high)))
-    by_interval = inside.sort_by([("interval_start", "ascending")])
-    position = 0
-    for count in pc.value_counts(by_interval.column("interval_start").combine_chunks()).field("counts").to_pylist():
-        yield sorted_rows(by_interval.slice(position, count), table)
-        position += count
+    inside = pc.if_else(pc.less(starts, low), oldest, pc.if_else(pc.greater(starts, high), newest, starts))
+    for part in pc.unique(inside):
+        yield rows.filter(pc.equal(inside, part))
 
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
     """A live data file, and what its bounds say."""
 
-    task: FileScanTask
+    data_file: DataFile  # as the manifests describe it
+    cluster: str
     first: datetime  # start of its oldest interval
     last: datetime  # start of its newest interval
     ingested: bool  # rows of whole log files: a publication leaves them alone
-
-    @property
-    def data_file(self) -> DataFile:
-        """As the manifests describe it."""
-        return self.task.file
 
     @property
     def path(self) -> str:
@@ -201,40 +167,41 @@ class TableFile:
         return self.path.rpartition("/")[2].startswith(PACKED_PREFIX)
 
     @property
-    def group(self) -> tuple[str, bool]:
+    def group(self) -> tuple[str, date, bool]:
         """Files of one group may be packed together: one partition, and not ingested rows with others."""
-        return (repr((self.data_file.spec_id, self.data_file.partition)), self.ingested)
+        return self.cluster, self.first.date(), self.ingested
 
 
 def live_files(iceberg_table: IcebergTable) -> list[TableFile]:
     """Return the files of main; raises PublishError for a table with delete files, which we never write."""
     if iceberg_table.current_snapshot() is None:
         return []
-    start = iceberg_table.schema().find_field("interval_start")
-    source = next((field for field in iceberg_table.schema().fields if field.name == "source"), None)
+    fields = {field.name: field for field in iceberg_table.schema().fields}
+    start, source = fields["interval_start"], fields.get("source")
+    cluster = [field.name for field in iceberg_table.spec().fields].index("cluster")
     files = []
     for task in iceberg_table.scan().plan_files():
+        file = task.file
         if task.delete_files:
-            raise PublishError(f"{iceberg_table.name()[-1]}: {task.file.file_path} has delete files; rewrite the table")
-        low, high = ((bounds or {}).get(start.field_id) for bounds in (task.file.lower_bounds, task.file.upper_bounds))
-        if low is None or high is None:
+            raise PublishError(f"{iceberg_table.name()[-1]}: {file.file_path} has delete files; rewrite the table")
+        lower, upper = file.lower_bounds or {}, file.upper_bounds or {}
+        if start.field_id not in lower or start.field_id not in upper:
             continue  # without bounds it cannot be told what it holds: left as it is
-        first_source = (task.file.lower_bounds or {}).get(source.field_id) if source else None
-        ingested = bool(first_source) and bytes(first_source or b"").decode(errors="replace").startswith(
-            _INGESTED_PREFIX
+        first, last = (
+            micros_to_timestamptz(int(from_bytes(TimestamptzType(), of[start.field_id]))) for of in (lower, upper)
         )
-        files.append(TableFile(task, _moment(start.field_type, low), _moment(start.field_type, high), ingested))
+        ingested = source is not None and lower.get(source.field_id, b"").startswith(_INGESTED_PREFIX)
+        files.append(TableFile(file, str(file.partition[cluster]), first, last, ingested))
     return files
 
 
 def read_files(iceberg_table: IcebergTable, files: Sequence[TableFile]) -> pa.Table:
     """Read whole files in the table's present schema; raises PublishError when rows are missing."""
-    scan = ArrowScan(iceberg_table.metadata, iceberg_table.io, iceberg_table.schema(), AlwaysTrue())
-    rows = scan.to_table([file.task for file in files])
+    rows = _read(iceberg_table, files)
     expected = sum(file.row_count for file in files)
     if rows.num_rows != expected:
         raise PublishError(f"{iceberg_table.name()[-1]}: {rows.num_rows} rows in files that should have {expected}")
-    return rows.cast(schema_to_pyarrow(iceberg_table.schema(), include_field_ids=True))
+    return rows
 
 
 def ranges_of_rows(
@@ -244,18 +211,19 @@ def ranges_of_rows(
 
     The first also has the rows without a value. Only one table is in memory, and one file besides.
     """
-    tasks = [file.task for file in files]
-    only_column = iceberg_table.schema().select(column)
-    values = ArrowScan(iceberg_table.metadata, iceberg_table.io, only_column, AlwaysTrue()).to_table(tasks).column(0)
-    counts = pc.value_counts(values.combine_chunks()).to_pylist()
+    counts = pc.value_counts(_read(iceberg_table, files, columns=[column])[column].combine_chunks()).to_pylist()
     cuts = cuts_between(sorted((one["values"], one["counts"]) for one in counts if one["values"] is not None), parts)
+    value = pc.field(column)
     for low, high in pairwise([None, *cuts, None]):
-        term = Reference(column)
-        above = AlwaysTrue() if low is None else GreaterThanOrEqual(term=term, value=literal(low))
-        below = AlwaysTrue() if high is None else LessThan(term=term, value=literal(high))
-        chosen = And(above, below) if low is not None or high is None else Or(below, IsNull(term=term))
-        scan = ArrowScan(iceberg_table.metadata, iceberg_table.io, iceberg_table.schema(), chosen)
-        yield scan.to_table(tasks).cast(schema_to_pyarrow(iceberg_table.schema(), include_field_ids=True))
+        below = pc.scalar(True) if high is None else value < high
+        yield _read(iceberg_table, files, filter=value.is_null() | below if low is None else (value >= low) & below)
+
+
+def _read(iceberg_table: IcebergTable, files: Sequence[TableFile], **chosen: Any) -> pa.Table:
+    schema = schema_to_pyarrow(iceberg_table.schema())  # with Iceberg's numbers, which a file must carry
+    paths = [str(local_path(file.path)) for file in files]
+    one_by_one = {"fragment_readahead": 1, "batch_readahead": 1}  # else a few million rows are on their way
+    return dataset(paths, schema=schema, format="parquet").to_table(**chosen, **one_by_one)
 
 
 def cuts_between(counts: Sequence[tuple[str, int]], parts: int) -> list[str]:
@@ -276,36 +244,13 @@ def sorted_rows(rows: pa.Table, table: Table) -> pa.Table:
     return rows.sort_by([(name, "ascending") for name in table.sort_order if name in rows.column_names])
 
 
-def write_like(
-    iceberg_table: IcebergTable, table: Table, rows: pa.Table, like: TableFile, prefix: str = ""
-) -> DataFile:
-    """Write rows to a new file of the partition of another one; nobody sees it before `exchange`."""
-    old = like.data_file
-    return write_file(iceberg_table, table, rows, old.partition, spec_id=old.spec_id, prefix=prefix)
-
-
-def write_file(
-    iceberg_table: IcebergTable, table: Table, rows: pa.Table, partition: Record, *, spec_id: int, prefix: str = ""
-) -> DataFile:
-    """Write rows, all of one partition, to a new file; no snapshot has it yet."""
-    properties = iceberg_table.properties | {"write.parquet.row-group-limit": str(ROW_GROUP_ROWS)}
-    properties.pop("write.parquet.row-group-size-bytes", None)  # for Spark: pyiceberg warns that it does not know it
-    path = iceberg_table.location_provider().new_data_location(f"{prefix}{uuid.uuid4().hex}.parquet")
-    output = iceberg_table.io.new_output(path)
-    with ParquetFormatModel().create_writer(output, iceberg_table.schema(), properties) as writer:
-        writer.write(rows)
-    return DataFile.from_args(
-        content=DataFileContent.DATA,
-        file_path=path,
-        file_format=FileFormat.PARQUET,
-        partition=partition,
-        file_size_in_bytes=len(output),
-        sort_order_id=None,
-        spec_id=spec_id,
-        equality_ids=None,
-        key_metadata=None,
-        **writer.result().to_serialized_dict(),
-    )
+def write_file(iceberg_table: IcebergTable, rows: pa.Table, prefix: str = "") -> DataFile:
+    """Write rows, all of one partition, to a new file; no snapshot has it before `exchange`."""
+    location = iceberg_table.location_provider().new_data_location(f"{prefix}{uuid.uuid4().hex}.parquet")
+    path = local_path(location)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(rows, path, row_group_size=ROW_GROUP_ROWS, compression="zstd")
+    return parquet_file_to_data_file(iceberg_table.io, iceberg_table.metadata, location)
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,13 +298,9 @@ def _discard(iceberg_table: IcebergTable, files: Iterable[DataFile]) -> None:
         iceberg_table.io.delete(str(file.file_path))
 
 
-def _moment(field_type: Any, bound: bytes) -> datetime:
-    return micros_to_timestamptz(int(from_bytes(field_type, bound)))
-
-
 def by_group(files: Iterable[TableFile]) -> Iterator[list[TableFile]]:
     """Yield the files of each group, the oldest interval first."""
-    groups: dict[tuple[str, bool], list[TableFile]] = {}
+    groups: dict[tuple[str, date, bool], list[TableFile]] = {}
     for file in sorted(files, key=lambda file: (file.first, file.path)):
         groups.setdefault(file.group, []).append(file)
     yield from groups.values()

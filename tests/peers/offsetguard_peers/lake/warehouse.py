@@ -16,8 +16,6 @@ from urllib.parse import urlparse
 import pyarrow as pa
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.table import Table as IcebergTable
-from pyiceberg.transforms import DayTransform
-from pyiceberg.typedef import Record
 
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.catalog import NO_SNAPSHOT, load_table, open_catalog
@@ -41,7 +39,6 @@ from offsetguard_peers.databases import fresh_database
 Row = dict[str, Any]
 START = datetime(2026, 11, 20, 23, 30, tzinfo=UTC)
 LOOK = timedelta(seconds=7)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FILL: dict[ColumnType, Any] = {
     ColumnType.STRING: "",
     ColumnType.INT32: 0,
@@ -217,18 +214,4 @@ class Warehouse:
                 for file in old:
                     producer.delete_data_file(file.data_file)
                 for rows in files:
-                    partition = _partition(iceberg_table, rows)
-                    producer.append_data_file(
-                        write_file(
-                            iceberg_table, table, rows.cast(schema), partition, spec_id=iceberg_table.spec().spec_id
-                        )
-                    )
-
-
-def _partition(iceberg_table: IcebergTable, rows: pa.Table) -> Record:
-    """Return the partition of the first row."""
-    values = []
-    for part in iceberg_table.spec().fields:
-        first = rows.column(iceberg_table.schema().find_column_name(part.source_id))[0].as_py()
-        values.append((first - _EPOCH).days if isinstance(part.transform, DayTransform) else first)
-    return Record(*values)
+                    producer.append_data_file(write_file(iceberg_table, rows.cast(schema)))
