@@ -8,15 +8,13 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Self
-from urllib.parse import quote, unquote, urlparse
+from urllib.parse import quote
 
 from pyiceberg.avro import file as avro_file
 from pyiceberg.avro.decoder import StreamingBinaryDecoder
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
-from pyiceberg.io import FileIO, InputFile, OutputFile
 from pyiceberg.table import Table as IcebergTable
 from sqlalchemy import URL, NullPool, create_engine, inspect, make_url, select
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
@@ -53,64 +51,10 @@ _JDBC_NAMES = {
     "sslrootcert": "sslrootcert",
 }
 _ADVICE = {"locked": "another process holds it: run it again", "full": "make room on the disk"}
+_FILES = "pyiceberg.io.fsspec.FsspecFileIO"  # its other one imports 54 MiB into each worker of the API server, this 7
 NO_SNAPSHOT = -1  # published before anything was ever written to the table; Iceberg's own number for that
 
-logging.getLogger("pyiceberg.io").setLevel(logging.WARNING)  # else it says of each table that it took LocalFiles
-
-
-class LocalFile(InputFile, OutputFile):
-    """A file that pyiceberg reads or writes."""
-
-    @property
-    def path(self) -> Path:
-        """Where it is."""
-        return local_path(self.location)
-
-    def __len__(self) -> int:
-        return self.path.stat().st_size
-
-    def exists(self) -> bool:
-        """Whether it is there."""
-        return self.path.exists()
-
-    def open(self, seekable: bool = True) -> BinaryIO:
-        """Open it to read."""
-        return self.path.open("rb")
-
-    def create(self, overwrite: bool = False) -> BinaryIO:
-        """Open it to write."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        return self.path.open("wb" if overwrite else "xb")
-
-    def to_input_file(self) -> Self:
-        """Return it, to be read."""
-        return self
-
-
-class LocalFiles(FileIO):
-    """The files of a warehouse; what pyiceberg has for them imports 10 to 50 MiB into each worker of the API server.
-
-    Hadoop writes a checksum beside each file that Spark makes, and deletes it with the file: so does this.
-    """
-
-    def new_input(self, location: str) -> LocalFile:
-        """Return a file to read."""
-        return LocalFile(location)
-
-    def new_output(self, location: str) -> LocalFile:
-        """Return a file to write."""
-        return LocalFile(location)
-
-    def delete(self, location: str | InputFile | OutputFile) -> None:
-        """Delete a file with its checksum; raises FileNotFoundError when it is not there."""
-        path = local_path(location if isinstance(location, str) else location.location)
-        path.unlink()
-        checksum_of(path).unlink(missing_ok=True)
-
-
-def checksum_of(path: Path) -> Path:
-    """Return where Hadoop has the checksum of a file."""
-    return path.with_name(f".{path.name}.crc")
+logging.getLogger("pyiceberg.io").setLevel(logging.WARNING)  # else it says for each table what reads its files
 
 
 def catalog_exists(workspace: Workspace) -> bool:
@@ -211,15 +155,19 @@ def catalog_errors_named(database: str) -> Iterator[None]:
         raise PublishError(f"{database}: the catalog cannot be used: {reason}; {advice}") from error
 
 
+def location_of(path: Path) -> str:
+    """Return a path as Spark and pyiceberg both read it; `as_uri` would escape, which Hadoop does not undo."""
+    return f"file://{path}"
+
+
 def local_path(location: str) -> Path:
-    """Return the path of a `file:` URI, in any of its forms, or of a plain path."""
-    parsed = urlparse(location)
-    return Path(unquote(parsed.path) if parsed.scheme == "file" else location)
+    """Return the path of a location as Iceberg has it: `file:` and a path in which nothing is escaped."""
+    return Path(location.removeprefix("file://").removeprefix("file:"))
 
 
 def database_of(catalog: Catalog) -> str:
     """Name the database of an open catalog in errors, without its password."""
-    return shown(str(catalog.properties["uri"]))
+    return database_errors.shown(make_url(str(catalog.properties["uri"])))
 
 
 def _variable(workspace: Workspace) -> str:
@@ -236,7 +184,7 @@ def jdbc_properties(workspace: Workspace) -> dict[str, str]:
         "type": "jdbc",
         **_jdbc_address(workspace),
         "jdbc.schema-version": "V1",
-        "warehouse": workspace.warehouse_folder.as_uri(),
+        "warehouse": location_of(workspace.warehouse_folder),
         # One process writes at a time and reads what it has just written: a cache could only be stale.
         "cache-enabled": "false",
     }
@@ -245,14 +193,14 @@ def jdbc_properties(workspace: Workspace) -> dict[str, str]:
 def sql_properties(workspace: Workspace) -> dict[str, str]:
     """Return the properties of pyiceberg's catalog; a reader creates no tables in it. Raises PublishError.
 
-    `uri` has the password, if there is one: `shown` gives it for people.
+    `uri` has the password, if there is one: `catalog_shown` names it for people.
     """
     file = sqlite_file(workspace)
     properties = {
         "uri": f"sqlite:///{file}" if file else _postgresql_url(workspace).render_as_string(hide_password=False),
-        "warehouse": workspace.warehouse_folder.as_uri(),
+        "warehouse": location_of(workspace.warehouse_folder),
         "init_catalog_tables": "false",
-        "py-io-impl": f"{__name__}.{LocalFiles.__name__}",
+        "py-io-impl": _FILES,
     }
     if file is None:
         properties["pool_pre_ping"] = "true"  # a connection may have been ended meanwhile
@@ -275,12 +223,7 @@ def sqlite_file(workspace: Workspace) -> Path | None:
 
 def catalog_shown(workspace: Workspace) -> str:
     """Name the catalog's database in errors: the file, or the URL without its password. Raises PublishError."""
-    return shown(sql_properties(workspace)["uri"])
-
-
-def shown(uri: str) -> str:
-    """Name the database of a catalog's `uri` property in errors: the file, or the URL without its password."""
-    return database_errors.shown(make_url(uri))
+    return database_errors.shown(make_url(sql_properties(workspace)["uri"]))
 
 
 def _jdbc_address(workspace: Workspace) -> dict[str, str]:

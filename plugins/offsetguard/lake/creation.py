@@ -26,6 +26,7 @@ from offsetguard.lake.catalog import (
     catalog_errors_named,
     catalog_exists,
     catalog_shown,
+    location_of,
     sql_catalog,
     table_names,
 )
@@ -81,7 +82,7 @@ def create_missing_tables(workspace: Workspace, tables: Iterable[Table] = PUBLIS
                     catalog.create_table(
                         (NAMESPACE, table.name),
                         _schema(table),
-                        location=f"{workspace.warehouse_folder.as_uri()}/{NAMESPACE}/{table.name}",
+                        location=f"{location_of(workspace.warehouse_folder)}/{NAMESPACE}/{table.name}",
                         partition_spec=_partition(table),
                         properties=properties_of(table),
                     )

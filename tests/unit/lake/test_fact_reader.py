@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import pytest
 from pyiceberg.expressions import And, EqualTo, GreaterThanOrEqual, In, LessThan
@@ -164,3 +165,12 @@ def test_files_are_told_by_their_bounds_as_pyiceberg_tells_them(warehouse: Wareh
         )
         planned = {str(local_path(task.file.file_path)) for task in state.scan(condition).plan_files()}
         assert set(found) == planned, (first, end, names, cluster)
+
+
+def test_a_home_may_be_called_anything(tmp_path: Path) -> None:
+    warehouse = Warehouse.in_folder(tmp_path / "a home 100% 数据 #1", GROUP_FACTS)
+    warehouse.show_minutes([0], append(warehouse, GROUPS, [0]))
+    assert warehouse.reader().group_history("demo", GROUPS[0], *EVERYTHING)["lag"].to_pylist() == [0]
+    folder = local_path(warehouse.iceberg_table(GROUP_FACTS).location())
+    assert folder.is_relative_to(warehouse.workspace.home)
+    assert [*folder.rglob("*.parquet")]

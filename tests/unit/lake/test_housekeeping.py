@@ -226,11 +226,10 @@ def test_files_that_nothing_names_go_after_a_while_and_others_stay(of_topics: Wa
 def test_the_checksum_that_spark_leaves_beside_a_file_goes_with_it_and_not_before(of_topics: Warehouse) -> None:
     publish(of_topics, range(6))
     folder = local_path(of_topics.iceberg_table(TOPIC_FACTS).location())
-    long_ago = (datetime.now(UTC) - timedelta(days=2)).timestamp()
     for file in [one for one in folder.rglob("*") if one.is_file()]:
         checksum = file.with_name(f".{file.name}.crc")
         checksum.write_bytes(b"crc")
-        os.utime(checksum, (long_ago, long_ago))
+        os.utime(checksum, (MIDNIGHT.timestamp(),) * 2)
 
     report = housekeeper(of_topics).clean(now=MIDNIGHT + timedelta(hours=25))
 

@@ -27,7 +27,7 @@ from sqlalchemy import Engine
 
 from offsetguard.config import Retention
 from offsetguard.config.workspace import MANIFEST_FILE_NAME, SPARK_TEMPORARY
-from offsetguard.lake.catalog import NO_SNAPSHOT, checksum_of, local_path
+from offsetguard.lake.catalog import NO_SNAPSHOT, local_path
 from offsetguard.lake.upkeep.commit_times import load_to_commit
 from offsetguard.lake.upkeep.packing import HOUSEKEEPING_PROPERTY, live_files
 from offsetguard.model.intervals import Interval
@@ -191,22 +191,21 @@ _KEPT_SNAPSHOTS = 2  # of each cluster, however old: the next round goes on from
 def delete_orphans(iceberg_table: IcebergTable, older_than: datetime) -> int:
     """Delete the files of a table's folder that its metadata do not name; returns how many went.
 
-    Only files that were written before a moment: a run that is under way names its files when it commits.
+    Only files that were written before a moment: a run that is under way names its files when it commits. What goes
+    with a file that Spark wrote, Hadoop's checksum beside it, is not counted.
     """
     folder = local_path(iceberg_table.location())
-    if not folder.is_dir():
-        return 0
     oldest = older_than.timestamp()
     unnamed = [file for file in folder.rglob("*") if file.is_file() and file.stat().st_mtime < oldest]
     if not unnamed:
         return 0
     iceberg_table.refresh()  # after the listing: what was committed meanwhile is named
     named = {local_path(path) for path in _named(iceberg_table)}
-    named |= {checksum_of(path) for path in named}
+    named |= {path.with_name(f".{path.name}.crc") for path in named}
     orphans = [file for file in unnamed if file not in named]
     for file in orphans:
         file.unlink(missing_ok=True)
-    return len(orphans)
+    return sum(file.suffix != ".crc" for file in orphans)
 
 
 def delete_landed(landing_folder: Path, older_than: datetime) -> int:
