@@ -8,9 +8,9 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from offsetguard.cli.quarantine import quarantine
+from offsetguard.cli.quarantine import Wanted, intervals_to_redrive, quarantine, quarantined_rows
 from offsetguard.config.workspace import Workspace
-from offsetguard.lake.reading import FactReader, Wanted, intervals_to_redrive, quarantined_rows
+from offsetguard.lake.reading import FactReader
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import QUEUE_SNAPSHOTS
 from offsetguard_expectations.invariants import ROW_INVARIANTS

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Any
@@ -14,12 +15,34 @@ from offsetguard.catalogue.text import format_moment
 from offsetguard.cli.output import show
 from offsetguard.cli.parameters import MOMENT, WithExamples, check_cluster, check_is_known, format_option
 from offsetguard.config.workspace import Workspace
-from offsetguard.lake import reading
+from offsetguard.lake.reading import FactReader, python_rows
+from offsetguard.model.intervals import Interval
 from offsetguard.store.database import our_database
-from offsetguard.tables import LANDED
+from offsetguard.tables import LANDED, QUARANTINE
+from offsetguard.tables.facts import Quarantined
 
+UNDECODABLE = "UNDECODABLE"  # instead of an invariant's id: what could not even be read
 _DEFAULT_SPAN = timedelta(days=1)
 _JOB = "offsetguard_spark.jobs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuarantinedRow(Quarantined):
+    """Such a row of an interval."""
+
+    cluster: str
+    interval: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which rows of the quarantine; None: any."""
+
+    cluster: str
+    since: datetime
+    until: datetime
+    table_name: str | None = None
+    invariant_id: str | None = None
 
 
 @click.group(cls=WithExamples)
@@ -75,7 +98,7 @@ def redrive(*, dry_run: bool, **choice: str | datetime | None) -> None:
     """
     reader, wanted = _asked(choice)
     before = _rows(reader, wanted)
-    intervals = reading.intervals_to_redrive(before)
+    intervals = intervals_to_redrive(before)
     click.echo(f"{len(before)} reasons in {len(intervals)} intervals that can be judged again")
     if dry_run or not intervals:
         for interval in intervals:
@@ -83,7 +106,7 @@ def redrive(*, dry_run: bool, **choice: str | datetime | None) -> None:
         return
     names = "".join(f"{interval.name}\n" for interval in intervals)
     job = subprocess.run([sys.executable, "-m", _JOB, "--cluster", wanted.cluster], input=names, text=True, check=False)
-    after = reading.quarantined_rows(reader, wanted)
+    after = quarantined_rows(reader, wanted)
     stayed = {_identity(row) for row in after}
     put_back = sum(_identity(row) not in stayed for row in before)
     click.echo(
@@ -92,7 +115,7 @@ def redrive(*, dry_run: bool, **choice: str | datetime | None) -> None:
     click.get_current_context().exit(job.returncode)
 
 
-def _asked(choice: Mapping[str, Any]) -> tuple[reading.FactReader, reading.Wanted]:
+def _asked(choice: Mapping[str, Any]) -> tuple[FactReader, Wanted]:
     """Return what reads, and what is wanted; raises UsageError for names that are not known."""
     engine = our_database()
     check_cluster(engine, choice["cluster"])
@@ -100,24 +123,24 @@ def _asked(choice: Mapping[str, Any]) -> tuple[reading.FactReader, reading.Wante
         check_is_known("--table", choice["table_name"], {table.name for table in LANDED})
     until = choice["until"] or datetime.now(UTC)
     since = choice["since"] or datetime.now(UTC) - _DEFAULT_SPAN
-    wanted = reading.Wanted(choice["cluster"], since, until, choice["table_name"], choice["invariant_id"])
-    return reading.FactReader(Workspace.from_environment(), engine), wanted
+    wanted = Wanted(choice["cluster"], since, until, choice["table_name"], choice["invariant_id"])
+    return FactReader(Workspace.from_environment(), engine), wanted
 
 
-def _rows(reader: reading.FactReader, wanted: reading.Wanted) -> list[reading.QuarantinedRow]:
+def _rows(reader: FactReader, wanted: Wanted) -> list[QuarantinedRow]:
     """Return the rows that are wanted; raises UsageError where there are none, of an invariant that nobody checks."""
-    rows = reading.quarantined_rows(reader, wanted)
+    rows = quarantined_rows(reader, wanted)
     checked = set() if rows or wanted.invariant_id is None else reader.checked_invariants(wanted.cluster)
     if checked:
-        check_is_known("--invariant", wanted.invariant_id or "", checked | {reading.UNDECODABLE})
+        check_is_known("--invariant", wanted.invariant_id or "", checked | {UNDECODABLE})
     return rows
 
 
-def _identity(row: reading.QuarantinedRow) -> tuple[str, str, str, str]:
+def _identity(row: QuarantinedRow) -> tuple[str, str, str, str]:
     return row.interval.name, row.table_name, row.row_key, row.invariant_id
 
 
-def _document(row: reading.QuarantinedRow) -> dict[str, object]:
+def _document(row: QuarantinedRow) -> dict[str, object]:
     return {
         "cluster": row.cluster,
         "interval_start": row.interval.start,
@@ -131,7 +154,27 @@ def _document(row: reading.QuarantinedRow) -> dict[str, object]:
     }
 
 
-def _texts(row: reading.QuarantinedRow) -> Iterator[str]:
+def _texts(row: QuarantinedRow) -> Iterator[str]:
     at = format_moment(row.interval.start)
     yield f"{at}  {row.table_name}  {row.invariant_id}: {row.reason or row.row_key}"
     yield f"    rule {row.rule_version or 'unknown'}, run {row.run_id or 'unknown'}"
+
+
+def quarantined_rows(reader: FactReader, wanted: Wanted) -> list[QuarantinedRow]:
+    """Return the rows of published intervals, newest interval first; raises PublishError when they cannot be read."""
+    found = reader.history(QUARANTINE, wanted.cluster, wanted.since, wanted.until)
+    rows = [
+        QuarantinedRow(interval=Interval(row.pop("interval_start")), **row)
+        for row in python_rows(found)
+        if wanted.table_name in (None, row["table_name"]) and wanted.invariant_id in (None, row["invariant_id"])
+    ]
+    order = sorted(rows, key=lambda row: (row.table_name, row.row_key, row.reason_number))
+    return sorted(order, key=lambda row: row.interval, reverse=True)
+
+
+def intervals_to_redrive(rows: list[QuarantinedRow]) -> list[Interval]:
+    """Return the intervals with rows that can be judged again, oldest first.
+
+    What could not be decoded has no columns that an invariant could look at: it is left out.
+    """
+    return sorted({row.interval for row in rows if row.invariant_id != UNDECODABLE})

@@ -6,16 +6,16 @@ What may be seen is said by `published_intervals`, never by a table's newest sta
   published (main only moves forward), and of it only intervals that have a row.
 
 `data_files` says which files of a snapshot may have the rows, DuckDB reads them. The columns are those of this release,
-whatever release wrote the files: they are found by Iceberg's numbers, and one that was added since is NULL there.
+whatever release wrote the files: they are found by their names, which never change, and one that was added since is
+NULL there.
 """
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from itertools import pairwise
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -32,26 +32,13 @@ from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.published_intervals import RETENTION_PASSED, PublishedInterval
-from offsetguard.tables import GROUP_FACTS, INVARIANT_RESULTS, QUARANTINE, QUEUE_STATE, ColumnType, Table
-from offsetguard.tables.facts import Quarantined
+from offsetguard.tables import GROUP_FACTS, INVARIANT_RESULTS, QUEUE_STATE, Table
 from offsetguard.tables.table import arrow_schema
 
-UNDECODABLE = "UNDECODABLE"  # instead of an invariant's id: what could not even be read
-
 _INTERVAL_START = "interval_start"
-_TYPES = {
-    ColumnType.STRING: "VARCHAR",
-    ColumnType.INT32: "INTEGER",
-    ColumnType.INT64: "BIGINT",
-    ColumnType.FLOAT64: "DOUBLE",
-    ColumnType.BOOLEAN: "BOOLEAN",
-    ColumnType.TIMESTAMP: "TIMESTAMPTZ",
-    ColumnType.STRING_LIST: "VARCHAR[]",
-}
 # the starts of all intervals of some runs of them: a month has 43,200, most often in one run
 _PUBLISHED = """SELECT unnest(generate_series(first, last, INTERVAL 1 MINUTE))
 FROM (SELECT unnest($firsts) AS first, unnest($lasts) AS last)"""
-_NO_FILE_HAS = 1_000_000  # from here on, numbers of columns that are yet to be added to the table
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,24 +129,12 @@ class FactReader:
         `sources`: what it has after FROM. `given`: its other parameters; `$since` is always there.
         """
         firsts, lasts = _runs(published_intervals.starts(self._engine, cluster, since, until))
-        params: dict[str, Any] = {"cluster": cluster, "since": since, "until": until, **given}
-        params |= {"firsts": firsts, "lasts": lasts}
-        named, read_at = [], []
+        given = {"firsts": firsts, "lasts": lasts, "since": since, **given}
+        found = {}
         for name, source in sources.items():
-            newest, wanted = self._newest(source.table, cluster), _within(cluster, since, until, source.where)
-            files = _named_files(source.table, *newest, wanted) if newest else []
-            read_at += [f"{source.table.name}: snapshot {newest[1]}"] if newest else []
-            params |= {f"{name}_files": files, **_named_values(name, source)}
-            named.append(
-                f"{name} AS NOT MATERIALIZED ({_source(name, source, newest[0] if newest and files else None)})"
-            )
-        statement = f"WITH {', '.join(named)} {sql}"
-        used = {name: value for name, value in params.items() if re.search(rf"\${name}\b", statement)}
-        try:
-            with _database().cursor() as connection:
-                return connection.sql(statement, params=used).to_arrow_table()
-        except duckdb.Error as error:
-            raise PublishError(f"{', '.join(read_at)}: data files cannot be read: {error}") from error
+            rows = _Rows(source.table, source.columns, _within(cluster, since, until, source.where), is_history=True)
+            found[name] = rows.at(*newest) if (newest := self._newest(source.table, cluster)) else rows
+        return _select(sql, found, given)
 
     def _newest(self, table: Table, cluster: str) -> tuple[IcebergTable, int] | None:
         """Return a table with its newest published snapshot; None: no interval of it was published."""
@@ -195,31 +170,53 @@ def _within(
     return [("cluster", "=", cluster), *span, *((column, "in", list(values)) for column, values in where.items())]
 
 
-def _named_values(name: str, source: Source) -> dict[str, str]:
-    """Return the parameters of a source's conditions; single ones, because a list of them would skip no row group."""
-    return {
-        f"{name}_{column}_{number}": value
-        for column, values in source.where.items()
-        for number, value in enumerate(values)
-    }
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows of a table that meet all conditions, in the files of a snapshot that may have them."""
+
+    table: Table
+    columns: Sequence[str]
+    wanted: Sequence[Condition]
+    is_history: bool = False  # only of published intervals, whose runs are parameters: `firsts` and `lasts`
+    snapshot_id: int = NO_SNAPSHOT
+    files: Sequence[str] = ()
+
+    def at(self, state: IcebergTable, snapshot_id: int) -> "_Rows":
+        """Look which files of a snapshot may have them; raises PublishError that names what is damaged."""
+        folder = local_path(state.location()) / "metadata"
+        with damage_named(f"{self.table.name}: snapshot {snapshot_id}", lambda: f"manifests in {folder}"):
+            return replace(self, snapshot_id=snapshot_id, files=data_files(state, snapshot_id, self.wanted))
+
+    def select(self, name: str, params: dict[str, Any]) -> str:
+        """Return the SELECT of them, and add its parameters; `name`: what no other of the query is called."""
+        found = f"FROM {name}_nothing"  # a column that no file has is of this, and so are all where there is no file
+        if self.files:
+            params[f"{name}_files"] = list(self.files)
+            read = f"read_parquet(${name}_files, union_by_name = true, hive_partitioning = false)"
+            found = f"FROM {read} UNION ALL BY NAME {found}"
+        conditions = [f"{_INTERVAL_START} IN ({_PUBLISHED})"] if self.is_history else []
+        for column, how, value in self.wanted:
+            values = {f"{name}_{len(params)}_{n}": one for n, one in enumerate(value if how == "in" else [value])}
+            params |= values
+            # single ones, because a list of them would skip no row group
+            conditions.append(f"{column} {how} ({', '.join(f'${one}' for one in values)})")
+        return f"SELECT {', '.join(self.columns)} FROM ({found}) WHERE {' AND '.join(conditions)}"
 
 
-def _source(name: str, source: Source, state: IcebergTable | None) -> str:
-    """Return the SELECT of a query's source; `state` None: it has no file."""
-    types = {column.name: _TYPES[column.type] for column in source.table.columns}
-    if state is None:
-        return f"SELECT {', '.join(f'NULL::{types[column]} AS {column}' for column in source.columns)} WHERE false"
-    columns = _columns_by_id(source.table, state, {"cluster", _INTERVAL_START, *source.columns, *source.where})
-    named = "".join(
-        f" AND {column} IN ({', '.join(f'${name}_{column}_{number}' for number in range(len(values)))})"
-        for column, values in source.where.items()
-    )
-    return (
-        f"SELECT {', '.join(source.columns)}"
-        f" FROM read_parquet(${name}_files, schema = {columns}, hive_partitioning = false)"
-        " WHERE cluster = $cluster AND interval_start >= $since AND interval_start < $until"
-        f" AND interval_start IN ({_PUBLISHED}){named}"
-    )
+def _select(sql: str, sources: Mapping[str, _Rows], given: Mapping[str, Any]) -> pa.Table:
+    """Return what SQL gives of rows by name; raises PublishError that names what is read where it cannot be."""
+    params = dict(given)
+    named = [f"{name} AS NOT MATERIALIZED ({rows.select(name, params)})" for name, rows in sources.items()]
+    statement = f"WITH {', '.join(named)} {sql}"
+    used = {name: value for name, value in params.items() if re.search(rf"\${name}\b", statement)}
+    try:
+        with _database().cursor() as connection:
+            for name, rows in sources.items():
+                connection.register(f"{name}_nothing", table_schema(rows.table).empty_table())
+            return connection.sql(statement, params=used).to_arrow_table()
+    except duckdb.Error as error:
+        read = ", ".join(f"{rows.table.name}: snapshot {rows.snapshot_id}" for rows in sources.values() if rows.files)
+        raise PublishError(f"{read}: data files cannot be read: {error}") from error
 
 
 def read_interval(
@@ -254,22 +251,9 @@ def _rows(
     state = load_table(catalog, table)
     if state.snapshot_by_id(snapshot_id) is None:
         raise _snapshot_is_gone(table, snapshot_id, whose)
-    files = _named_files(table, state, snapshot_id, wanted)
-    if not files:
-        return schema.empty_table()
-    needed = {*names, *table.key, *(column for column, _, _ in wanted)}
-    query = (
-        f"SELECT {', '.join(names)}"
-        f" FROM read_parquet(?, schema = {_columns_by_id(table, state, needed)}, hive_partitioning = false)"
-        f" WHERE {' AND '.join(f'{column} {how} ?' for column, how, _ in wanted)}"
-        f" ORDER BY {_in_order(table.key)}"
-    )
-    try:
-        with _database().cursor() as connection:
-            rows = connection.sql(query, params=[files, *(value for _, _, value in wanted)]).to_arrow_table()
-    except duckdb.Error as error:
-        raise PublishError(f"{table.name}: snapshot {snapshot_id}: data files cannot be read: {error}") from error
-    return rows.cast(schema)
+    rows = _Rows(table, list(dict.fromkeys((*names, *table.key))), wanted).at(state, snapshot_id)
+    sql = f"SELECT {', '.join(names)} FROM rows ORDER BY {_in_order(table.key)}"
+    return _select(sql, {"rows": rows}, {}).cast(schema)
 
 
 def python_rows(rows: pa.Table) -> list[dict[str, Any]]:
@@ -284,28 +268,6 @@ def python_rows(rows: pa.Table) -> list[dict[str, Any]]:
 
 def _in_order(columns: Sequence[str]) -> str:
     return ", ".join(f"{name} NULLS FIRST" for name in columns)
-
-
-def _metadata_folder(state: IcebergTable) -> Path:
-    return local_path(state.location()) / "metadata"
-
-
-def _named_files(table: Table, state: IcebergTable, snapshot_id: int, wanted: Sequence[Condition]) -> list[str]:
-    """Return the files that may have such rows; raises PublishError that names what is damaged."""
-    with damage_named(f"{table.name}: snapshot {snapshot_id}", lambda: f"manifests in {_metadata_folder(state)}"):
-        return data_files(state, snapshot_id, wanted)
-
-
-def _columns_by_id(table: Table, state: IcebergTable, needed: Collection[str]) -> str:
-    """Return columns of the table as `read_parquet` wants them: by the number that Iceberg gives each in every file."""
-    ids = {field.name: field.field_id for field in state.schema().fields}
-    columns = (
-        f"{ids.get(column.name, _NO_FILE_HAS + number)}:"
-        f" {{name: '{column.name}', type: '{_TYPES[column.type]}', default_value: NULL}}"
-        for number, column in enumerate(table.columns)
-        if column.name in needed
-    )
-    return f"MAP {{{', '.join(columns)}}}"
 
 
 @cache
@@ -333,42 +295,3 @@ def _snapshot_is_gone(table: Table, snapshot_id: int, whose: str) -> PublishErro
         f"{table.name}: the published snapshot {snapshot_id} of {whose} is not in the table any more;"
         " publish the interval again (--again)"
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuarantinedRow(Quarantined):
-    """Such a row of an interval."""
-
-    cluster: str
-    interval: Interval
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which rows of the quarantine; None: any."""
-
-    cluster: str
-    since: datetime
-    until: datetime
-    table_name: str | None = None
-    invariant_id: str | None = None
-
-
-def quarantined_rows(reader: FactReader, wanted: Wanted) -> list[QuarantinedRow]:
-    """Return the rows of published intervals, newest interval first; raises PublishError when they cannot be read."""
-    found = reader.history(QUARANTINE, wanted.cluster, wanted.since, wanted.until)
-    rows = [
-        QuarantinedRow(interval=Interval(row.pop(_INTERVAL_START)), **row)
-        for row in python_rows(found)
-        if wanted.table_name in (None, row["table_name"]) and wanted.invariant_id in (None, row["invariant_id"])
-    ]
-    order = sorted(rows, key=lambda row: (row.table_name, row.row_key, row.reason_number))
-    return sorted(order, key=lambda row: row.interval, reverse=True)
-
-
-def intervals_to_redrive(rows: list[QuarantinedRow]) -> list[Interval]:
-    """Return the intervals with rows that can be judged again, oldest first.
-
-    What could not be decoded has no columns that an invariant could look at: it is left out.
-    """
-    return sorted({row.interval for row in rows if row.invariant_id != UNDECODABLE})
