@@ -96,8 +96,6 @@ def check_written(
     landed: Mapping[Minute, Landed],
     previous: Mapping[str, PublishedInterval | None],
     data_docs_folder: Path,
-    *,
-    max_corrupt_share: float = MAX_CORRUPT_SHARE,
 ) -> dict[Minute, GateReport]:
     """Evaluate and judge what was written, and write the page of each to `<data_docs_folder>/<cluster>/`.
 
@@ -116,10 +114,7 @@ def check_written(
     reports: dict[Minute, GateReport] = {}
 
     def judge(findings: Mapping[str, Findings]) -> Iterable[RunReport]:
-        judgements = [
-            _Judgement(minute, one.tables, findings[minutes.name(minute)], max_corrupt_share)
-            for minute, one in landed.items()
-        ]
+        judgements = [_Judgement(minute, one.tables, findings[minutes.name(minute)]) for minute, one in landed.items()]
         examples = find_examples([sought for one in judgements for sought in one.sought(rows)])
         reports.update((one.minute, one.report(examples)) for one in judgements)
         return reports.values()
@@ -174,7 +169,6 @@ class _Judgement:
     minute: Minute
     landed: Mapping[str, LandedTable]
     findings: Findings
-    max_corrupt_share: float
 
     def report(self, examples: Mapping[tuple[Minute, str], tuple[str, ...]]) -> GateReport:
         """Judge; `examples`: by interval of a cluster, and id."""
@@ -267,10 +261,10 @@ class _Judgement:
             if not isinstance(check, Invariant) or not check.stops_publication or check not in CORRUPT:
                 continue
             rows = self._rows(check.table) + self._quarantined_rows(check.table)
-            if stops_publication(one.violations, rows, self.max_corrupt_share):
+            if stops_publication(one.violations, rows):
                 problems.append(
                     f"{check.id} {check.violation}: {one.violations} of {rows} rows of {check.table.name},"
-                    f" more than {self.max_corrupt_share:.0%}: {_first_examples(one)}"
+                    f" more than {MAX_CORRUPT_SHARE:.0%}: {_first_examples(one)}"
                 )
         return problems
 
