@@ -25,7 +25,7 @@ from pyiceberg.table.update import (
     TableRequirement,
     TableUpdate,
 )
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from offsetguard.config.workspace import Workspace
@@ -36,9 +36,9 @@ from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.store.published_intervals import CLUSTERS_PROPERTY, INTERVALS_PROPERTY, RUN_PROPERTY
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
-from offsetguard_spark.minutes import Minutes
+from offsetguard_spark.minutes import Minutes, columns_of
 from offsetguard_spark.session import tagged
-from offsetguard_spark.tables import load_tables, prepare_tables, table_name
+from offsetguard_spark.tables import Query, load_tables, prepare_tables, quoted, table_name
 
 MAIN = "main"
 INGESTED_TABLES = (LOG_EVENTS, OFFSET_MOVES)  # an interval's rows, and those of whole log files: see `ingest.py`
@@ -85,7 +85,7 @@ class Branches:
                     if unpack(self.states[table], table, cluster, self.minutes.first, self.minutes.last):
                         self.states[table].refresh()
 
-    def write(self, rows_by_table: Mapping[Table, tuple[Callable[[], DataFrame], int]]) -> None:
+    def write(self, rows_by_table: Mapping[Table, tuple[Callable[[], DataFrame | Query], int]]) -> None:
         """Replace the intervals' rows in some tables: all of them, also when there are fewer now or none.
 
         Rows are made where they are written, on several threads: what one table waits for, another one uses. The
@@ -109,11 +109,12 @@ class Branches:
         """Return the table's rows of all intervals."""
         return self.spark.table(table_name(table, self.name if table in self.tables else None))
 
-    def _only(self, table: Table, interval: Interval | None = None) -> Column:
-        """Return the condition of the intervals' rows; of a state: those of the queues that they saw."""
-        starts = [one.start for one in ((interval,) if interval else self.minutes.intervals)]
-        this = self._of_clusters & F.col("interval_start").isin(*starts)
-        return this & ~F.col("source").startswith(INGESTED_PREFIX) if table in INGESTED_TABLES else this
+    def _only(self, table: Table, interval: Interval | None = None) -> str:
+        """Return the condition of the intervals' rows, in SQL; of a state: those of the queues that they saw."""
+        intervals = (interval,) if interval else self.minutes.intervals
+        starts = ", ".join(f"TIMESTAMP {quoted(one.start.isoformat())}" for one in intervals)
+        this = f"{self._of_clusters} AND interval_start IN ({starts})"
+        return f"{this} AND NOT startswith(source, '{INGESTED_PREFIX}')" if table in INGESTED_TABLES else this
 
     def of_clusters(self, table: Table) -> DataFrame:
         """Return the clusters' rows of all intervals; of a state's rows, each is of its queue's newest interval."""
@@ -190,23 +191,34 @@ class Branches:
             self._commit(table, updates, AssertRefSnapshotId(ref=self.name, snapshot_id=head))
 
     @property
-    def _of_clusters(self) -> Column:
-        return F.col("cluster").isin(*self.minutes.clusters)
+    def _of_clusters(self) -> str:
+        return f"cluster IN ({', '.join(map(quoted, self.minutes.clusters))})"
 
     def _gathered(self, rows: DataFrame) -> DataFrame:
         return rows.coalesce(1) if self.small else rows
 
-    def _replace(self, table: Table, make: Callable[[], DataFrame], row_count: int) -> None:
-        writer = make().coalesce(row_count // ROWS_PER_FILE + 1).writeTo(table_name(table, self.name))
-        starts = ",".join(one.start.isoformat() for one in self.minutes.intervals)
-        with tagged(self.spark, f"write {table.name}"):
-            writer.options(**self.write_options | {f"snapshot-property.{INTERVALS_PROPERTY}": starts}).overwrite(
-                self._replaced(table)
-            )
+    def _replace(self, table: Table, make: Callable[[], DataFrame | Query], row_count: int) -> None:
+        """Write rows in the place of the intervals'; a state is replaced as a whole.
 
-    def _replaced(self, table: Table) -> Column:
-        """Return the predicate of the transaction: a state is replaced as a whole, all else by interval."""
-        return self._of_clusters if _is_state(table) else self._only(table)
+        A query is written by one statement: its rows would be analysed, and then once more with what writes them.
+        """
+        rows, name, files = make(), table_name(table, self.name), row_count // ROWS_PER_FILE + 1
+        starts = ",".join(one.start.isoformat() for one in self.minutes.intervals)
+        options = self.write_options | {f"snapshot-property.{INTERVALS_PROPERTY}": starts}
+        replaced = self._of_clusters if _is_state(table) else self._only(table)
+        with tagged(self.spark, f"write {table.name}"):
+            if isinstance(rows, Query):
+                given = ", ".join(f"{quoted(key)} = {quoted(value)}" for key, value in options.items())
+                text = f"SELECT /*+ COALESCE({files}) */ {self._columns(table)} FROM (\n{rows.text}\n)"
+                self.spark.sql(f"INSERT INTO {name} WITH ({given}) REPLACE WHERE {replaced}\n{text}", rows.parameters)
+            else:
+                rows.coalesce(files).writeTo(name).options(**options).overwrite(F.expr(replaced))
+
+    def _columns(self, table: Table) -> str:
+        """Return the columns of a query as the table has them, by position: it may be of another release."""
+        own = columns_of(table)
+        names = (field.name for field in self.states[table].schema().fields)
+        return ", ".join(name if name in own else f"NULL AS {name}" for name in names)
 
     def _commit(self, table: Table, updates: tuple[TableUpdate, ...], *requirements: TableRequirement) -> None:
         """Change a table's references, provided that main is where it was when the run began."""

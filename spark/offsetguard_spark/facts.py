@@ -41,17 +41,15 @@ from offsetguard.tables import (
 from offsetguard_spark.branches import Branches
 from offsetguard_spark.minutes import Minutes, columns_of
 from offsetguard_spark.session import tagged
-from offsetguard_spark.tables import nothing
+from offsetguard_spark.tables import Query, nothing
 
 _HISTORY = "_history"
 _KEPT = ("kept", "pairs", "replicas")  # steps that are computed once: few rows of many, for several tables
 _TABLES = {table.name: table for table in PUBLISHED}
 
 
-def rows_of_query(
-    spark: SparkSession, name: str, parameters: Mapping[str, Any] | None = None, *, steps: Sequence[str] = ()
-) -> DataFrame:
-    """Return the rows of `facts/NAME.sql`, lazily. Of `parameters` those count that the text names.
+def query_of(name: str, parameters: Mapping[str, Any], *, steps: Sequence[str] = ()) -> Query:
+    """Return the query of `facts/NAME.sql`. Of `parameters` those count that the text names.
 
     `steps`: what it reads by name besides views of the session: other files, each after those it reads.
     """
@@ -59,7 +57,7 @@ def rows_of_query(
     if steps:
         of_steps = ", ".join(f"{one} AS (\n{texts.spark_text(one)}\n)" for one in steps)
         text = f"WITH {of_steps}\nSELECT * FROM (\n{text}\n)"
-    return spark.sql(text, args={one: (parameters or {})[one] for one in texts.parameters_of(text)})
+    return Query(text, {one: parameters[one] for one in texts.parameters_of(text)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +76,10 @@ class FactSources:
     views: dict[str, Future[DataFrame]] = field(default_factory=dict, repr=False)  # what queries can read by name
     made: dict[Table, DataFrame] = field(default_factory=dict, repr=False)  # what the intervals add to histories
 
-    def rows(self, table: Table) -> DataFrame:
-        """Return the rows of a fact table, as they are to be written."""
-        return self.minutes.without_names(self.facts(table.name), table)
+    def query(self, table: Table) -> Query:
+        """Return the query of a fact table's rows, as they are to be written."""
+        named = self._facts(table.name)
+        return Query(self.minutes.without_names(named.text, table), named.parameters)
 
     def compare_with_each_other(self) -> None:
         """Let each of several intervals be compared with the one before it, of which nothing is written yet.
@@ -90,18 +89,18 @@ class FactSources:
         if self.minutes.are_one or not _is_anything_seen(self):
             return
         for table in (BROKER_FACTS, TOPIC_FACTS):
-            self.made[table] = self.rows(table).localCheckpoint(eager=True)
+            self.made[table] = self.query(table).rows(self.spark).localCheckpoint(eager=True)
             del self.views[f"{table.name}{_HISTORY}"]
 
-    def facts(self, name: str) -> DataFrame:
-        """Return the rows of `facts/NAME.sql` about the intervals.
+    def _facts(self, name: str) -> Query:
+        """Return the query of `facts/NAME.sql` about the intervals.
 
         Steps that it reads stand in its own statement; only rows become views of the session, once for all tables. As
         views the steps took longer: the server analyses a view when it is made, and again what it is made of.
         """
         steps: dict[str, None] = {}  # each after those that it reads
         self._collect(name, steps)
-        return rows_of_query(self.spark, name, self.parameters, steps=tuple(steps))
+        return query_of(name, self.parameters, steps=tuple(steps))
 
     def _collect(self, name: str, steps: dict[str, None]) -> None:
         for relation in sorted(texts.relations_of(name) - steps.keys()):
@@ -142,7 +141,7 @@ class FactSources:
         if name == "intervals":
             return self._intervals()
         if name in _KEPT:
-            return self.facts(name)
+            return self._facts(name).rows(self.spark)
         if name.endswith(_HISTORY):
             table = _TABLES[name.removesuffix(_HISTORY)]
             return self.minutes.history_of_each(self._earlier(table), table)

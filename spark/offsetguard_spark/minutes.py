@@ -66,11 +66,13 @@ class Minutes:
             *_with_cluster(columns_of(table), _name_of(_OF_INTERVAL))
         )
 
-    def without_names(self, rows: DataFrame, table: Table) -> DataFrame:
-        """Put the clusters back in the place of the names."""
+    def without_names(self, query: str, table: Table) -> str:
+        """Put the clusters back in the place of the names, in a query of a table's rows."""
         if self.are_one:
-            return rows
-        return rows.select(*_with_cluster(columns_of(table), F.expr(f"SUBSTRING(cluster, {_NAME_LENGTH + 1})")))
+            return query
+        cluster = f"SUBSTRING(cluster, {_NAME_LENGTH + 1}) AS cluster"
+        columns = ", ".join(cluster if name == "cluster" else name for name in columns_of(table))
+        return f"SELECT {columns} FROM (\n{query}\n)"
 
 
 def columns_of(table: Table) -> list[str]:

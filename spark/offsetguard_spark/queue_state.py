@@ -22,25 +22,25 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard_spark.branches import Branches
-from offsetguard_spark.facts import rows_of_query
-from offsetguard_spark.tables import table_name
+from offsetguard_spark.facts import query_of
+from offsetguard_spark.tables import Query, table_name
 
 LOOK_BACK = timedelta(hours=2)  # what `rebuild` reads; of a queue seen each minute, point 5 is up to 73 min old
 
 
-def fold_snapshot(previous: DataFrame, queues: DataFrame, interval: Interval) -> DataFrame:
-    """Return the `queue_state` rows after an interval; nothing is read yet.
+def fold_snapshot(previous: DataFrame, queues: DataFrame, interval: Interval) -> Query:
+    """Return the query of the `queue_state` rows after an interval.
 
     `previous`: `queue_state` rows. `queues`: the interval's sound `queue_snapshots` rows, one per queue. Rows of
     `previous` that are as new as the interval or newer stay as they are.
     """
     previous.createOrReplaceTempView(f"{QUEUE_STATE.name}_before")
     queues.createOrReplaceTempView(QUEUE_SNAPSHOTS.name)
-    return rows_of_query(queues.sparkSession, QUEUE_STATE.name, fold_parameters(interval.start))
+    return query_of(QUEUE_STATE.name, fold_parameters(interval.start))
 
 
-def rebuild(history: DataFrame, interval: Interval) -> DataFrame:
-    """Return the `queue_state` rows as of an interval, made of snapshots alone; nothing is read yet.
+def rebuild(history: DataFrame, interval: Interval) -> Query:
+    """Return the query of the `queue_state` rows as of an interval, made of snapshots alone.
 
     `history`: `queue_snapshots` rows; those of intervals in [interval - LOOK_BACK, interval] are read. The rows are
     those that folding these intervals one by one would give: what happened before them is not in it, as a rewind that
@@ -48,7 +48,7 @@ def rebuild(history: DataFrame, interval: Interval) -> DataFrame:
     """
     history.createOrReplaceTempView(f"{QUEUE_SNAPSHOTS.name}_history")
     parameters = fold_parameters(interval.start, first_interval_start=interval.start - LOOK_BACK)
-    return rows_of_query(history.sparkSession, QUEUE_WINDOWS, parameters)
+    return query_of(QUEUE_WINDOWS, parameters)
 
 
 _EVER = datetime.max.replace(tzinfo=UTC)
@@ -91,18 +91,20 @@ def fold_intervals(
     states: list[DataFrame] = []
     for interval in intervals:
         if state is None:
-            folded = rebuild(branches.of_clusters(QUEUE_SNAPSHOTS), interval)
+            query = rebuild(branches.of_clusters(QUEUE_SNAPSHOTS), interval)
         else:
-            folded = fold_snapshot(state, branches.read(QUEUE_SNAPSHOTS, interval), interval)
+            query = fold_snapshot(state, branches.read(QUEUE_SNAPSHOTS, interval), interval)
         if interval != intervals[-1]:
-            state = folded.localCheckpoint(eager=True)
+            state = query.rows(branches.spark).localCheckpoint(eager=True)
             states.append(state.where(F.col("interval_start") == F.lit(interval.start)))
     if in_main is not StateInMain.AFTER_THEM:
         branches.start([QUEUE_STATE])
-        branches.write({QUEUE_STATE: (lambda: folded, row_count)})
+        branches.write({QUEUE_STATE: (lambda: query, row_count)})
         folded = branches.read(QUEUE_STATE, intervals[-1])
-    elif states:  # the facts' views take the place of those that it is made of
-        folded = folded.localCheckpoint(eager=True)
+    else:
+        folded = query.rows(branches.spark)
+        if states:  # the facts' views take the place of those that it is made of
+            folded = folded.localCheckpoint(eager=True)
     for one in states:
         folded = folded.unionByName(one)
     return folded

@@ -21,7 +21,7 @@ from offsetguard_spark.facts import FACT_TABLES, FactSources
 from offsetguard_spark.invariants import mark, quarantine_rows, sound_rows
 from offsetguard_spark.landed import LandedTable, read_landed
 from offsetguard_spark.minutes import Minutes
-from offsetguard_spark.tables import nothing
+from offsetguard_spark.tables import Query, nothing
 
 WRITTEN_AS_LANDED = tuple(table for table in LANDED if table in PUBLISHED)
 
@@ -62,7 +62,7 @@ class IntervalRows:
         makes, counts = {}, {}
         for table, has_work in FACT_TABLES.items():
             work = has_work(sources)
-            makes[table] = partial(sources.rows, table) if work else partial(nothing, sources.spark, table)
+            makes[table] = partial(sources.query, table) if work else partial(nothing, sources.spark, table)
             counts[table] = most if work else 0
         try:
             sources.compare_with_each_other()
@@ -74,7 +74,7 @@ class IntervalRows:
         """Write the invariants' results."""
         self._write({INVARIANT_RESULTS: partial(_results_rows, self.branches, results)}, {INVARIANT_RESULTS: 1})
 
-    def _write(self, makes: Mapping[Table, Callable[[], DataFrame]], row_counts: Mapping[Table, int]) -> None:
+    def _write(self, makes: Mapping[Table, Callable[[], DataFrame | Query]], row_counts: Mapping[Table, int]) -> None:
         """Write the tables that take part; the counts are at least the rows that there are, 0 when there are none."""
         taking_part = [table for table in makes if row_counts[table] or self._has_older_rows(table)]
         if self.written_before:

@@ -6,6 +6,7 @@ writes.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -29,6 +30,18 @@ from offsetguard.tables.table import arrow_schema
 def spark_schema(table: Table) -> StructType:
     """Return the Spark schema of a table, in column order."""
     return from_arrow_schema(arrow_schema(table), prefer_timestamp_ntz=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query in SQL."""
+
+    text: str
+    parameters: dict[str, Any]  # by the names that the text has for them
+
+    def rows(self, spark: SparkSession) -> DataFrame:
+        """Return its rows, which are analysed now, and computed when they are used."""
+        return spark.sql(self.text, self.parameters)
 
 
 def nothing(spark: SparkSession, table: Table) -> DataFrame:
@@ -76,21 +89,22 @@ def _evolutions(table: Table, created: IcebergTable) -> list[str]:
         field = fields.get(column.name)
         if field is None:
             column_type = spark_schema(table)[column.name].dataType.simpleString()
-            comment = _quoted(column.meaning)
+            comment = quoted(column.meaning)
             statements.append(f"{alter} ADD COLUMN {column.name} {column_type} COMMENT {comment}")
             continue
         if field.required and column.nullable:
             statements.append(f"{alter} ALTER COLUMN {column.name} DROP NOT NULL")
         if field.doc != column.meaning:
-            statements.append(f"{alter} ALTER COLUMN {column.name} COMMENT {_quoted(column.meaning)}")
+            statements.append(f"{alter} ALTER COLUMN {column.name} COMMENT {quoted(column.meaning)}")
     wanted = {name: value for name, value in properties_of(table).items() if name != RESERVED_PROPERTY}
     if changed := {name: value for name, value in wanted.items() if created.properties.get(name) != value}:
-        assignments = ", ".join(f"{_quoted(name)} = {_quoted(value)}" for name, value in changed.items())
+        assignments = ", ".join(f"{quoted(name)} = {quoted(value)}" for name, value in changed.items())
         statements.append(f"{alter} SET TBLPROPERTIES ({assignments})")
     return statements
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Return a text as Spark SQL's literal."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 

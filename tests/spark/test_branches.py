@@ -17,7 +17,7 @@ from offsetguard.tables import BROKER_SNAPSHOTS
 from offsetguard_peers.lake.warehouse import put_newest_commit_ahead
 from offsetguard_spark.branches import Branches
 from offsetguard_spark.minutes import Minutes
-from offsetguard_spark.tables import load_tables, prepare_tables, table_name
+from offsetguard_spark.tables import Query, load_tables, prepare_tables, table_name
 
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 
@@ -26,14 +26,17 @@ def names_in_main(spark: SparkSession) -> list[str]:
     return sorted(row["broker_name"] for row in spark.table(table_name(BROKER_SNAPSHOTS)).collect())
 
 
-@pytest.fixture
-def branches(spark: SparkSession, workspace: Workspace, broker_rows) -> Branches:
+@pytest.fixture(params=["rows", "a query"])
+def branches(request: pytest.FixtureRequest, spark: SparkSession, workspace: Workspace, broker_rows) -> Branches:
     """Return the branches of a run that has replaced broker-a by broker-b."""
     prepare_tables(spark, workspace, print)
     broker_rows("broker-a").writeTo(table_name(BROKER_SNAPSHOTS)).append()
     branches = Branches(spark, Minutes(("demo",), (INTERVAL,)), "run_1", load_tables(workspace))
     branches.start([BROKER_SNAPSHOTS])
-    branches.write({BROKER_SNAPSHOTS: (partial(broker_rows, "broker-b"), 1)})
+    rows = broker_rows("broker-b")
+    rows.createOrReplaceTempView("given")
+    written = rows if request.param == "rows" else Query("SELECT * FROM given", {})
+    branches.write({BROKER_SNAPSHOTS: (lambda: written, 1)})
     return branches
 
 
@@ -60,6 +63,25 @@ def test_a_clock_that_was_put_back_during_a_run_stops_it_before_anything_is_show
     put_newest_commit_ahead(load_table(open_catalog(workspace), BROKER_SNAPSHOTS), timedelta(minutes=3))
     with pytest.raises(PublishError, match=r"table broker_snapshots was changed at .* nothing more was written"):
         branches.snapshot_ids()
+
+
+def test_what_a_query_gives_is_written_to_its_columns_in_a_table_of_another_release(
+    spark: SparkSession, workspace: Workspace, broker_rows
+) -> None:
+    """A column that came later stands last in the table, and a later release has columns that this one lacks."""
+    prepare_tables(spark, workspace, print)
+    for change in ("DROP COLUMN broker_id", "ADD COLUMN of_a_later_release STRING"):
+        spark.sql(f"ALTER TABLE {table_name(BROKER_SNAPSHOTS)} {change}")
+    branches = Branches(spark, Minutes(("demo",), (INTERVAL,)), "run_1", prepare_tables(spark, workspace, print))
+    given = broker_rows("broker-a").unionAll(broker_rows("broker-b"))
+    given.createOrReplaceTempView("given")
+    query = Query("SELECT * FROM given WHERE broker_name = :name", {"name": "broker-b"})
+    branches.start([BROKER_SNAPSHOTS])
+    for _ in range(2):  # the second time in the place of the first
+        branches.write({BROKER_SNAPSHOTS: (lambda: query, 1)})
+    (row,) = branches.read(BROKER_SNAPSHOTS).collect()
+    (expected,) = query.rows(spark).collect()
+    assert row.asDict() == expected.asDict() | {"of_a_later_release": None}
 
 
 def test_a_main_that_has_moved_stays_as_it_is(spark: SparkSession, branches: Branches, broker_rows) -> None:

@@ -19,7 +19,7 @@ from offsetguard.tables import PUBLISHED, QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard_peers.cases.running import is_thorough
 from offsetguard_peers.facts import generated
 from offsetguard_peers.facts.generated import SPAN
-from offsetguard_spark.facts import rows_of_query
+from offsetguard_spark.facts import query_of
 from offsetguard_spark.tables import spark_schema
 
 INTERVALS = 300 if is_thorough() else 60
@@ -44,7 +44,7 @@ class BothEngines:
 
     def same(self, name: str) -> pa.Table:
         """Return the rows of a query, which must be the same on both."""
-        frame = rows_of_query(self._spark, name, PARAMETERS)
+        frame = query_of(name, PARAMETERS).rows(self._spark)
         if name in TABLES:
             assert frame.schema.simpleString() == spark_schema(TABLES[name]).simpleString()
         on_spark = frame.toArrow()

@@ -43,13 +43,14 @@ class Frames:
 
 def sources_of(frames: Frames, config: Config, interval: Interval) -> FactSources:
     """Return what the makers of facts take; no queue was seen before."""
-    folded = fold_snapshot(frames.read_with_history(tables.QUEUE_STATE), frames.read(tables.QUEUE_SNAPSHOTS), interval)
+    before, queues = frames.read_with_history(tables.QUEUE_STATE), frames.read(tables.QUEUE_SNAPSHOTS)
+    folded = fold_snapshot(before, queues, interval).rows(frames.spark)
     counts = {name: len(rows) for name, rows in frames.rows.items()}
     return FactSources(frames.spark, Minutes(("demo",), (interval,)), config, frames, counts, folded)
 
 
 def rows_of(sources: FactSources, table: tables.Table) -> list[Row]:
-    return [row.asDict() for row in sources.facts(table.name).collect()]
+    return [row.asDict() for row in sources.query(table).rows(sources.spark).collect()]
 
 
 def _earlier(snapshot, minutes: float, **columns: Any) -> Row:
