@@ -9,13 +9,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from offsetguard.config import Config
 from offsetguard.facts import texts
 from offsetguard.facts.parameters import FIRST_MINUTES, hour_that_passed, parameters_of
-from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.tables import (
     BROKER_FACTS,
     BROKER_SNAPSHOTS,
@@ -152,13 +152,11 @@ class FactSources:
 
     def _intervals(self) -> DataFrame:
         """Return what the facts are about: `cluster`, `interval_start`, and `now`, the interval's end."""
-        starts = [one.start for one in self.minutes.intervals]
-        text = """
-SELECT cluster, interval_start, interval_start + :length AS now
-FROM (SELECT cluster, EXPLODE(:starts) AS interval_start FROM (SELECT EXPLODE(:clusters) AS cluster))
-"""
-        args = {"clusters": list(self.minutes.clusters), "starts": starts, "length": INTERVAL_LENGTH}
-        return self.minutes.named(self.spark.sql(text, args=args), ("cluster", "interval_start", "now"))
+        rows = [
+            {"cluster": self.minutes.name(one), "interval_start": one[1].start, "now": one[1].end}
+            for one in self.minutes.each()
+        ]
+        return self.spark.createDataFrame(pa.Table.from_pylist(rows)).coalesce(1)
 
     def _earlier(self, table: Table) -> DataFrame:
         """Return a table's history; of usual traffic none where its metadata say so, for it begins after weeks."""

@@ -172,7 +172,8 @@ def size_config(row_count: int) -> dict[str, str]:
     """Return the settings that suit a snapshot of so many rows; every engine takes them on a running session.
 
     Below SMALL_SNAPSHOT_ROWS a query is interpreted and planned once: compiling Java for it, and planning again between
-    its stages, take longer than the rows do, and one task after a shuffle is enough. Above, Spark's own defaults are
+    its stages, take longer than the rows do, and one task after a shuffle is enough. That task joins, too: to broadcast
+    one side of a join takes a job of its own, and facts have up to fifteen joins. Above, Spark's own defaults are
     right, but for the number of those tasks: enough for several workers, and not 200 for what two can do.
     """
     large = not is_small(row_count)
@@ -181,6 +182,7 @@ def size_config(row_count: int) -> dict[str, str]:
         "spark.sql.codegen.wholeStage": str(large).lower(),
         "spark.sql.codegen.factoryMode": "FALLBACK" if large else "NO_CODEGEN",
         "spark.sql.adaptive.enabled": str(large).lower(),
+        "spark.sql.autoBroadcastJoinThreshold": "10MB" if large else "-1",
         "spark.sql.shuffle.partitions": str(partitions),
     }
 

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -66,6 +67,21 @@ def new_session(jvm_session: SparkSession) -> Callable[[Workspace], SparkSession
 def spark(new_session: Callable[[Workspace], SparkSession], workspace: Workspace) -> SparkSession:
     """Give a session in the one JVM whose catalog is the test's own workspace."""
     return new_session(workspace)
+
+
+@pytest.fixture
+def counted_jobs(spark: SparkSession) -> Callable[[], AbstractContextManager[list[int]]]:
+    """Give ids of the jobs that Spark's own listener saw in a block, of all threads; filled in when it ends."""
+    tracker = spark.sparkContext.statusTracker()
+
+    @contextmanager
+    def counted() -> Iterator[list[int]]:
+        before = set(tracker.getJobIdsForGroup(None))
+        jobs: list[int] = []
+        yield jobs
+        jobs += set(tracker.getJobIdsForGroup(None)) - before
+
+    return counted
 
 
 @pytest.fixture(scope="session")

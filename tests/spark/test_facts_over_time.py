@@ -16,6 +16,7 @@ from offsetguard.tables.facts import Baseline
 from offsetguard_spark.facts import FactSources, has_traffic_to_fold
 from offsetguard_spark.minutes import Minutes
 from offsetguard_spark.queue_state import fold_snapshot
+from offsetguard_spark.session import suit_row_count
 
 Row = dict[str, Any]
 
@@ -139,3 +140,16 @@ def test_only_the_first_interval_of_an_hour_folds_traffic(spark: SparkSession, s
     )
     on_the_hour = Interval(snapshot.interval.start.replace(minute=0))
     assert not has_traffic_to_fold(sources_of(Frames(spark), config, on_the_hour))
+
+
+def test_a_small_snapshots_facts_are_one_job_each_whatever_they_join(
+    spark: SparkSession, snapshot, config: Config, counted_jobs
+) -> None:
+    suit_row_count(spark, 0)
+    snapshot.queue("billing", "orders", 0, (0, 40, 100))
+    sources = sources_of(Frames(spark, snapshot.rows), config, snapshot.interval)
+    for table in (tables.QUEUE_FACTS, tables.GROUP_FACTS, tables.TOPIC_FACTS):
+        query = sources.query(table)  # makes what is kept for several facts
+        with counted_jobs() as jobs:
+            query.rows(spark).collect()
+        assert len(jobs) == 1, table.name

@@ -2,8 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -342,25 +341,15 @@ def test_what_great_expectations_could_not_evaluate_is_not_checked_and_never_goo
 # --- one query a table, whatever the number ---------------------------------------------------------------------------
 
 
-@contextmanager
-def counted_jobs(spark: SparkSession) -> Iterator[list[int]]:
-    """Give the ids of the jobs that Spark's own listener saw in the block, of all threads; filled in when it ends."""
-    tracker = spark.sparkContext.statusTracker()
-    before = set(tracker.getJobIdsForGroup(None))
-    jobs: list[int] = []
-    yield jobs
-    jobs += set(tracker.getJobIdsForGroup(None)) - before
-
-
 @pytest.mark.parametrize("adaptive", ["true", "false"])
 def test_there_is_a_job_for_each_table_and_one_for_all_examples(
-    spark, snapshot, tmp_path, capfd: pytest.CaptureFixture[str], adaptive: str
+    spark, snapshot, tmp_path, counted_jobs, capfd: pytest.CaptureFixture[str], *, adaptive: str
 ) -> None:
     spark.conf.set("spark.sql.adaptive.enabled", adaptive)
     clean(snapshot)
     written = with_facts(written_rows(spark, snapshot, tmp_path))
     tables = len(written.tables) + 1  # and the manifest
-    with counted_jobs(spark) as sound_rows:
+    with counted_jobs() as sound_rows:
         report = gate(written, snapshot)["demo"]
     assert not [one for one in report.results if one.violations]
     assert len(sound_rows) == tables
@@ -368,7 +357,7 @@ def test_there_is_a_job_for_each_table_and_one_for_all_examples(
 
     snapshot.queue("billing", "orders", 2, (50, 40, 30))
     written = with_facts(written_rows(spark, snapshot, tmp_path))
-    with counted_jobs(spark) as of_violations:
+    with counted_jobs() as of_violations:
         report = gate(written, snapshot)["demo"]
     assert len([one for one in report.results if one.violations]) > 5
     assert len(of_violations) == tables + 1
