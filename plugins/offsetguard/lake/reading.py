@@ -71,7 +71,7 @@ class FactReader:
         """Return a table's rows of one interval, ordered by key; none when it was not published."""
         published = published_intervals.get(self._engine, cluster, interval)
         if published is None:
-            return table_schema(table).empty_table()
+            return _no_rows(table_schema(table))
         return self.published(table, published)
 
     def published(self, table: Table, published: PublishedInterval, *, columns: Sequence[str] = ()) -> pa.Table:
@@ -212,7 +212,7 @@ def _select(sql: str, sources: Mapping[str, _Rows], given: Mapping[str, Any]) ->
     try:
         with _database().cursor() as connection:
             for name, rows in sources.items():
-                connection.register(f"{name}_nothing", table_schema(rows.table).empty_table())
+                connection.register(f"{name}_nothing", _no_rows(table_schema(rows.table)))
             return connection.sql(statement, params=used).to_arrow_table()
     except duckdb.Error as error:
         read = ", ".join(f"{rows.table.name}: snapshot {rows.snapshot_id}" for rows in sources.values() if rows.files)
@@ -244,7 +244,7 @@ def _rows(
     schema = pa.schema(map(table_schema(table).field, names))
     snapshot_id = published.snapshot_ids.get(table.name, NO_SNAPSHOT)  # the table may have come later
     if snapshot_id == NO_SNAPSHOT:
-        return schema.empty_table()
+        return _no_rows(schema)
     whose = f"{published.cluster} {published.interval.name}"
     if snapshot_id == RETENTION_PASSED:
         raise PublishError(f"{table.name}: rows of {whose} were deleted: retention passed")
@@ -288,6 +288,11 @@ def _database() -> duckdb.DuckDBPyConnection:
 def table_schema(table: Table) -> pa.Schema:
     """Return a table's columns; any may be NULL, because an earlier release may not have had it."""
     return pa.schema([field.with_nullable(True) for field in arrow_schema(table)])
+
+
+def _no_rows(schema: pa.Schema) -> pa.Table:
+    """Return a table without rows; `Schema.empty_table` imports pandas."""
+    return pa.Table.from_batches([], schema)
 
 
 def _snapshot_is_gone(table: Table, snapshot_id: int, whose: str) -> PublishError:

@@ -241,8 +241,11 @@ def unheld_queues(history: pa.Table) -> pa.Table:
     starts_us, places = np.unique(_starts_us(known), return_inverse=True)
     counts = np.bincount(places, weights=free, minlength=len(starts_us)).astype(np.int64)
     read = ~np.isin(starts_us, _partly_read(history))
-    starts_us, counts = starts_us[read], counts[read]
-    return pa.table({"interval_start": pa.array(starts_us).cast(history["interval_start"].type), UNHELD: counts})
+    starts, counts = (  # `pa.array` imports pandas
+        pa.Array.from_buffers(pa.int64(), len(one), [None, pa.py_buffer(one)])
+        for one in (starts_us[read], counts[read])
+    )
+    return pa.table({"interval_start": starts.cast(history["interval_start"].type), UNHELD: counts})
 
 
 def rebalances_of(unheld: pa.Table, count: int, moves: Sequence[ChangeLine]) -> Rebalances:
