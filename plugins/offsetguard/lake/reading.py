@@ -6,8 +6,7 @@ What may be seen is said by `published_intervals`, never by a table's newest sta
   published (main only moves forward), and of it only intervals that have a row.
 
 `data_files` says which files of a snapshot may have the rows, DuckDB reads them. The columns are those of this release,
-whatever release wrote the files: they are found by their names, which never change, and one that was added since is
-NULL there.
+whatever release wrote the files: they are found by Iceberg's numbers, and one that was added since is NULL there.
 """
 
 import re
@@ -32,10 +31,20 @@ from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.published_intervals import RETENTION_PASSED, PublishedInterval
-from offsetguard.tables import GROUP_FACTS, INVARIANT_RESULTS, QUEUE_STATE, Table
+from offsetguard.tables import GROUP_FACTS, INVARIANT_RESULTS, QUEUE_STATE, ColumnType, Table
 from offsetguard.tables.table import arrow_schema
 
 _INTERVAL_START = "interval_start"
+_TYPES = {
+    ColumnType.STRING: "VARCHAR",
+    ColumnType.INT32: "INTEGER",
+    ColumnType.INT64: "BIGINT",
+    ColumnType.FLOAT64: "DOUBLE",
+    ColumnType.BOOLEAN: "BOOLEAN",
+    ColumnType.TIMESTAMP: "TIMESTAMPTZ",
+    ColumnType.STRING_LIST: "VARCHAR[]",
+}
+_NO_FILE_HAS = 1_000_000  # from here on, numbers of columns that are yet to be added to the table
 # the starts of all intervals of some runs of them: a month has 43,200, most often in one run
 _PUBLISHED = """SELECT unnest(generate_series(first, last, INTERVAL 1 MINUTE))
 FROM (SELECT unnest($firsts) AS first, unnest($lasts) AS last)"""
@@ -180,27 +189,41 @@ class _Rows:
     is_history: bool = False  # only of published intervals, whose runs are parameters: `firsts` and `lasts`
     snapshot_id: int = NO_SNAPSHOT
     files: Sequence[str] = ()
+    numbers: Mapping[str, int] = field(default_factory=dict)  # of columns: Iceberg's, in every file
 
     def at(self, state: IcebergTable, snapshot_id: int) -> "_Rows":
         """Look which files of a snapshot may have them; raises PublishError that names what is damaged."""
         folder = local_path(state.location()) / "metadata"
         with damage_named(f"{self.table.name}: snapshot {snapshot_id}", lambda: f"manifests in {folder}"):
-            return replace(self, snapshot_id=snapshot_id, files=data_files(state, snapshot_id, self.wanted))
+            files = data_files(state, snapshot_id, self.wanted)
+        numbers = {column.name: column.field_id for column in state.schema().fields}
+        return replace(self, snapshot_id=snapshot_id, files=files, numbers=numbers)
 
     def select(self, name: str, params: dict[str, Any]) -> str:
         """Return the SELECT of them, and add its parameters; `name`: what no other of the query is called."""
-        found = f"FROM {name}_nothing"  # a column that no file has is of this, and so are all where there is no file
+        found = f"{name}_nothing"
         if self.files:
-            params[f"{name}_files"] = list(self.files)
-            read = f"read_parquet(${name}_files, union_by_name = true, hive_partitioning = false)"
-            found = f"FROM {read} UNION ALL BY NAME {found}"
-        conditions = [f"{_INTERVAL_START} IN ({_PUBLISHED})"] if self.is_history else []
+            params |= {f"{name}_files": self.files, f"{name}_schema": self._schema()}
+            found = f"read_parquet(${name}_files, schema = ${name}_schema, hive_partitioning = false)"
+        conditions = []
         for column, how, value in self.wanted:
             values = {f"{name}_{len(params)}_{n}": one for n, one in enumerate(value if how == "in" else [value])}
             params |= values
             # single ones, because a list of them would skip no row group
             conditions.append(f"{column} {how} ({', '.join(f'${one}' for one in values)})")
-        return f"SELECT {', '.join(self.columns)} FROM ({found}) WHERE {' AND '.join(conditions)}"
+        if self.is_history:
+            conditions.append(f"{_INTERVAL_START} IN ({_PUBLISHED})")
+        return f"SELECT {', '.join(self.columns)} FROM {found} WHERE {' AND '.join(conditions)}"
+
+    def _schema(self) -> dict[str, list[Any]]:
+        """Return the needed columns as DuckDB's MAP from their numbers: to look for all costs 0.8 ms a file."""
+        needed = dict.fromkeys((*self.columns, *(column for column, _, _ in self.wanted)))
+        return {
+            "key": [self.numbers.get(column, _NO_FILE_HAS + place) for place, column in enumerate(needed)],
+            "value": [
+                {"name": column, "type": _TYPES[self.table[column].type], "default_value": None} for column in needed
+            ],
+        }
 
 
 def _select(sql: str, sources: Mapping[str, _Rows], given: Mapping[str, Any]) -> pa.Table:
@@ -211,7 +234,7 @@ def _select(sql: str, sources: Mapping[str, _Rows], given: Mapping[str, Any]) ->
     used = {name: value for name, value in params.items() if re.search(rf"\${name}\b", statement)}
     try:
         with _database().cursor() as connection:
-            for name, rows in sources.items():
+            for name, rows in ((name, rows) for name, rows in sources.items() if not rows.files):
                 connection.register(f"{name}_nothing", _no_rows(table_schema(rows.table)))
             return connection.sql(statement, params=used).to_arrow_table()
     except duckdb.Error as error:
