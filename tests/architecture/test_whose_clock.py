@@ -13,6 +13,7 @@ THIS_HOSTS = {
     "offsetguard/deliver/channels/one_post.py": "a robot checks when a message was signed",
     "offsetguard/deliver/channels/webhook.py": "so does who takes the webhook",
     "offsetguard/lake/upkeep/clean.py": "commits to Iceberg carry it",
+    "offsetguard/lake/upkeep/commit_times.py": "commits to Iceberg carry it",
     "offsetguard_airflow/operators/housekeeping.py": "days of retention",
     "offsetguard_airflow/operators/spark_job.py": "for a process of this host",
     "offsetguard_airflow/operators/spark_jobs.py": "how long a job took",
