@@ -34,6 +34,7 @@ from offsetguard.judge.rule import (
     Texts,
 )
 from offsetguard.judge.windows.pace import most_committed
+from offsetguard.tables.group_facts import GroupFacts
 
 _GONE = (
     "{lost:messages} message{lost:plural} of topic {topic} on {lost_queue_count} of {queue_count} "
@@ -129,7 +130,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         below = [
             one
             for one in judged.by_rule("committed_below_min")
-            if not (_first_start(one) or _is_late(one) or one.message_queue.broker_name in tiered)
+            if not (_first_start(one) or _is_late(one, judged.group) or one.message_queue.broker_name in tiered)
         ]
         if not below:
             continue
@@ -197,8 +198,14 @@ def _variant(judged: JudgedGroup, *, lost: bool, in_process: bool) -> str:
     return "partly" if in_process else "default"
 
 
-def _is_late(queue: QueueFacts) -> bool:
-    """Whether the commit that was seen is only some seconds old news of a group that goes on."""
+def _is_late(queue: QueueFacts, group: GroupFacts) -> bool:
+    """Whether the commit that was seen is only some seconds old news of a group that goes on.
+
+    How much a group commits in that time is not known of one that had committed nothing by the look before.
+    """
+    is_first = group.uncommitted_at is not None and all(one.committed_offset is None for one in queue.window.points)
+    if is_first and group.online_client_count:
+        return True
     return (queue.offsets.lost or 0) <= most_committed(queue.window, REGAINED_WITHIN)
 
 
