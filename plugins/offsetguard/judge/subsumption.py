@@ -18,6 +18,7 @@ from dataclasses import replace
 from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.evidence.lookups import queues_by_group
 from offsetguard.judge.rule import Explains, Finding, Scope
+from offsetguard.judge.windows.windows import age_at_least_ms
 from offsetguard.tables.group_facts import GroupFacts
 
 # How much of a finding's lag must lie on the queues that another one explains: the rest is what healthy queues have.
@@ -214,7 +215,7 @@ def _group(group: GroupFacts, held: Sequence[QueueFacts], others: Sequence[Queue
             return None
         return sum(known) if inside else max(0, total - sum(known))
 
-    ages = [one.lag_ms for one in (held if inside else others) if one.lag_ms is not None]
+    ages = [age for age in map(age_at_least_ms, held if inside else others) if age is not None]
     counts = {
         name: share(getattr(group, name), [getattr(one.offsets, name) for one in held], at_most=True)
         for name in _COUNTS

@@ -39,7 +39,7 @@ class QueueFigures(StoreTimes, LagTimes):
     holder_client_id: Annotated[
         str | None, "client that says it holds the queue, the newest if several; NULL = none said so"
     ] = None
-    holder_count: Annotated[Int32 | None, "clients that say they hold the queue; NULL = no client was asked"] = None
+    holder_count: Annotated[Int32 | None, "clients that say they hold the queue; NULL = none says so"] = None
     locked: Annotated[bool | None, "the holder believes that it holds the rebalance lock; orderly clients only"] = None
     cached_message_count: Annotated[int | None, "messages that the holder has pulled and not finished"] = None
     cached_min_offset: Annotated[int | None, "oldest of them"] = None

@@ -14,7 +14,7 @@ from datetime import datetime
 from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.facts.interval import IntervalFacts, OnlineGroupFacts, QueueFacts
-from offsetguard.judge.windows.pace import waits_between
+from offsetguard.judge.windows.pace import EXTRAPOLATED, waits_between
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import CannotTell, Figure, QueueEvidence
 from offsetguard.tables.broker_facts import BrokerFacts
@@ -70,7 +70,7 @@ def age_of_oldest(queues: Iterable[QueueFacts], group: GroupFacts | None = None)
     """
     lag_ms = group.lag_ms if group else None
     waiting = [one for one in queues if (one.offsets.effective_lag or 0) > 0]
-    guessed = {one.lag_ms for one in waiting if one.lag_ms_basis == "extrapolated"} | {None}
+    guessed = {one.lag_ms for one in waiting if one.lag_ms_basis == EXTRAPOLATED} | {None}
     known = [age for age in (lag_ms, *(one.lag_ms for one in waiting)) if age is not None and age not in guessed]
     bounds = [waits_between(one.window) for one in waiting if one.lag_ms in guessed]
     least = max([*known, *(low for low, _ in bounds)], default=0)

@@ -2,7 +2,8 @@
 
 Means: the committed offset is below the oldest message that the broker keeps; what lay between is gone.
 Evidence: min offset and committed offset of each queue; lost = min - committed, summed over the queues, without what
-was handed out before: by the broker's pull offset (5.1), or a client's cache that reaches from below min on.
+was handed out before: by the broker's pull offset (5.1), or a client's cache that reaches from below min on. Where
+neither is known of a queue whose group is online, so many at most are lost.
 Not judged: broadcasting groups; topics that no client subscribes to; a committed offset 0 unless min was seen to leave
 0 (so starts a new group that consumes from the first offset on, where the first messages are deleted already).
 Nor a commit that is below min by no more than the group commits in 15 s: commits are late by some seconds, and min is
@@ -79,6 +80,18 @@ RULE = Rule(
             do_next_zh="处理完之前请不要重启客户端。" + _RESEND_ZH + "再次发生：提高消费速度，或延长消息保留时间（"
             "fileReservedTime、磁盘空间）。",
         ),
+        "uncertain": Texts(
+            summary="{consumer_group} may have lost {lost:messages} message{lost:plural} of {topic}",
+            summary_zh="{consumer_group} 可能丢失了 {topic} 的 {lost:messages} 条消息",
+            cause="Consumer group {consumer_group} had not committed " + _GONE + " before retention deleted them. "
+            "Neither its brokers nor its clients say how many of them had been handed out.",
+            cause_zh="消费组 {consumer_group} 在主题 {topic} 的 {queue_count} 个队列中的 {lost_queue_count} 个上，有 "
+            "{lost:messages} 条消息未提交就" + _GONE_ZH + "。其中有多少条此前已交给客户端，Broker 和客户端都没有给出。",
+            do_next="Restart no client that goes on before it is done. " + _RESEND + "speed up the group, or keep "
+            "messages longer (fileReservedTime, disk space).",
+            do_next_zh="处理完之前请不要重启客户端。" + _RESEND_ZH + "再次发生：提高消费速度，或延长消息保留时间（"
+            "fileReservedTime、磁盘空间）。",
+        ),
         "offline": Texts(
             summary="{consumer_group} is offline and lost {lost:messages} message{lost:plural} of {topic}",
             summary_zh="{consumer_group} 不在线，丢失了 {topic} 的 {lost:messages} 条消息",
@@ -139,7 +152,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         gone = [(lost, queue) for lost, queue in counted if lost > 0]
         handed_out = [(in_process_of(queue, lost), queue) for lost, queue in counted]
         in_process = sum(count for count, _ in handed_out)
-        variant = _variant(judged, lost=bool(gone), in_process=bool(in_process))
+        variant = _variant(judged, [queue for _, queue in gone], in_process=bool(in_process))
         shown = gone or handed_out
         shown.sort(key=lambda one: (-one[0], one[1].message_queue))
         worst = shown[0][1]
@@ -174,6 +187,15 @@ def not_handed_out(queue: QueueFacts, *, online: bool) -> int:
     return max(0, low - max(handed_out))
 
 
+def _hides_pulls(queue: QueueFacts, group: GroupFacts) -> bool:
+    """Whether nobody says what was handed out: not the broker, and there are clients that did not list their queues."""
+    told = (queue.offsets.pull_offset, queue.cached_message_count, queue.cached_min_offset)
+    if any(figure is not None for figure in told):
+        return False
+    holding, idle, online = group.holding_client_count, group.idle_client_count, group.online_client_count
+    return holding is None or idle is None or online is None or holding + idle < online
+
+
 def in_process_of(queue: QueueFacts, lost: int) -> int:
     """Return how many of the deleted messages a client has and has not finished: no more than it says that it caches.
 
@@ -190,11 +212,13 @@ def _first_start(queue: QueueFacts) -> bool:
     return queue.offsets.consumer_offset == 0 and not was_kept
 
 
-def _variant(judged: JudgedGroup, *, lost: bool, in_process: bool) -> str:
+def _variant(judged: JudgedGroup, lost: list[QueueFacts], *, in_process: bool) -> str:
     if judged.client_count == 0:
         return "offline"
     if not lost:
         return "in_process"
+    if any(_hides_pulls(queue, judged.group) for queue in lost):
+        return "uncertain"
     return "partly" if in_process else "default"
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from offsetguard.model.offsets import epoch_ms
 from offsetguard.tables.queue_state import Point, QueueState
 
+EXTRAPOLATED = "extrapolated"  # `lag_ms_basis` of an age that was drawn beyond the first look: a guess
 _MS = timedelta(milliseconds=1)
 _MANY = 100  # messages: where fewer wait, the one before them may be from another day
 _FASTER, _SLOWER = 1.25, 0.75  # what speeds do beyond those that were seen

@@ -18,6 +18,7 @@ Works on the folded state (`queue_state.py`), the only thing that the pipeline k
 nothing unknown is ever taken for zero. Every queue that is not OK is a suspect (`facts/queue_curves.sql`).
 """
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -28,6 +29,7 @@ from offsetguard.facts.interval import IntervalFacts, QueueFacts
 from offsetguard.judge.forecasts import broker_retentions, forecasts
 from offsetguard.judge.forecasts.broker_retentions import tiered_broker_names
 from offsetguard.judge.windows.figures import OVERRUN, QueueContext, WindowFigures, with_ages
+from offsetguard.judge.windows.pace import EXTRAPOLATED, waits_between
 from offsetguard.judge.windows.rules import POP, WINDOW_RULES, first_rule
 from offsetguard.model.fact_records import Absences
 from offsetguard.model.rocketmq import PUSH
@@ -65,14 +67,40 @@ def judge_queues(facts: IntervalFacts, config: Config) -> IntervalFacts:
     def window_of(queue: QueueFacts) -> WindowFigures:
         context = replace(
             contexts.get((queue.consumer_group, queue.message_queue.topic), _NOTHING_KNOWN),
-            lag_ms=queue.lag_ms,
+            lag_ms=None if queue.lag_ms_basis == EXTRAPOLATED else queue.lag_ms,
             retention=retentions.get(queue.message_queue.broker_name),
             tiered=queue.message_queue.broker_name in tiered,
         )
         return WindowFigures(queue.window, context, policies[queue.consumer_group], facts.now)
 
     verdicts = zip(facts.queues, judge_windows(map(window_of, facts.queues)), strict=True)
-    return replace(facts, queues=tuple(replace(queue, verdict=verdict) for queue, verdict in verdicts))
+    return replace(
+        facts,
+        queues=tuple(replace(queue, verdict=verdict) for queue, verdict in verdicts),
+        groups=_without_guessed_ages(facts),
+    )
+
+
+def age_at_least_ms(queue: QueueFacts) -> int | None:
+    """Return for how long the oldest message waits, ms: of one from before the curve as long as was seen.
+
+    The line that is drawn beyond the first look is good for a page; no limit is exceeded by a guess.
+    """
+    return waits_between(queue.window)[0] if queue.lag_ms_basis == EXTRAPOLATED else queue.lag_ms
+
+
+def _without_guessed_ages(facts: IntervalFacts) -> tuple[GroupFacts, ...]:
+    queues = defaultdict[tuple[str, str], list[QueueFacts]](list)
+    for queue in facts.queues:
+        queues[queue.consumer_group, queue.message_queue.topic].append(queue)
+
+    def known(group: GroupFacts) -> GroupFacts:
+        own = queues[group.consumer_group, group.topic]
+        if not any(one.lag_ms_basis == EXTRAPOLATED and one.lag_ms == group.lag_ms for one in own):
+            return group
+        return replace(group, lag_ms=max(age for age in map(age_at_least_ms, own) if age is not None))
+
+    return tuple(map(known, facts.groups))
 
 
 def is_subscribed(group: GroupFacts) -> bool | None:
