@@ -4,8 +4,10 @@ Each broker writes down who ordered a reset of which group and topic, and to whi
 (4.9.7, 5.3.3, 5.5.0 AdminBrokerProcessor.resetOffset). Two rounds do not show it either: what was set back by 45 s is
 regained before the second one.
 
-To where    5.x prints it, of all queues that it set. 4.x looks it up, and is asked again (SEARCH_OFFSET_BY_TIMESTAMP),
-            which is wrong where messages were deleted meanwhile; "to the end": its end then.
+To where    5.x prints it, of all queues that it set. 4.x looks it up, and is asked again (SEARCH_OFFSET_BY_TIMESTAMP);
+            where messages were deleted meanwhile, it answers the oldest that is left, and where its clients went stands
+            in the line about their first commit, if they were set back: else it is unknown (4.9.7, seen live: 124
+            skipped of a reset by which 716 came again). "To the end": its end then.
 From where  what the group had consumed by then, or the oldest message: what retention deleted, no reset skips. Commits
             are up to a round old, so a group that keeps up is taken to have been at the end, between the ends of the
             round before and of this one; any other has gone on from its last commit as fast as its clients said that
@@ -43,7 +45,7 @@ from offsetguard.sources.rocketmq.json_fields import MalformedBytes, as_int64, m
 from offsetguard.sources.rocketmq.requests import SearchOffsetByTimestamp
 from offsetguard.tables import CLIENT_SNAPSHOTS, QUEUE_SNAPSHOTS
 
-ORDERED, STORED = "offset_reset_started", "offset_reset_stored"
+ORDERED, STORED, COMMIT_MOVED_BACK = "offset_reset_started", "offset_reset_stored", "commit_moved_back"
 TO_THE_END_MS = -1
 KEEPS_UP = timedelta(seconds=15)  # three commits of a client: whoever lags by what is written in it keeps up
 A_SECOND = timedelta(seconds=1)
@@ -62,7 +64,8 @@ _PACES = ("consumer_group", "client_id", "consume_ok_tps", "consume_rt_ms")
 class QueueReset:
     """One queue of a group that was ordered to be set; `target`: to that offset, None = to its end.
 
-    `told_after`: how long after the order its client is told; `is_written`: the target stands in the log.
+    `told_after`: how long after the order its client is told; `is_written`: the target stands in the log; `went_to`:
+    where its client committed first, as a line about a commit that went back says.
     """
 
     order: LogEvent
@@ -70,6 +73,7 @@ class QueueReset:
     target: int | None
     told_after: timedelta = timedelta()
     is_written: bool = False
+    went_to: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,7 @@ async def read_resets(link: ReplicaLink, reading: BrokerReading, logs: LogReadin
     async for request, answer in link.ask_each({request: request for request in asked}):
         if answer.body is not None:  # no target means the end
             found += [replace(one, target=answer.body) for one in asked[request]]
-    return [replace(one, told_after=told_after(one, logs.events)) for one in found]
+    return [replace(one, told_after=told_after(one, logs.events), went_to=went_to(one, logs.events)) for one in found]
 
 
 def ordered_resets(
@@ -166,6 +170,24 @@ def told_after(reset: QueueReset, events: Iterable[LogEvent]) -> timedelta:
     return sum(waits, timedelta()) / len(waits) if waits else reset.told_after
 
 
+def went_to(reset: QueueReset, events: Iterable[LogEvent]) -> int | None:
+    """Return where a client of 4.x committed first after it was set back: at the target, 10 s after the order.
+
+    None: no line says so.
+    """
+    group, topic, broker_name, queue_id = reset.queue
+    backwards = [
+        (event.at, event.position, event.fields["requested_offset"])
+        for event in events
+        if event.kind == COMMIT_MOVED_BACK and event.origin.broker_name == broker_name
+        if GONE_THERE <= event.at - reset.order.at <= 2 * GONE_THERE
+        if (event.fields["topic"], event.fields["consumer_group"]) == (topic, group)
+        if event.fields["queue_id"] == queue_id
+    ]
+    offset = min(backwards)[2] if backwards else None
+    return offset if isinstance(offset, int) else None
+
+
 def reset_moves(
     resets: Sequence[QueueReset],
     earlier: EarlierRound,
@@ -176,7 +198,7 @@ def reset_moves(
     """Yield the rows of `offset_moves`, one at most for each reset, also of a queue that was there already.
 
     None of a queue that was not read before the order and after it, or went on at a pace that no client said, or while
-    rounds were missed: from where it went is not known.
+    rounds were missed: from where it went is not known; nor where nobody says to where.
     `now`: this round's `queue_snapshots` and `client_snapshots`, by name.
     """
     if not resets:
@@ -198,7 +220,9 @@ def reset_moves(
             read_at, read_again_at = (side["max_offset_read_at"] for side in sides)
             if not read_at - A_SECOND < one.order.at <= read_again_at:
                 continue  # `check` reads lines of half an hour, and a bundle those behind its last round
-            corrected = _end(*sides, at) if one.target is None else one.target
+            corrected = _target(*sides, one, at)
+            if corrected is None:
+                continue
             group = members.get(one.queue[0])
             is_online = group is None or group.online_client_count > 0
             pace = paces.get(one.queue[0]) if is_online else _NOTHING
@@ -254,6 +278,15 @@ def _paces(clients: Mapping[tuple[str, str], Row], queue_counts: Mapping[str, in
             share = len(rows) / len(known) / queue_counts[group]
             found[group] = Pace(share * sum(tps for tps, _ in known), share * sum(tps * ms for tps, ms in known) / 1000)
     return found
+
+
+def _target(before: Row, after: Row, reset: QueueReset, at: datetime) -> int | None:
+    """Return the offset that the queue was set to; None: what 4.x answers now is not what it found then."""
+    if reset.target is None:
+        return _end(before, after, at)
+    oldest, oldest_now = before["min_offset"], after["min_offset"]
+    is_deleted = oldest is None or oldest_now is None or oldest < oldest_now >= reset.target
+    return reset.went_to if is_deleted and not reset.is_written else reset.target
 
 
 def _consumed(before: Row, after: Row, reset: QueueReset, target: int, *, pace: Pace | None, came: bool) -> int | None:

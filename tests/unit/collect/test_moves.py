@@ -11,7 +11,7 @@ import pytest
 from offsetguard.collect.earlier_round import EarlierRound
 from offsetguard.collect.group_members import GroupMembers
 from offsetguard.collect.landing import Row, table_of
-from offsetguard.collect.resets import QueueReset, ordered_resets, reset_moves, told_after
+from offsetguard.collect.resets import QueueReset, ordered_resets, reset_moves, told_after, went_to
 from offsetguard.collect.snapshot_moves import MOVED_BACK_FLOOR, snapshot_moves
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.logs.events import LogEvent, LogOrigin
@@ -58,9 +58,11 @@ def clients(tps: float | None, rt_ms: float, *, newcomer: str | None = None) -> 
     return table_of(CLIENT_SNAPSHOTS, [{**row, "consumer_group": "billing", "consume_rt_ms": rt_ms} for row in rows])
 
 
-def this_round(committed: int | None, end: int | None, *, newcomer: str | None = None) -> Mapping[str, pa.Table]:
+def this_round(
+    committed: int | None, end: int | None, *, oldest: int = 0, newcomer: str | None = None
+) -> Mapping[str, pa.Table]:
     names = QUEUE_SNAPSHOTS.name, CLIENT_SNAPSHOTS.name
-    return dict(zip(names, (queues(committed, end, NOW), clients(0.0, 0.0, newcomer=newcomer)), strict=True))
+    return dict(zip(names, (queues(committed, end, NOW, oldest), clients(0.0, 0.0, newcomer=newcomer)), strict=True))
 
 
 def moved(
@@ -73,7 +75,9 @@ def moved(
     rt_ms: float = 0.0,
     told_after: timedelta = timedelta(),
     oldest: int = 0,
+    oldest_now: int = 0,
     is_written: bool = False,
+    went_to: int | None = None,
     ago_s: float = 30.5,
     newcomer: str | None = None,
 ) -> tuple[int, int] | None:
@@ -81,8 +85,9 @@ def moved(
         tables={QUEUE_SNAPSHOTS.name: queues(*before, NOW - MINUTE, oldest), CLIENT_SNAPSHOTS.name: clients(tps, rt_ms)}
     )
     order = replace(ORDER, at=NOW - timedelta(seconds=ago_s))
-    reset = QueueReset(order, QUEUE, target, told_after, is_written)
-    found = list(reset_moves([reset], earlier, this_round(*after, newcomer=newcomer), members, INTERVAL))
+    reset = QueueReset(order, QUEUE, target, told_after, is_written, went_to)
+    now = this_round(*after, oldest=oldest_now, newcomer=newcomer)
+    found = list(reset_moves([reset], earlier, now, members, INTERVAL))
     for row in found:
         assert (row["origin"], row["moved_at"], row["queue_id"]) == ("reset", order.at, 0)
     return (found[0]["requested_offset"], found[0]["corrected_offset"]) if found else None
@@ -212,6 +217,36 @@ def test_a_client_that_is_told_when_it_pulls_next_has_gone_on_until_then_and_fin
     assert moved((400, 1000), (1400, 1600), None, {"billing": ONLINE}, tps=2.0, told_after=waited) == (473, 1300)
     slow = moved((400, 1000), (1400, 1600), None, {"billing": ONLINE}, tps=2.0, rt_ms=3_000.0)
     assert slow == (471, 1300), "six messages in hand"
+
+
+@for_each(
+    "why, target, is_written, went_to, expected",
+    [
+        ("all up to 1400 is deleted now: its clients went back, and committed there", 1400, False, 700, (1300, 700)),
+        ("no line says where they went", 1400, False, None, None),
+        ("where it was set stands in the log of 5.x", 700, True, None, (1300, 700)),
+        ("what was deleted lies before it", 1450, False, None, (1300, 1450)),
+    ],
+)
+def test_what_a_broker_answers_after_messages_were_deleted_is_not_where_it_set_the_queue(
+    why: str, target: int, is_written: bool, went_to: int | None, expected: tuple[int, int] | None
+) -> None:
+    """4.9.7, seen live: "0 are consumed again and 124 are skipped" of a reset by which 716 were consumed again."""
+    given = {"oldest_now": 1400, "is_written": is_written, "went_to": went_to}
+    assert moved((990, 1000), (1600, 1600), target, {"billing": ONLINE}, **given) == expected, why
+
+
+def test_where_clients_went_stands_in_the_line_about_their_first_commit_which_they_make_after_ten_seconds() -> None:
+    def line(after_s: int, offset: int, queue_id: int = 0, topic: str = "orders", broker: str = "broker-a") -> LogEvent:
+        origin = replace(ORDER.origin, broker_name=broker)
+        fields = {"topic": topic, "consumer_group": "billing", "queue_id": queue_id, "requested_offset": offset}
+        at = ORDER.at + timedelta(seconds=after_s)
+        return replace(ORDER, origin=origin, at=at, kind="commit_moved_back", fields=fields)
+
+    others = [line(1, 5), line(10, 6, queue_id=1), line(10, 7, topic="refunds"), line(10, 8, broker="broker-b")]
+    reset = QueueReset(ORDER, QUEUE, 900)
+    assert went_to(reset, [*others, line(14, 710), line(10, 700)]) == 700
+    assert went_to(reset, [*others, line(40, 710)]) is None
 
 
 def test_when_clients_were_told_stands_in_the_lines_of_that_group_and_target() -> None:
