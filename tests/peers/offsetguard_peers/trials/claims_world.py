@@ -331,6 +331,7 @@ class ClaimsWorld:
             except NOT_STAGED as failure:  # the machine is busy: it begins anew
                 self._tell(f"{on.group}: {act.__name__} could not be staged: {failure!r}"[:300])
                 deck.append(ClaimsWorld.roll)
+                self._rest(1.0)  # or the world is over
                 continue
             self._rest(chance.uniform(90, 200))
 
