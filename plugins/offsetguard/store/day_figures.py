@@ -46,12 +46,13 @@ def silences_in_force(session: Session, span: Span) -> int:
 def messages_by_status(session: Session, team: str, span: Span, *, without: str) -> Counter[models.Status]:
     """Return how many messages to a team were written, by what became of them (`models.Status`).
 
-    `without`: the rule id of those that do not count.
+    `without`: the rule id of those that do not count, as details do not that a message left to its thread.
     """
     row = models.OutboxRow
     query = (
         select(row.status, func.count())
-        .where(row.team == team, row.created_at >= span.start, row.created_at < span.end, row.rule_id != without)
+        .where(row.team == team, row.created_at >= span.start, row.created_at < span.end)
+        .where(row.rule_id != without, ~row.is_details)
         .group_by(row.status)
     )
     return Counter({status: count for status, count in session.execute(query)})  # noqa: C416 rows are no pairs to mypy

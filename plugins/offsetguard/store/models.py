@@ -283,6 +283,7 @@ class OutboxRow(MappedAsDataclass, Base, kw_only=True):
     next_attempt_at: Mapped[datetime]
     claimed_until: Mapped[datetime | None] = mapped_column(default=None)
     last_error: Mapped[str | None] = mapped_column(Text, default=None)
+    is_details: Mapped[bool] = mapped_column(default=False)  # of a message before it: no message and no state by itself
 
     __table_args__ = (
         Index("ix_outbox_status_next_attempt_at", "status", "next_attempt_at"),

@@ -36,7 +36,7 @@ from offsetguard.store import outbox
 from offsetguard.store.columns import chunks, from_text, record_from, to_json
 from offsetguard.store.database import reading, serialize, writing
 from offsetguard.store.incidents import events_of
-from offsetguard.store.models import LastNotificationRow, NotificationLogRow, SendBudgetRow
+from offsetguard.store.models import LastNotificationRow, NotificationLogRow, OutboxRow, SendBudgetRow
 from offsetguard.store.outbox import Lane
 
 _MUTE_REASONS = frozenset(MuteReason)
@@ -130,11 +130,12 @@ def _first_accepted(session: Session, incident_id: str) -> dict[tuple[str, str],
 
 
 def thread(engine: Engine, *, thread_key: str, channel: Channel, receiver: str) -> list[NotificationLogRow]:
-    """Return what a receiver accepted in one thread, oldest first: the parent, then its replies."""
+    """Return what a receiver accepted in one thread, oldest first: the parent, then its replies, without details."""
     row = NotificationLogRow
     query = (
         select(row)
-        .where(row.thread_key == thread_key, row.receiver == receiver, row.channel == channel)
+        .join(OutboxRow, OutboxRow.id == row.outbox_id)
+        .where(row.thread_key == thread_key, row.receiver == receiver, row.channel == channel, ~OutboxRow.is_details)
         .order_by(row.id)
     )
     with reading(engine) as session:

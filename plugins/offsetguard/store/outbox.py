@@ -69,6 +69,7 @@ def enqueue(
             status=Status.PENDING,
             attempts=0,
             next_attempt_at=written_at,
+            is_details=isinstance(view, DetailsView),
         )
     )
     session.flush()

@@ -240,6 +240,20 @@ def test_details_that_slack_refuses_are_seen_and_driven_again_and_their_warning_
     assert world.accepted() == ["#alerts"] * 3
 
 
+def test_an_update_that_is_driven_again_after_details_is_still_the_newest_state(world: World) -> None:
+    world.put("1", "#alerts", DETAILED)
+    world.put("2", "#alerts", RESOLVED)
+    world.slack.fail_next("chat.update", Failure(error="invalid_blocks"))
+    report = deliver_due(world.engine, world.channels, now=NOW)
+    assert (report.sent, report.failed) == (2, 1), "the warning and its details"
+    outbox.redrive(world.engine)
+    assert deliver_due(world.engine, world.channels, now=LATER).reasons == ()
+    parent, details, end = world.slack.messages
+    assert parent.text.startswith("[RESOLVED]")
+    assert details.text.startswith("Details: messages pile up")
+    assert end.thread_ts == parent.ts
+
+
 def test_details_of_a_warning_that_somebody_has_deleted_take_nobody_s_place(world: World) -> None:
     world.put("1", "#alerts", DETAILED)
     fail_details(world, Failure(status=503))

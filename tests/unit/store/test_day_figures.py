@@ -56,17 +56,24 @@ def test_messages_count_on_the_day_on_which_they_were_written_for_their_team(eng
         session.add_all([message(name, at) for name, at in MOMENTS.items()])
         session.add_all([message("report", DAY.start, rule_id="daily_report"), message("other", DAY.start, team="b")])
         session.add(message("waits", DAY.start, status=Status.PENDING))
+        session.add(message("rest of a warning", DAY.start, is_details=True))
         found = day_figures.messages_by_status(session, "a", DAY, without="daily_report")
     assert found == {Status.SENT: 2, Status.PENDING: 1}
 
 
 def message(
-    key: str, at: datetime, *, team: str = "a", rule_id: str = "messages_lost", status: Status = Status.SENT
+    key: str,
+    at: datetime,
+    *,
+    team: str = "a",
+    rule_id: str = "messages_lost",
+    status: Status = Status.SENT,
+    is_details: bool = False,
 ) -> OutboxRow:
     return OutboxRow(
         idempotency_key=key, channel="mail", receiver="a@example.com", team=team, cluster="demo",
         rule_id=rule_id, thread_key=key, interval_start=at, view_json="{}", created_at=at, status=status, attempts=1,
-        next_attempt_at=at,
+        next_attempt_at=at, is_details=is_details,
     )  # fmt: skip
 
 
