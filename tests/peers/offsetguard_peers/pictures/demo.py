@@ -16,6 +16,7 @@ from playwright.sync_api import Page
 from offsetguard.model.views import FLEET_PATH, INCIDENTS_PATH, URL_PREFIX, data_docs_url
 from offsetguard_peers.airflow.api import AirflowApi
 from offsetguard_peers.demo.embedded import PASSWORD
+from offsetguard_peers.pictures import asked_folder
 from offsetguard_peers.pictures.chromium import log_in, open_page, shrink
 from offsetguard_peers.waiting import wait_until
 
@@ -89,7 +90,7 @@ def _keep(page: Page, png: Path) -> None:
 
 def main() -> None:
     """Run the demo, take the pictures, and end it."""
-    pictures = Path(sys.argv[1])
+    pictures = asked_folder(__doc__)
     with tempfile.TemporaryDirectory(prefix="offsetguard-pictures-") as folder:
         command = [sys.executable, "-m", "offsetguard_peers.demo", "--folder", str(Path(folder) / "demo")]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as demo:

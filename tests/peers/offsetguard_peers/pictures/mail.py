@@ -5,7 +5,6 @@
 Everything between the facts and the picture is the product: windows, rules, incidents, outbox, delivery, MIME.
 """
 
-import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,6 +31,7 @@ from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.queue_state import Sample
 from offsetguard_peers.delivery.world import Channels
 from offsetguard_peers.judging.records import a_group
+from offsetguard_peers.pictures import asked_folder
 from offsetguard_peers.pictures.chromium import open_page, shrink
 from offsetguard_peers.smtp.inbox import InboxPage
 from offsetguard_peers.smtp.server import ReceivedMail, SmtpServer
@@ -235,4 +235,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(asked_folder(__doc__))

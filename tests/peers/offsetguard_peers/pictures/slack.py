@@ -3,7 +3,6 @@
 python -m offsetguard_peers.pictures.slack docs
 """
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -21,10 +20,11 @@ from offsetguard.judge.rule import Finding
 from offsetguard.judge.rules.accumulation import RULE
 from offsetguard.model.incident import Incident
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
-from offsetguard.model.notification import Acknowledgement, GroupKey
+from offsetguard.model.notification import GroupKey
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import QueueEvidence, Severity
 from offsetguard.model.views import LagPoint, MessageView, NotificationReason
+from offsetguard_peers.pictures import asked_folder
 from offsetguard_peers.pictures.chromium import open_page
 from offsetguard_peers.slack.server import SlackServer
 
@@ -58,9 +58,8 @@ def story(language: str, zone: str) -> Iterator[tuple[str | None, MessageView]]:
     first = _incident("order-group", 5_120, "stalled")
     yield "firing", _view([first], [], NotificationReason.FIRST, 3, context)
     second = _incident("invoice-group", 2_048, "growing")
-    taken = Acknowledgement(first.incident_id, "alice", "a listener hangs, restarting it", OPENED + 6 * INTERVAL_LENGTH)
-    acknowledged = replace(context, acknowledged={first.incident_id: taken})
-    yield None, _view([first, second], [], NotificationReason.NEW_FIRING, 8, acknowledged)
+    beside = replace(context, goes_on_count=1)  # the first one, which somebody has acknowledged
+    yield None, _view([second], [], NotificationReason.NEW_FIRING, 8, beside)
     ended = [(one.ended(_interval(minutes), RULE.recovered), None) for one, minutes in ((first, 24), (second, 26))]
     yield "resolved", _view([], ended, NotificationReason.ALL_RESOLVED, 26, context)
 
@@ -156,4 +155,4 @@ def _photograph(url: str, png: Path) -> None:
 
 
 if __name__ == "__main__":
-    draw(Path(sys.argv[1] if len(sys.argv) > 1 else "docs"))
+    draw(asked_folder(__doc__))
