@@ -397,7 +397,7 @@ def test_people_acknowledge_and_silence_in_airflow_under_their_own_name(
         frame.get_by_label("Reason").fill("known, <b>deployment</b>")
         frame.get_by_label("For", exact=True).select_option("8 h")
         frame.get_by_role("button", name="Silence").click()
-        frame.get_by_text("Silenced by").wait_for()
+        frame.get_by_role("heading", name="Silenced by").wait_for()
         page.screenshot(path=tmp_path / "incident.png", full_page=True)
     with reading(engine) as session:
         given = silences.acknowledgements_of(session, [incident.incident_id])[incident.incident_id]
