@@ -200,6 +200,7 @@ def test_a_group_leads_to_its_topics_and_a_topic_to_its_readers(airflow: Airflow
 
 def test_a_group_leads_to_its_queues_with_a_picture_and_the_same_as_a_table(airflow: AirflowStandalone) -> None:
     group = get(airflow, f"&consumer_group={quote(HOSTILE)}", page="group").text
+    assert "<h2>Queues with a backlog or something unusual: 2</h2>" in group
     address = re.search(r'href="(\.\./fleet/queues\?[^"]+)"', group)
     assert address is not None
     headers = {"Authorization": f"Bearer {airflow.api.token}", "Accept": "text/html"}

@@ -7,6 +7,7 @@ Unknown figures read "unknown". Everything is English and in UTC unless a `Local
 Not by Babel: it has no durations of two units, no short units in Chinese ("12 duration-hour") and no GiB.
 """
 
+import re
 import shlex
 import string
 from collections.abc import Callable, Mapping
@@ -98,6 +99,8 @@ ENGLISH_UTC = Locale()
 
 
 _MOMENT = "%Y-%m-%d %H:%M:%S"
+# Chinese has spaces around figures only, and templates cannot know that a span ends with a Chinese unit.
+_BETWEEN_HAN = re.compile("(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])")
 
 
 class Readable(str):
@@ -112,7 +115,8 @@ class Readable(str):
 
 def render_text(template: str, figures: Mapping[str, Any], locale: Locale = ENGLISH_UTC) -> str:
     """Fill a template; raises KeyError when it names a figure that the finding does not have."""
-    return _formatter(locale).vformat(template, (), dict(figures))
+    text = _formatter(locale).vformat(template, (), dict(figures))
+    return _BETWEEN_HAN.sub("", text) if locale.language is Language.ZH else text
 
 
 @cache

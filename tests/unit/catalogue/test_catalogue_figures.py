@@ -122,3 +122,9 @@ def test_numbers_are_grouped_as_the_language_groups_them(count: int, language: L
 )
 def test_a_template_gives_a_figure_the_form_that_it_asks_for(template: str, figure: object, said: str) -> None:
     assert render_text(template, {"x": figure}, CHINESE) == said
+
+
+def test_a_span_stands_in_a_chinese_sentence_without_a_space_behind_its_unit() -> None:
+    span = {"silence_ms": 314_000}
+    assert render_text("{silence_ms:duration} 内没有提交", span, CHINESE) == "5 分钟 14 秒内没有提交"
+    assert render_text("{silence_ms:duration} without a commit", span, ENGLISH) == "5 min 14 s without a commit"

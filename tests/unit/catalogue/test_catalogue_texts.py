@@ -20,6 +20,7 @@ from offsetguard.model.incident import EventKind, Kind
 from offsetguard.model.notification import MuteReason
 from offsetguard.model.verdicts import Kind as Forecast
 from offsetguard.model.verdicts import Severity
+from offsetguard.model.verdicts import State as QueueState
 from offsetguard.model.views import NotificationReason
 from offsetguard.views.changes import AskedChanges
 from offsetguard.views.fleet import GroupState, Trust, Wanted
@@ -104,6 +105,7 @@ def test_words_that_a_program_puts_together_have_their_texts() -> None:
     made = {f"outcome_{outcome.value}" for outcome in Outcome}
     made |= {f"severity_{severity.value}" for severity in Severity}
     made |= {f"why_{reason.value}" for reason in NotificationReason if reason.is_sent}
+    made |= {f"page_is_{state.value.lower()}" for state in QueueState}
     made |= {f"page_trust_{trust.value}" for trust in Trust} | {f"page_found_{kind.value}" for kind in FoundKind}
     made |= {f"page_event_{kind.value}" for kind in EventKind} | {f"page_mute_{reason.value}" for reason in MuteReason}
     made |= {f"page_state_{state.value}" for state in (*State, *GroupState)}
@@ -123,6 +125,7 @@ def test_what_the_code_says_stands_in_the_catalogue_and_what_stands_there_is_sai
     prefixes = ("outcome_", "severity_", "channel_", "why_", "more_", "page_trust_", "page_found_", "page_course_")
     prefixes += (
         "page_event_",
+        "page_is_",
         "page_mute_",
         "page_state_",
         "page_kind_",

@@ -34,7 +34,7 @@ What to do. Start the consumers of order-group.
   Messages waiting        5,120
   Clients online          0
   Backlog gone in         8 min to 12 min
-  Messages lost in        5 h or later
+  First messages lost in  5 h or later
   Peak                    5,120 messages
   First seen              2026-11-21 06:45:00 UTC, for 34 min, seen 34 times
   Acknowledged            by alice, 2026-11-21 07:00:00 UTC: I look after it
@@ -150,7 +150,7 @@ def test_what_a_reader_must_know_first_stands_on_top_and_what_is_hidden_is_count
     assert mail.text.splitlines()[2:6] == [
         "Sent late: a replay or backfill was asked to notify.",
         "Escalated: team billing has not acknowledged it.",
-        "Reminder 2: nothing has changed.",
+        "Reminder 2: it goes on.",
         "312 findings that follow from this: muted while it lasts.",
     ]
     for text in (mail.text, mail.html):

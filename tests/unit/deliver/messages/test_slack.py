@@ -74,7 +74,7 @@ def test_a_first_warning_reads_as_it_should() -> None:
         "plain_text: First seen 2026-11-21 06:45:00 UTC, for 34 min, seen 34 times",
         "plain_text: Peak 5,120 messages",
         "plain_text: Backlog gone in 8 min to 12 min",
-        "plain_text: Messages lost in 5 h or later",
+        "plain_text: First messages lost in 5 h or later",
         "plain_text: Acknowledged by alice, 2026-11-21 07:00:00 UTC: I look after it",
         "plain_text: Silence",
         "plain_text: Open",
@@ -91,7 +91,7 @@ def test_a_first_warning_reads_as_it_should() -> None:
         "mrkdwn: *Messages waiting*\n5,120",
         "mrkdwn: *Clients online*\n0",
         "mrkdwn: *Backlog gone in*\n8 min to 12 min",
-        "mrkdwn: *Messages lost in*\n5 h or later",
+        "mrkdwn: *First messages lost in*\n5 h or later",
         "mrkdwn: • `broker-a queue 0` lag 700\n• `broker-a queue 1` lag 699\nand 14 more queues",
         "plain_text: Also explains:\n• never_committed: order-group has committed nothing of order-audit\n"
         "and 12 more findings",
@@ -177,7 +177,7 @@ def test_what_an_operator_must_know_first_stands_above_the_rest() -> None:
     assert lines_of(message(repeat_count=3, late=True, escalated_from="orders", muted_count=312))[4:8] == [
         "Sent late: a replay or backfill was asked to notify.",
         "Escalated: team orders has not acknowledged it.",
-        "Reminder 3: nothing has changed.",
+        "Reminder 3: it goes on.",
         "312 findings that follow from this: muted while it lasts.",
     ]
 
