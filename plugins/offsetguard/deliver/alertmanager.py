@@ -16,20 +16,22 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Any, ClassVar, Self
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any, ClassVar, NamedTuple, Self
 from urllib.parse import quote
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from offsetguard.catalogue.text import Locale
+from offsetguard.catalogue.text import Locale, format_duration
 from offsetguard.config import Config
 from offsetguard.config.routes import Delivery
 from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.deliver.channels.channel import LIMIT_S, Connection, Opened, Unavailable
+from offsetguard.deliver.lane_service import Clock
 from offsetguard.deliver.messages.wording import harmless, harmless_document
-from offsetguard.deliver.one_request import NoAddress, ask
+from offsetguard.deliver.one_request import Answer, NoAddress, ask
 from offsetguard.model.errors import DeliveryError
 from offsetguard.model.incident import EventKind, Incident
 from offsetguard.model.views import incident_url
@@ -38,6 +40,7 @@ from offsetguard.store.database import database_time, reading
 from offsetguard.store.database_errors import what_failed
 
 ENDED_AGAIN = timedelta(minutes=15)  # for so long Prometheus posts that an alert is over
+CLOCKS_DIFFER = timedelta(minutes=1)  # by so much, and alerts end there too early or too late
 AT_ONCE = 256  # alerts of one request, as Prometheus has it
 MOST_BYTES = 256 * 1024 * 1024  # of the alerts of a cluster: 100,000
 ID = "incident_id"  # the annotation by which an alert is ours
@@ -47,6 +50,13 @@ _SAID: dict[int, str] = {
     http.HTTPStatus.NOT_FOUND: "has no API v2 there: write into its host all that stands before /api/v2",
 }
 Alert = dict[str, Any]
+
+
+class Shown(NamedTuple):
+    """What an Alertmanager holds for firing, and what time it is there; None: it does not say."""
+
+    alerts: list[Alert]
+    at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +100,18 @@ class Alertmanager(Opened):
         for start in range(0, len(alerts), AT_ONCE):
             self._asked("POST", self.url, json.dumps(alerts[start : start + AT_ONCE]).encode())
 
-    def shown(self, cluster: str) -> list[Alert]:
+    def shown(self, cluster: str) -> Shown:
         """Return the alerts of a cluster that it holds for firing, with the id of ours; raises DeliveryError."""
         matcher = f"cluster={json.dumps(cluster, ensure_ascii=False)}"
-        body = self._asked("GET", f"{self.url}?filter={quote(matcher, safe='')}")
+        answer = self._asked("GET", f"{self.url}?filter={quote(matcher, safe='')}")
         try:
-            return [{**one, "labels": {**one["labels"]}, ID: one["annotations"].get(ID)} for one in json.loads(body)]
+            found = json.loads(answer.body)
+            alerts = [{**one, "labels": {**one["labels"]}, ID: one["annotations"].get(ID)} for one in found]
         except (ValueError, TypeError, KeyError, AttributeError):
             raise self._refused("does not answer as an Alertmanager does; a proxy may stand in between") from None
+        return Shown(alerts, _date_of(answer))
 
-    def _asked(self, method: str, url: str, body: bytes | None = None) -> bytes:
+    def _asked(self, method: str, url: str, body: bytes | None = None) -> Answer:
         try:
             answer = ask(
                 method,
@@ -115,7 +127,7 @@ class Alertmanager(Opened):
         except OSError as error:
             raise self._refused(f"cannot be reached: {error}") from None
         if answer.status == http.HTTPStatus.OK:
-            return answer.body
+            return answer
         said = _SAID.get(answer.status) or f"refused the alerts: {answer.body[:300].decode('utf-8', 'replace')}"
         if answer.is_redirect:
             said = "redirects: write where it leads to into its connection"
@@ -130,31 +142,62 @@ def post_alerts(engine: Engine, config: Config, to: Sequence[Alertmanager | Unav
     if not to:
         return ()
     try:
-        now = database_time(engine)
+        clock = Clock(database_time(engine))
+        now = clock.now()
         alerts = {cluster: list(_alerts_of(engine, config, cluster, now)) for cluster in config.clusters}
     except SQLAlchemyError as error:
         return (f"no alerts were posted, since the database did not answer: {what_failed(error)}",)
     with ThreadPoolExecutor(len(to), "alerts") as pool:
-        said = pool.map(lambda one: _posted(one, engine, config, alerts, now), to)
+        said = pool.map(lambda one: _posted(one, engine, config, alerts, clock), to)
         return tuple(one for one in said if one is not None)
 
 
 def _posted(
-    to: Alertmanager | Unavailable, engine: Engine, config: Config, alerts: Mapping[str, list[Alert]], now: datetime
+    to: Alertmanager | Unavailable,
+    engine: Engine,
+    config: Config,
+    alerts: Mapping[str, list[Alert]],
+    clock: Clock,
 ) -> str | None:
+    wrong = None
     if isinstance(to, Unavailable):
         return f"{to.reason}; no alerts are posted there"
     try:
         to.post([one for some in alerts.values() for one in some])
         for cluster, posted in alerts.items():
             labels = {_identity(one) for one in posted}
-            left = [one for one in to.shown(cluster) if _identity(one) not in labels and one[ID]]
-            to.post(list(_ended(engine, config, left, now)))
+            shown = to.shown(cluster)
+            if shown.at is not None:
+                ahead = shown.at - clock.now()
+                wrong = _wrong_clock(ahead, timedelta(milliseconds=config.delivery.silent_after_ms))
+            left = [one for one in shown.alerts if _identity(one) not in labels and one[ID]]
+            to.post(list(_ended(engine, config, left, clock.now())))
     except DeliveryError as error:
         return str(error)
     except SQLAlchemyError as error:
         return f"Alertmanager {to.name!r}: what is over was not ended: {what_failed(error)}"
-    return None
+    return None if wrong is None else f"Alertmanager {to.name!r}: {wrong}"
+
+
+def _wrong_clock(ahead: timedelta, lasts: timedelta) -> str | None:
+    """Return what a clock there spoils that is so far ahead of the database's; `lasts`: an alert that is posted."""
+    if abs(ahead) < CLOCKS_DIFFER:
+        return None
+    off = format_duration(round(abs(ahead) / timedelta(minutes=1)) * 60_000)
+    if ahead < timedelta(0):
+        what = f"its clock is {off} behind the database's, so that what is over ends there so much too late"
+    else:
+        when = "at once" if ahead >= lasts else "so much too early once posting stops"
+        what = f"its clock is {off} ahead of the database's, so that what is open ends there {when}"
+    return f"{what}: set both by NTP"
+
+
+def _date_of(answer: Answer) -> datetime | None:
+    try:
+        at = parsedate_to_datetime(answer.headers["date"])
+    except (KeyError, ValueError):
+        return None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def _alerts_of(engine: Engine, config: Config, cluster: str, now: datetime) -> Iterator[Alert]:

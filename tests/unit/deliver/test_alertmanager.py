@@ -1,9 +1,15 @@
 """A real Alertmanager shows as firing what is open here, groups and silences it, and tells that it is over."""
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from offsetguard.config import Config
 from offsetguard.config.routes import Delivery
@@ -14,6 +20,7 @@ from offsetguard_peers.alertmanager import LOGIN, PASSWORD
 from offsetguard_peers.alertmanager import Alertmanager as Server
 from offsetguard_peers.databases import newest_incidents
 from offsetguard_peers.delivery.world import DeliveryWorld
+from offsetguard_peers.host_clock import HostClock
 from offsetguard_peers.judging.records import MINUTE
 from offsetguard_peers.judging.timelines import BASE, Course
 from offsetguard_peers.waiting import wait_until
@@ -183,6 +190,39 @@ def test_what_nobody_posts_any_more_ends_by_itself_and_fires_again_afterwards(
 
     steps: Steps = {0: ({"bad": {"a": "warning"}}, end), 1: ({}, lambda: notified(alertmanager, "firing", "a"))}
     play(world, opened(alertmanager.url), steps, config={"silent_after_ms": 2_000})
+
+
+POST = """
+import sys
+from offsetguard.config import Config
+from offsetguard.deliver.alertmanager import Alertmanager, post_alerts
+from offsetguard.store.database import connect
+to = Alertmanager("am", f"{sys.argv[2]}/api/v2/alerts", {"Content-Type": "application/json"}, 60.0)
+print(*post_alerts(connect(sys.argv[1]), Config.model_validate_json(sys.argv[3]), [to]), sep="\\n", end="")
+"""
+CLOCKS = [
+    (timedelta(seconds=-45), True, ""),
+    (timedelta(seconds=45), True, ""),
+    (timedelta(minutes=-20), False, "20 min ahead of the database's, so that what is open ends there at once"),
+    (timedelta(minutes=-5), True, "5 min ahead of the database's, so that what is open ends there so much too early"),
+    (timedelta(minutes=5), True, "5 min behind the database's, so that what is over ends there so much too late"),
+]
+
+
+@pytest.mark.parametrize(("ours", "fires", "said"), CLOCKS, ids=str)
+def test_a_clock_that_is_off_there_or_here_is_said(
+    world: DeliveryWorld, alertmanager: Server, ours: timedelta, fires: bool, said: str
+) -> None:
+    """The database's clock is that of its host, which is `ours` ahead."""
+    start = datetime.now(UTC).replace(second=0, microsecond=0) - MINUTE
+    Course(world.engine, {"at": {0: {"bad": {"a": "warning"}}}, "until": 0}, start=start).run()
+    url = world.engine.url.render_as_string(hide_password=False)
+    command = [sys.executable, "-c", POST, url, alertmanager.url, json.dumps(BASE)]
+    environment = {**os.environ, **HostClock(ours).environment}
+    posted = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
+    assert posted.returncode == 0, posted.stderr
+    assert posted.stdout.startswith(f"Alertmanager 'am': its clock is {said}") if said else posted.stdout == ""
+    assert (firing(alertmanager) != {}) is fires
 
 
 def test_alerts_of_others_are_left_alone(world: DeliveryWorld, alertmanager: Server) -> None:
