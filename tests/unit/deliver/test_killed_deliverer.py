@@ -114,7 +114,8 @@ def test_killed_while_a_robot_keeps_its_answer_back_costs_one_repeat_at_most(
             ended(process)
         assert deliver_due(world.engine, addresses.channels(), now=CLAIMS_HAVE_ENDED).reasons == ()
         assert {row.status for row in world.rows().values()} == {Status.SENT}
-        assert len(server.received) == 2 + accepted
+        repeats = accepted and robot != "dingtalk"  # which knows the message again by its key
+        assert len(server.received) == 2 + repeats
 
 
 @pytest.mark.postgres

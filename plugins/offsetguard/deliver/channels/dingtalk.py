@@ -1,12 +1,11 @@
 """DingTalk: the robot of a group chat, in Markdown, signed where it wants that.
 
 It answers HTTP 200 to everything; `errcode` says what became of the message. Who sends more than 20 messages a minute
-is refused for ten minutes.
+is refused for ten minutes. `msgUuid` is the same on every try of a message, so that it can leave out a repeat.
 
-Source: https://open.dingtalk.com/document/orgapp/custom-robots-send-group-messages (codes, sizes),
-https://open.dingtalk.com/document/orgapp/customize-robot-security-settings (signature, 310000),
-https://open.dingtalk.com/document/orgapp/custom-robot-access (20 a minute). The blocked answer, with `status` 1111 and
-`punish`: https://blog.csdn.net/jialiuyang/article/details/118615052.
+Source: https://help.dingtalk.io/open/development/custom-robots-send-group-messages (`msgUuid`, 20 a minute, then ten
+minutes of refusals; the same in Chinese: https://open.dingtalk.com/document/orgapp/custom-robots-send-group-messages),
+https://open.dingtalk.com/document/orgapp/customize-robot-security-settings (signature). Of each code: beside it.
 """
 
 from collections.abc import Mapping
@@ -30,9 +29,12 @@ CHANNEL = Declared(
 )
 
 MOST_BYTES = 20_000  # of the document
+_KEY_BYTES = 100  # its key stands in it
 BLOCKED_S = 600.0
 TOO_FAST = 130101
+_MISSING = 40035
 _NEW_ROBOT = "put the address of a robot that works into the connection"
+_NO_TOKEN = f"there is no such token; {_NEW_ROBOT}"
 _SECURITY = {  # of code 310000, by a part of its text
     "keyword": Refusal("the robot wants a keyword: let it take OffsetGuard, which stands in each message"),
     "timestamp": Refusal(CLOCK),
@@ -50,36 +52,46 @@ class DingTalkRobot(Robot):
     HOST: ClassVar = "oapi.dingtalk.com"
     PATH: ClassVar = "/robot/send?access_token="
     PER_MINUTE: ClassVar = 20
+    KEY: ClassVar = "msgUuid"
+    SLOWS_S: ClassVar = BLOCKED_S
     CONNECTION_ADVICE: ClassVar = (
         'create one of type generic with the robot\'s address as password and, where it signs, {"secret": "SEC..."} as '
         "extra (dingtalk in the configuration names it)"
     )
     REFUSALS: ClassVar = {
-        -1: Refusal("DingTalk is busy", wait_s=30.0),
-        88: Refusal("the robot has no right to post: see its settings"),
-        TOO_FAST: Refusal("too fast", wait_s=BLOCKED_S),
-        410100: Refusal("too fast", wait_s=BLOCKED_S),
-        300005: Refusal(f"there is no such token; {_NEW_ROBOT}"),
-        400013: Refusal(f"the group was disbanded; {_NEW_ROBOT}"),
-        400101: Refusal(f"there is no such token; {_NEW_ROBOT}"),
-        400102: Refusal("the robot is stopped: start it again in the group's settings"),
-        400106: Refusal(f"there is no such robot; {_NEW_ROBOT}"),
+        # of the robot, as its reference has them (copied in XiHanFun/XiHan.Framework: .../DingTalkResultErrCodeEnum.cs)
         310000: Refusal("the robot's security settings do not let it in"),
-        40035: OUR_DEFECT,
-        43004: OUR_DEFECT,
-        400105: OUR_DEFECT,
-        400402: OUR_DEFECT,  # no title
-        460101: OUR_DEFECT,  # too long
+        400013: Refusal(f"the group was disbanded; {_NEW_ROBOT}"),
+        400101: Refusal(_NO_TOKEN),
+        400102: Refusal("the robot is stopped: start it again in the group's settings"),
+        400105: OUR_DEFECT,  # the type of the message
+        400106: Refusal(f"there is no such robot; {_NEW_ROBOT}"),
+        410100: Refusal("too fast", wait_s=BLOCKED_S),
         430101: Refusal("DingTalk calls a link in it unsafe: see delivery.page_url and console_url", permanent=True),
         430102: Refusal("DingTalk does not like its text", permanent=True),
         430104: Refusal("DingTalk does not like its content", permanent=True),
+        # of all of DingTalk: https://open.dingtalk.com/document/orgapp/server-api-error-codes-1
+        -1: Refusal("DingTalk is busy", wait_s=30.0),
+        88: Refusal("the robot has no right to post: see its settings"),
+        _MISSING: OUR_DEFECT,  # a parameter is missing
+        43004: OUR_DEFECT,  # Content-Type
+        # of what other senders were answered: https://help.aliyun.com/zh/sls/error-codes (130101, 300001),
+        # https://blog.csdn.net/jialiuyang/article/details/118615052 (blocked: `status` 1111, `punish`),
+        # https://developer.aliyun.com/ask/595588 (90030)
+        TOO_FAST: Refusal("too fast", wait_s=BLOCKED_S),
+        300001: Refusal(_NO_TOKEN),
+        300005: Refusal(_NO_TOKEN),
+        90030: Refusal("the organisation's robots may post no more for now: their calls of the month are used up"),
+        # of which no source was found
+        400402: OUR_DEFECT,  # no title
+        460101: OUR_DEFECT,  # too long
     }
 
     @classmethod
     def said(cls, view: AnyView) -> dict[str, Any]:
         """Return what a message says."""
         whole = letter(view, sentence=1_500)
-        return fitted(whole, _document, lambda document: len(as_json(document)) <= MOST_BYTES)
+        return fitted(whole, _document, lambda document: len(as_json(document)) <= MOST_BYTES - _KEY_BYTES)
 
     def signed(self, said: dict[str, Any], at_s: float) -> tuple[str, dict[str, Any]]:
         """Sign the address."""
@@ -95,8 +107,11 @@ class DingTalkRobot(Robot):
         return TOO_FAST if answer.get("punish") == "deny" else answer.get(cls.CODE)
 
     @classmethod
-    def closer(cls, refusal: Refusal, text: str) -> Refusal:
-        """Tell apart what 310000 stands for."""
+    def closer(cls, code: int, text: str) -> Refusal:
+        """Tell apart what 310000 stands for, and a connection without a token from what we leave out."""
+        if code == _MISSING and "access_token" in text:
+            return Refusal(_NO_TOKEN)
+        refusal = super().closer(code, text)
         if refusal is not cls.REFUSALS[310000]:
             return refusal
         return next((meant for part, meant in _SECURITY.items() if part in text.lower()), refusal)

@@ -3,9 +3,11 @@
 It answers with `code`, mostly in HTTP 200. It takes 5 messages a second and 100 a minute, and 20 KB each. Everything
 in a card is plain text, in which nothing is markup, but for the people whom it calls.
 
-Source: https://open.feishu.cn/document/client-docs/bot-v3/add-custom-bot (messages, signature, sizes, rates and codes;
-the same in English at open.larksuite.com), https://open.feishu.cn/document/server-docs/api-call-guide/frequency-control
-(99991400).
+Source: https://open.feishu.cn/document/client-docs/bot-v3/add-custom-bot (messages, signature, sizes, rates; of codes
+9499, 11232, 19021, 19022, 19024, which XiHanFun/XiHan.Framework: .../LarkResultErrCodeEnum.cs copies; the same in
+English at open.larksuite.com). 99991400: larksuite/cli: internal/output/lark_errors.go. 19001, 19002 and 19007 are in
+no reference that was found: other senders quote them with their texts, and "too many request" as a text of 9499, which
+is else a document that is wrong.
 """
 
 from collections.abc import Iterator
@@ -54,6 +56,7 @@ class FeishuBot(Robot):
         11232: Refusal("too fast", wait_s=60.0),
         99991400: Refusal("too fast", wait_s=60.0),
         19001: Refusal("there is no such bot; put the address of one that works into the connection"),
+        19007: Refusal("the bot is not enabled: see the group's settings"),
         19021: Refusal(f"the connection's extra `secret` is not the bot's, or {CLOCK}"),
         19022: Refusal("the bot does not take messages from this host's address: add it to the bot's settings"),
         19024: Refusal("the bot wants a keyword: let it take OffsetGuard, which stands in each message"),
@@ -85,6 +88,11 @@ def _document(whole: Letter) -> dict[str, Any]:
 def _elements(whole: Letter) -> Iterator[dict[str, Any]]:
     for kind, pieces in groupby(whole.pieces, _kind):
         found = list(pieces)
+        if kind == "hr":  # plain text has no headings: a line stands before each
+            for one in found:
+                yield {"tag": "hr"}
+                yield {"tag": "div", "text": _plain(one.text)}
+            continue
         if kind == "fields":
             yield {"tag": "div", "fields": [_field(one) for one in found]}
         elif kind == "action":
@@ -98,6 +106,8 @@ def _elements(whole: Letter) -> Iterator[dict[str, Any]]:
 
 
 def _kind(piece: Piece) -> str:
+    if piece.is_heading:
+        return "hr"
     return "action" if piece.links else "div" if piece.label is None else "fields"
 
 

@@ -17,6 +17,7 @@ import hmac
 import http
 import json
 import math
+import re
 import time
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -115,6 +116,7 @@ class Refusal:
 
 
 OUR_DEFECT = Refusal("this is a defect of OffsetGuard, please report it", permanent=True)
+_TOO_FAST = re.compile(r"too (?:fast|many)|frequen|freq out|over limit|限流|太快")
 CLOCK = "the clock of this host may be off: signatures are refused beyond an hour"
 
 
@@ -126,6 +128,8 @@ class Robot(OnePost):
 
     CODE: ClassVar[str] = "errcode"
     TEXT: ClassVar[str] = "errmsg"
+    KEY: ClassVar[str | None] = None  # where a message has its key, by which the robot knows it again; None: it cannot
+    SLOWS_S: ClassVar[float] = 60.0  # for so long who was too fast is refused
     REFUSALS: ClassVar[Mapping[int, Refusal]]
 
     @classmethod
@@ -141,6 +145,8 @@ class Robot(OnePost):
     def deliver(self, message: OutboxRow, handover: Handover) -> Receipt:
         """Post a message."""
         said = self.said(message.view)
+        if self.KEY is not None:
+            said[self.KEY] = message.idempotency_key
         handover.slot.enter()
         return self.send(said)
 
@@ -161,8 +167,7 @@ class Robot(OnePost):
         code, text = self._code(answer)
         if code == 0 and answer.status == http.HTTPStatus.OK:
             return Receipt(f"robot {self.name}")
-        refusal = self.REFUSALS.get(code, Refusal(f"see the reference of {self.SERVICE}", permanent=True))
-        refusal = self.closer(refusal, text)
+        refusal = self.closer(code, text)
         if refusal.wait_s is not None:
             raise self.too_fast(refusal.wait_s)
         reason = f"{self.who} refused the message: {code} {text}; {refusal.what}"
@@ -174,10 +179,12 @@ class Robot(OnePost):
         return answer.get(cls.CODE)
 
     @classmethod
-    def closer(cls, refusal: Refusal, text: str) -> Refusal:
-        """Return what a code that has several meanings means with this text."""
-        del text
-        return refusal
+    def closer(cls, code: int, text: str) -> Refusal:
+        """Return what a code means with this text: limits have had several codes, and one of them was another's."""
+        known = cls.REFUSALS.get(code)
+        if (known is None or known is OUR_DEFECT) and _TOO_FAST.search(text.lower()):
+            return Refusal("too fast", wait_s=cls.SLOWS_S)
+        return known or Refusal(f"see the reference of {cls.SERVICE}", permanent=True)
 
     def _code(self, answer: Answer) -> tuple[int, str]:
         try:

@@ -4,7 +4,7 @@ It answers HTTP 200 to everything; `errcode` says what became of the message. It
 called within the text (`<@userid>`): `mentioned_list` belongs to messages without markup.
 
 Source: https://developer.work.weixin.qq.com/document/path/99110 (messages, sizes, 20 a minute),
-https://developer.work.weixin.qq.com/document/path/90313 (codes).
+https://developer.work.weixin.qq.com/document/path/90313 (codes; copied in xen0n/go-workwx: errcodes/mod.go).
 """
 
 from typing import Any, ClassVar
@@ -50,6 +50,7 @@ class WeComRobot(Robot):
         40008: OUR_DEFECT,
         40058: OUR_DEFECT,  # too long, or not as it has to be
         44004: OUR_DEFECT,  # empty
+        45002: OUR_DEFECT,  # too long
     }
 
     @classmethod

@@ -155,8 +155,10 @@ def _digest(view: DigestView, words: Catalogue, sentence: int) -> Letter:
     worst: list[Piece] = []
     for one in (view.firing or view.resolved)[:WORST_SHOWN]:
         over = one.resolved_at is not None
-        worst.append(Piece(wording.ending(one, words) if over else wording.headline(one, words), is_heading=True))
-        worst.append(Piece(shorten(one.cause, sentence // WORST_SHOWN)))
+        said = wording.ending(one, words) if over else wording.headline(one, words)
+        worst.append(Piece(f"{said} ({one.incident_id[:SHORT_ID]})", is_heading=True))
+        cause = words.say("slack_it_was", cause=one.cause) if over else one.cause
+        worst.append(Piece(shorten(cause, sentence // 3)))
         if one.incident_url is not None and len(one.incident_url) <= MAX_LINK:
             worst.append(Piece(links=((words.say("slack_open"), one.incident_url),)))
     sections = (
@@ -205,5 +207,6 @@ def _line(piece: Piece) -> str:
     if piece.is_command:
         return plain(piece.text) if "`" in piece.text else f"`{piece.text}`"
     if piece.label is not None:
-        return f"**{plain(piece.label)}**: {plain(piece.text)}"
+        colon = ": " if piece.label.isascii() else "\uff1a"
+        return f"**{plain(piece.label)}**{colon}{plain(piece.text)}"
     return f"**{plain(piece.text)}**" if piece.is_heading else plain(piece.text)

@@ -132,7 +132,10 @@ class RobotServer(HttpPeer):
         super().__init__(_handler(self), host=host, port=port)
 
     def accept(self, one: Received) -> None:
-        """Let a message stand in its chat."""
+        """Let a message stand in its chat, once where its sender gave it a key (`msgUuid`)."""
+        key = one.document.get("msgUuid")
+        if key is not None and any(other.document.get("msgUuid") == key for other in self.received):
+            return
         self.received.append(one)
         if self._message_file is not None:
             with self._message_file.open("a", encoding="utf-8") as kept:
@@ -268,6 +271,8 @@ def _wrong_card(card: Any) -> str | None:
         return "title"
     for part in card.get("elements") or [{}]:
         match part:
+            case {"tag": "hr"}:
+                right = True
             case {"tag": "div", "text": text}:
                 right = _is_text(text)
             case {"tag": "div", "fields": [*fields]}:

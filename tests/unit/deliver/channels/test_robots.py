@@ -15,7 +15,7 @@ from offsetguard.deliver.deliver import CHANNELS, deliver_due
 from offsetguard.model.errors import DeliveryError
 from offsetguard.model.views import AnyView, DigestView, MessageView
 from offsetguard.store import outbox
-from offsetguard.store.database import writing
+from offsetguard.store.database import reading, writing
 from offsetguard.store.models import Status
 from offsetguard_peers.cases import messages
 from offsetguard_peers.delivery.world import NOW, DeliveryWorld
@@ -87,6 +87,11 @@ REFUSALS = [
     ("dingtalk", {"errcode": 400402, "errmsg": "miss title"}, (True, None), "a defect of OffsetGuard"),
     ("dingtalk", {"errcode": 400105, "errmsg": "unsupported msgtype"}, (True, None), "a defect of OffsetGuard"),
     ("dingtalk", {"errcode": 777, "errmsg": "new"}, (True, None), "777 new; see the reference of DingTalk"),
+    ("dingtalk", {"errcode": 777, "errmsg": "发送速度太快"}, (False, 600), "for 600 s"),
+    ("dingtalk", {"errcode": 460101, "errmsg": "message too long, exceed 20000 bytes"}, (True, None), "a defect of"),
+    ("dingtalk", {"errcode": 90030, "errmsg": "webhook over limit"}, (False, None), "calls of the month are used up"),
+    ("dingtalk", {"errcode": 40035, "errmsg": "缺少参数 access_token"}, (False, None), "there is no such token"),
+    ("dingtalk", {"errcode": 40035, "errmsg": "缺少参数 json"}, (True, None), "a defect of OffsetGuard"),
     ("wecom", {"errcode": 45009, "errmsg": "freq"}, (False, 60), "for 60 s"),
     ("wecom", {"errcode": 93000, "errmsg": "invalid webhook url"}, (False, None), "the key is wrong or the robot was"),
     ("wecom", {"errcode": 40058, "errmsg": "exceed"}, (True, None), "a defect of OffsetGuard"),
@@ -95,6 +100,8 @@ REFUSALS = [
     ("feishu", {"code": 19022, "msg": "Ip Not Allowed"}, (False, None), "this host's address"),
     ("feishu", {"code": 19024, "msg": "Key Words Not Found"}, (False, None), "let it take OffsetGuard"),
     ("feishu", {"code": 9499, "msg": "Bad Request"}, (True, None), "a defect of OffsetGuard"),
+    ("feishu", {"StatusCode": 0, "code": 9499, "msg": "too many request"}, (False, 60), "for 60 s"),
+    ("feishu", {"StatusCode": 0, "code": 19007, "msg": "Bot Not Enabled"}, (False, None), "the bot is not enabled"),
 ]
 
 
@@ -203,6 +210,38 @@ def test_a_storm_becomes_a_digest_and_none_is_refused_lost_or_sent_twice(
     assert sorted(told) == sorted(f"incident {number}" for number in range(count)), "each once"
     assert len(server.received) <= 3
     assert "causes in one message" in server.received[-1].text
+
+
+BAD = [
+    ("dingtalk", "?access_token=wrong", None, "there is no such token; put the address of a robot that works"),
+    ("wecom", "?key=gone", None, "the key is wrong or the robot was removed"),
+    ("feishu", "gone", None, "there is no such bot"),
+    ("feishu", TOKEN, None, "the connection's extra `secret` is not the bot's, or the clock of this host may be off"),
+    ("dingtalk", "", {"errcode": 310000, "errmsg": "keywords not in content"}, "the robot wants a keyword"),
+    ("dingtalk", "", {"errcode": 310000, "errmsg": "invalid timestamp"}, "signatures are refused beyond an hour"),
+    ("wecom", "", {}, "a proxy may stand in between"),
+    ("wecom", "http://name-of-nobody.invalid/", None, "cannot be reached: "),
+]
+
+
+@pytest.mark.parametrize(("name", "end", "answer", "said"), BAD, ids=str)
+def test_what_is_wrong_stands_in_the_outbox_and_beside_the_recipient_and_costs_no_message(
+    world: DeliveryWorld, name: str, end: str, answer: dict[str, Any] | None, said: str
+) -> None:
+    with RobotServer() as server:
+        with writing(world.engine) as session:
+            outbox.enqueue(session, idempotency_key="key", channel=name, receiver="night", view=VIEW, now=NOW)
+        if answer is not None:
+            server.faults.append(Fault(answer) if answer else Fault(body=HTML))
+        right = server.address(name)
+        address = end if "://" in end else right.partition("?")[0].removesuffix(TOKEN) + end if end else right
+        secret = "another" if end == TOKEN else SECRET
+        deliver_due(world.engine, lambda _: robot(name, address, secret=secret), now=NOW)
+        row = world.rows()["key"]
+        assert (row.status, said in (row.last_error or "")) == (Status.PENDING, True), row.last_error
+        with reading(world.engine) as session:
+            assert outbox.undelivered(session, [VIEW.thread_key]) == {(VIEW.thread_key, name, "night"): row.last_error}
+        assert deliver_due(world.engine, lambda _: robot(name, right), now=row.next_attempt_at).sent == 1
 
 
 def _told(view: AnyView) -> list[str]:

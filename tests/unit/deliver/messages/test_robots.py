@@ -77,6 +77,7 @@ def test_chinese_readers_get_chinese(server: RobotServer, name: str) -> None:
         "消费组",
         "2026-11-21 14:45:00 UTC+8",
         "规则 accumulation",
+        "**消费组**：" if name != "feishu" else "消费组\n",
     ):
         assert part in text
     assert "Incident" not in text
@@ -142,6 +143,37 @@ def test_a_digest_tells_the_worst_five_and_counts_by_rule(server: RobotServer, n
     for rule in ("first", "second", "third", "fourth"):
         assert f"title of {rule}" in said.text
     assert said.links[-1].endswith("/offsetguard/incidents/")
+    assert len(re.findall(r"\(\w+ \d\)", said.text)) == 5, "each with its id"
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_a_digest_of_ends_says_what_was(server: RobotServer, name: str) -> None:
+    said = told(server, name, digest([messages.ALL_RESOLVED], thread_key="all"))
+    assert "Resolved: 1 cause in one message: 1 resolved" in said.text
+    assert "It was: Consumer group order-group is 5,120 messages behind" in said.text
+
+
+def test_a_digest_in_the_longest_words_still_counts_by_rule(server: RobotServer) -> None:
+    """WeCom takes a fifth of what the others take."""
+    views = [
+        message(
+            incident(consumer_group="订单" * 10, summary="堆积" * 20, cause="因" * 1_500),
+            rule_id=f"rule_{n}",
+            title="标题" * 5,
+            language="zh",
+        )
+        for n in range(6)
+    ]
+    text = told(server, "wecom", digest(views, thread_key="all")).text
+    assert [n for n in range(6) if f"rule_{n}" in text] == [*range(6)]
+
+
+def test_incidents_of_one_message_are_set_apart(server: RobotServer) -> None:
+    """Everything is plain text to Feishu, so no heading is bold."""
+    for name, mark in (("wecom", "a is bad**"), ("feishu", "a is bad")):
+        said = told(server, name, message(incident(summary="a is bad"), incident(summary="b is bad")))
+        assert mark in said.text
+    assert [one["tag"] for one in said.document["card"]["elements"]].count("hr") == 2
 
 
 def test_documents_are_counted_as_they_go_out() -> None:
