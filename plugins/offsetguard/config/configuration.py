@@ -102,7 +102,7 @@ class Config(Section):
     clusters: Annotated[dict[Name, Cluster], Field(min_length=1)]  # by your name for it, which stands in every message
     groups: list[GroupPolicy] = []  # owners and limits of consumer groups
     teams: dict[Name, Team]  # who is told
-    default_team: Name  # is notified about brokers, and about every group that nobody else owns
+    default_team: Name  # hears about brokers, and every group that nobody else owns; one channel of any kind will do
     routes: list[RouteEntry] = []  # who is notified of what, when, in which language
     delivery: Delivery = Delivery()  # through what, and what holds where no route says otherwise
     judgement: Judgement = Judgement()  # spans of time that the rules look at, and what brokers may be off by

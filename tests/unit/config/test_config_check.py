@@ -8,6 +8,8 @@ from click.testing import Result
 
 from offsetguard.config.checks import groups_not_seen
 from offsetguard.config.file import read_config_file
+from offsetguard.model.notification import RECEIVER_LISTS
+from offsetguard.model.verdicts import Severity
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard_peers.command_line import json_lines, run
 from offsetguard_peers.scripted.broker import ScriptedBroker, scripted_cluster
@@ -185,3 +187,14 @@ def test_brokers_are_reached_through_the_address_map_and_an_entry_without_a_brok
     assert exit_code == 1
     assert "172.17.0.9:10911" in told
     assert "no name server lists a broker under this address" in told
+
+
+@pytest.mark.parametrize("field", RECEIVER_LISTS)
+def test_a_team_that_has_one_channel_of_whatever_kind_can_be_the_default_team(tmp_path: Path, field: str) -> None:
+    receiver = "oncall@example.com" if field == "mail" else "#night" if field == "slack" else "night"
+    text = RIGHT.replace("mail: [operators@example.com]", f'{field}: ["{receiver}"]')
+    code, found = problems(tmp_path, text)
+    assert (code, found) == (0, [])
+    config = read_config_file(tmp_path / "offsetguard.yml").config
+    route = config.route("operators", "orders", rule_id="consumer_offline", severity=Severity.CRITICAL)
+    assert route.receivers == ((RECEIVER_LISTS[field], receiver),)
