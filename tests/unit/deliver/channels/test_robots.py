@@ -1,9 +1,10 @@
 """Robots of DingTalk, WeCom and Feishu: an answer of 200 is no acceptance, and the address stands nowhere."""
 
+import itertools
 import logging
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from offsetguard.deliver.channels.channel import Connection, open_by
 from offsetguard.deliver.channels.one_post import Robot
 from offsetguard.deliver.deliver import CHANNELS, deliver_due
 from offsetguard.model.errors import DeliveryError
-from offsetguard.model.views import AnyView, DigestView, MessageView
+from offsetguard.model.views import AnyView, DigestView, IncidentView, MessageView
 from offsetguard.store import outbox
 from offsetguard.store.database import reading, writing
 from offsetguard.store.models import Status
@@ -210,6 +211,50 @@ def test_a_storm_becomes_a_digest_and_none_is_refused_lost_or_sent_twice(
     assert sorted(told) == sorted(f"incident {number}" for number in range(count)), "each once"
     assert len(server.received) <= 3
     assert "causes in one message" in server.received[-1].text
+
+
+@pytest.mark.slow
+def test_a_thousand_groups_on_three_robots_are_told_and_told_as_over_within_ten_minutes(
+    world: DeliveryWorld, server: RobotServer
+) -> None:
+    """More than 1,000 messages to each chat at once, then their ends; the robots' own limits hold."""
+    started = time.monotonic()
+
+    def told(what: str, view_of: Callable[[int], MessageView]) -> None:
+        with writing(world.engine) as session:
+            for number, name in itertools.product(range(1_000), ROBOTS):
+                view, key = view_of(number), f"{name} {what} {number}"
+                outbox.enqueue(session, idempotency_key=key, channel=name, receiver="night", view=view, now=NOW)
+        report = deliver_due(world.engine, lambda lane: robot(lane.channel, server.address(lane.channel)), now=NOW)
+        assert (report.reasons, server.refused) == ((), [])
+
+    def group(number: int, **over: Any) -> IncidentView:
+        return messages.incident(incident_id=str(number), summary=f"group {number} stands still", **over)
+
+    told("is bad", lambda number: messages.message(group(number), thread_key=str(number)))
+    ended = {"resolved_at": NOW, "resolution": "caught up"}
+    told(
+        "is over",
+        lambda number: messages.ALL_RESOLVED.model_copy(
+            update={"thread_key": str(number), "resolved": (group(number, **ended),)}
+        ),
+    )
+    rows = world.rows().values()
+    assert {row.status for row in rows} == {Status.SENT, Status.MERGED}
+    sent = [row for row in rows if row.status is Status.SENT]
+    for name in ROBOTS:
+        firing = sum(_count(row.view, over=False) for row in sent if row.channel == name)
+        over = sum(_count(row.view, over=True) for row in sent if row.channel == name)
+        assert (firing, over) == (1_000, 1_000), "each once"
+        assert sum(one.robot == name for one in server.received) <= 6, "three digests at most of warnings, and of ends"
+    assert time.monotonic() - started < 600
+
+
+def _count(view: AnyView, *, over: bool) -> int:
+    assert isinstance(view, MessageView | DigestView)
+    if isinstance(view, DigestView):
+        return sum(one.resolved_count if over else one.firing_count for one in view.sections)
+    return len(view.resolved if over else view.firing)
 
 
 BAD = [
