@@ -1,5 +1,6 @@
 """A branch becomes the main state of its table only where main and branch are what the run relied on."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -26,20 +27,37 @@ def names_in_main(spark: SparkSession) -> list[str]:
     return sorted(row["broker_name"] for row in spark.table(table_name(BROKER_SNAPSHOTS)).collect())
 
 
-@pytest.fixture(params=["rows", "a query"])
-def branches(request: pytest.FixtureRequest, spark: SparkSession, workspace: Workspace, broker_rows) -> Branches:
+@pytest.fixture
+def workspace(kept_workspace, new_session: Callable[[Workspace], SparkSession]) -> Workspace:
+    """Give a workspace that has all tables: to make them takes longer than any of these tests."""
+
+    def make_tables(workspace: Workspace) -> list[object]:
+        prepare_tables(new_session(workspace), workspace, print)
+        return []
+
+    return kept_workspace.restored(make_tables)
+
+
+@pytest.fixture
+def by_query() -> bool:
+    """Whether the run writes what a query gives, and not rows: a test may want it."""
+    return False
+
+
+@pytest.fixture
+def branches(by_query: bool, spark: SparkSession, workspace: Workspace, broker_rows) -> Branches:
     """Return the branches of a run that has replaced broker-a by broker-b."""
-    prepare_tables(spark, workspace, print)
     broker_rows("broker-a").writeTo(table_name(BROKER_SNAPSHOTS)).append()
     branches = Branches(spark, Minutes(("demo",), (INTERVAL,)), "run_1", load_tables(workspace))
     branches.start([BROKER_SNAPSHOTS])
     rows = broker_rows("broker-b")
     rows.createOrReplaceTempView("given")
-    written = rows if request.param == "rows" else Query("SELECT * FROM given", {})
-    branches.write({BROKER_SNAPSHOTS: (lambda: written, 1)})
+    given = Query("SELECT * FROM given", {}) if by_query else rows
+    branches.write({BROKER_SNAPSHOTS: (lambda: given, 1)})
     return branches
 
 
+@pytest.mark.parametrize("by_query", [False, True])
 def test_each_snapshot_says_of_which_interval_its_rows_are_whatever_its_run_is_called(
     workspace: Workspace, branches: Branches
 ) -> None:
@@ -69,7 +87,6 @@ def test_what_a_query_gives_is_written_to_its_columns_in_a_table_of_another_rele
     spark: SparkSession, workspace: Workspace, broker_rows
 ) -> None:
     """A column that came later stands last in the table, and a later release has columns that this one lacks."""
-    prepare_tables(spark, workspace, print)
     for change in ("DROP COLUMN broker_id", "ADD COLUMN of_a_later_release STRING"):
         spark.sql(f"ALTER TABLE {table_name(BROKER_SNAPSHOTS)} {change}")
     branches = Branches(spark, Minutes(("demo",), (INTERVAL,)), "run_1", prepare_tables(spark, workspace, print))

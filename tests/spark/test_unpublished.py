@@ -113,16 +113,15 @@ def test_what_landed_while_spark_was_away_is_published_in_order_and_is_what_was_
 
 
 def test_a_recomputation_of_the_past_lets_a_live_minute_go_first(
-    workspace: Workspace, new_publisher: Callable[..., Publisher], snapshot: Any
+    published: Callable[..., tuple[Publisher, Rounds]],
 ) -> None:
-    publisher, rounds = new_publisher(workspace), Rounds(workspace, snapshot)
-    past = [rounds.land() for _ in range(2)]
-    publish_waiting(publisher, lambda: past[-1].end)
+    publisher, rounds = published()
+    past = rounds.landed[-2:]
     live = rounds.land()
     report = RecomputeReport("demo", past[0].start.isoformat(), past[1].start.isoformat())
     Recomputer(publisher).recompute("demo", past, report, now=live.end)
     assert (report.recomputed, report.failed) == (2, {})
-    order = [(one.interval, one.verdict) for one in reversed(cycles.newest(publisher.engine))][2:]
+    order = [(one.interval, one.verdict) for one in reversed(cycles.newest(publisher.engine))][PUBLISHED:]
     assert order == [(one, "published") for one in (live, *past)]
 
 
