@@ -429,6 +429,8 @@ def test_what_to_know_stands_above_the_fold_and_who_comes_to_acknowledge_sees_wh
         page.set_default_timeout(120_000)
         page.goto(f"{airflow.base_url}{LIST}")
         log_in(page, airflow.username, airflow.password)
+        page.wait_for_url(f"**{LIST}")
+        page.wait_for_load_state("networkidle")  # the first page ever tells the reader's zone, and loads again
         page.goto(f"{airflow.base_url}{LIST}{incident.incident_id}")
         cause = page.get_by_text(incident.evidence.cause)
         for part in (page.locator("h1"), page.locator("#summary figure"), cause, page.locator(".next pre")):
