@@ -20,7 +20,7 @@ test: install-test ## All checks, and tests of everything in twelve minutes (wha
 	@$(RUN) python -m offsetguard_peers.tiers --left-out
 
 .PHONY: test-all
-test-all: install-test ## What `make test` leaves out, part by part: two hours and a half; PART=incidents runs one, PART=help names them
+test-all: install-test ## What `make test` leaves out, part by part: seven hours; PART=incidents runs one, PART=help names them
 	@$(RUN) python -m offsetguard_peers.tiers $(if $(filter help,$(PART)),--list,$(PART))
 
 .PHONY: unit

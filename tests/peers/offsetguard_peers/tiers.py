@@ -23,6 +23,7 @@ LOGS = ROOT / ".test-all"
 LAST_LINES = 10
 PYTEST = (sys.executable, "-m", "pytest", "-q")
 SPREAD = ("-n", "2", "--dist", "loadgroup")  # one worker gets all that share a server: offsetguard_peers/needs.py
+RESTARTS = "tests/live/incidents/test_restarted_clients.py"
 GUARDED = "guarded or access_control or login or certificate"
 
 Command = tuple[str, ...]
@@ -140,7 +141,13 @@ PARTS = (
         "the five incidents on live brokers of both lines, beside what only looks like them; a switch of master, a "
         "tiered storage",
         "12",
-        (tests("tests/live/incidents"),),
+        (tests("tests/live/incidents", f"--ignore={RESTARTS}"),),
+    ),
+    Part(
+        "restarts",
+        "a client that restarts again and again for half an hour, on live brokers of both lines",
+        "65",
+        (tests(RESTARTS),),
     ),
     Part(
         "soak",
