@@ -98,7 +98,7 @@ RULE = Rule(
     explains=(
         Explains(Scope.TOPIC, ("loss_ahead", "consumer_offline")),
         # what a group without clients has lost, it has lost since: nobody asked for it
-        Explains(Scope.TOPIC, ("messages_lost",), explained_variants=("default", "partly", "in_process")),
+        Explains(Scope.TOPIC, ("messages_lost",), explained_variants=("default", "partly", "uncertain", "in_process")),
     ),
 )
 
