@@ -14,9 +14,9 @@ demo: install-demo ## Real brokers with groups in trouble, Airflow, and the warn
 	@$(RUN) offsetguard demo
 
 .PHONY: test
-test: install-test ## All checks, and tests of everything in twelve minutes (what CI runs); says what it leaves out
+test: install-test ## All checks, and tests of everything in eleven minutes (what CI runs); says what it leaves out
 	@$(MAKE) --no-print-directory check
-	@$(RUN) pytest -n 2 --dist loadgroup -m "not slow" --durations=25
+	@$(RUN) pytest -n 3 --dist loadgroup -m "not slow" --durations=25
 	@$(RUN) python -m offsetguard_peers.tiers --left-out
 
 .PHONY: test-all
