@@ -50,6 +50,15 @@ _RESEND = (
     "go on: "
 )
 _RESEND_ZH = "这些消息在 Broker 上已不存在；如果重要，请从源头补发。为避免"
+_IN_HANDS = (
+    "Restart no client that goes on before it is done. " + _RESEND + "speed up the group, or keep messages longer "
+    "(fileReservedTime, disk space)."
+)
+_IN_HANDS_ZH = (
+    "处理完之前请不要重启客户端。"
+    + _RESEND_ZH
+    + "再次发生：提高消费速度，或延长消息保留时间（fileReservedTime、磁盘空间）。"
+)
 
 RULE = Rule(
     id="messages_lost",
@@ -75,10 +84,8 @@ RULE = Rule(
             cause_zh="消费组 {consumer_group} 在主题 {topic} 的 {queue_count} 个队列中的 {lost_queue_count} 个上，有 "
             "{lost:messages} 条消息未及消费就" + _GONE_ZH + "；另有 {in_process:messages} 条已被删除的消息正在客户端处"
             "理中，此时客户端如果停止，这些消息也会丢失。",
-            do_next="Restart no client that goes on before it is done. " + _RESEND + "speed up the group, or keep "
-            "messages longer (fileReservedTime, disk space).",
-            do_next_zh="处理完之前请不要重启客户端。" + _RESEND_ZH + "再次发生：提高消费速度，或延长消息保留时间（"
-            "fileReservedTime、磁盘空间）。",
+            do_next=_IN_HANDS,
+            do_next_zh=_IN_HANDS_ZH,
         ),
         "uncertain": Texts(
             summary="{consumer_group} may have lost {lost:messages} message{lost:plural} of {topic}",
@@ -87,10 +94,8 @@ RULE = Rule(
             "Neither its brokers nor its clients say how many of them had been handed out.",
             cause_zh="消费组 {consumer_group} 在主题 {topic} 的 {queue_count} 个队列中的 {lost_queue_count} 个上，有 "
             "{lost:messages} 条消息未提交就" + _GONE_ZH + "。其中有多少条此前已交给客户端，Broker 和客户端都没有给出。",
-            do_next="Restart no client that goes on before it is done. " + _RESEND + "speed up the group, or keep "
-            "messages longer (fileReservedTime, disk space).",
-            do_next_zh="处理完之前请不要重启客户端。" + _RESEND_ZH + "再次发生：提高消费速度，或延长消息保留时间（"
-            "fileReservedTime、磁盘空间）。",
+            do_next=_IN_HANDS,
+            do_next_zh=_IN_HANDS_ZH,
         ),
         "offline": Texts(
             summary="{consumer_group} is offline and lost {lost:messages} message{lost:plural} of {topic}",
