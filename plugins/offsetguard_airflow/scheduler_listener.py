@@ -16,7 +16,6 @@ FOR_TASKS = (
     "offsetguard.collect.collector",
     "offsetguard.decide.judge",
     "offsetguard.decide.own_health",
-    "offsetguard.deliver.alertmanager",
     "offsetguard.deliver.daily_reports",
     "offsetguard.deliver.deliver",
     "offsetguard.facts.changes",

@@ -17,7 +17,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.model.views import MessageView
 from offsetguard.store import judged_intervals, outbox
 from offsetguard.store.database import database_time, open_database, writing
-from offsetguard.store.models import JudgedIntervalRow, Mode
+from offsetguard.store.models import JudgedIntervalRow, Mode, Status
 from offsetguard.store.outbox import Lane
 from offsetguard_airflow.operators import outbox as tasks
 from offsetguard_peers.alertmanager import Alertmanager
@@ -110,6 +110,21 @@ def test_what_is_open_is_posted_beside_messages_and_who_does_not_take_it_turns_t
         tasks.DeliverOperator(task_id="deliver").execute({})
     assert len(smtp_server.mails) == 2, "the message that was due, and the warning"
     assert [one["labels"]["consumer_group"] for one in alertmanager.alerts()] == ["a"]
+
+
+def test_an_alertmanager_alone_is_told_and_the_outbox_knows(
+    engine: Engine, alertmanager: Alertmanager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {**BASE, "teams": {"ops": {}}, "delivery": {"alertmanagers": ["am"]}}
+    (tmp_path / "offsetguard.yml").write_text(json.dumps(settings))
+    start = Interval.containing(database_time(engine)).start - timedelta(minutes=1)
+    script = {"config": {**settings, "teams": {"ops": {"mail": []}}}, "at": {0: {"bad": {"a": "warning"}}}, "until": 0}
+    Course(engine, script, start=start).run()
+    monkeypatch.setenv("AIRFLOW_CONN_AM", alertmanager.url)
+    tasks.DeliverOperator(task_id="deliver").execute({})
+    (row,) = outbox.messages(engine)
+    assert (row.status, row.channel, row.receiver) == (Status.SENT, "alertmanager", "am")
+    assert [one["labels"]["team"] for one in alertmanager.alerts()] == ["ops"]
 
 
 def _put(engine: Engine, key: str, view: MessageView, now: datetime) -> None:

@@ -3,25 +3,25 @@
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from uuid import uuid4
 
 import click
 
 from offsetguard.catalogue import catalogue
 from offsetguard.catalogue.text import Locale
-from offsetguard.cli.connections import ALERTMANAGER, opened, title_of
+from offsetguard.cli.connections import opened
 from offsetguard.cli.output import show
 from offsetguard.cli.parameters import WithExamples, check_is_known, format_option
 from offsetguard.config import Config
 from offsetguard.config.file import read_config_file
 from offsetguard.config.routes import Route, receivers
 from offsetguard.config.workspace import Workspace
-from offsetguard.deliver.channels.channel import Handover, Opened, Transport, Unavailable
+from offsetguard.deliver.channels.channel import Handover, Transport, Unavailable
 from offsetguard.deliver.in_doubt import InDoubt
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.model.errors import DeliveryError
-from offsetguard.model.notification import Receiver
+from offsetguard.model.notification import DECLARED, Receiver
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import EVERY_CLUSTER, IncidentView, MessageView, NotificationReason
 from offsetguard.store import outbox
@@ -57,7 +57,7 @@ def list_channels(*, config_file: Path | None, as_json: bool) -> None:
     """
     config = _config(config_file)
     told = [(team, one) for team in config.teams for one in _receivers_of(config, team)]
-    told += [("every team", (ALERTMANAGER, one)) for one in config.delivery.alertmanagers]
+    told += [("every team", one) for one in config.delivery.receivers]
     ways = opened(config, [one for _, one in told])
     found = [_line(team, one, ways[one]) for team, one in told]
     show(found, map(_text, found), as_json=as_json, nothing="No team has a receiver.")
@@ -72,13 +72,14 @@ def list_channels(*, config_file: Path | None, as_json: bool) -> None:
 def test(*, team: str, yes: bool, config_file: Path | None, as_json: bool) -> None:
     """Send one test message, marked as such, to each receiver of a team, and say what each answered.
 
-    The exit code is 1 if one did not accept it.
+    A team that has none is tested by the Alertmanagers, which are sent no alert. The exit code is 1 if one did not
+    accept it.
     """
     config = _config(config_file)
     check_is_known("--team", team, config.teams)
-    told = _receivers_of(config, team)
+    told = _receivers_of(config, team) or config.delivery.receivers
     if not yes:
-        whom = ", ".join(f"{title_of(channel)} {name}" for channel, name in told)
+        whom = ", ".join(f"{DECLARED[channel].title} {name}" for channel, name in told)
         click.confirm(f"Send a test message to {whom}?", abort=True, err=True)
     route = config.route(team, EVERY_CLUSTER, rule_id=TEST, severity=Severity.CRITICAL)
     ways = opened(config, told)
@@ -95,14 +96,14 @@ def _receivers_of(config: Config, team: str) -> tuple[Receiver, ...]:
     return receivers(config.teams[team].model_dump())
 
 
-def _line(team: str, receiver: Receiver, way: Opened | Unavailable) -> dict[str, Any]:
+def _line(team: str, receiver: Receiver, way: Transport | Unavailable) -> dict[str, Any]:
     channel, name = receiver
     why_off = outbox.why_off(our_database(), outbox.Lane(channel, name))
     said = way.reason if isinstance(way, Unavailable) else why_off or ""
     return {"team": team, "channel": channel, "receiver": name, "said": said}
 
 
-def _sent(receiver: Receiver, way: Opened | Unavailable, route: Route) -> dict[str, Any]:
+def _sent(receiver: Receiver, way: Transport | Unavailable, route: Route) -> dict[str, Any]:
     channel, name = receiver
     now = datetime.now(UTC)
     view = test_view(route, now)
@@ -122,8 +123,7 @@ def _sent(receiver: Receiver, way: Opened | Unavailable, route: Route) -> dict[s
         next_attempt_at=now,
     )
     try:
-        channel_of_team = cast("Transport | Unavailable", way)  # no Alertmanager
-        receipt = channel_of_team.deliver(message, Handover(our_database(), InDoubt().slot(channel), now))
+        receipt = way.deliver(message, Handover(our_database(), InDoubt().slot(channel), now))
     except DeliveryError as error:
         return {"accepted": False, "said": harmless(str(error), 1_000)}
     return {"accepted": True, "said": receipt.text}
@@ -163,4 +163,4 @@ def _text(line: dict[str, Any]) -> str:
     """Return a receiver, and what there is to say of it."""
     what = "" if "accepted" not in line else "accepted: " if line["accepted"] else "not accepted: "
     said = line["said"] or "its connection is there"
-    return f"{line['team']}  {title_of(line['channel'])} {line['receiver']}: {what}{said}"
+    return f"{line['team']}  {DECLARED[line['channel']].title} {line['receiver']}: {what}{said}"

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from offsetguard.cli.connections import ALERTMANAGER, opened
+from offsetguard.cli.connections import opened
 from offsetguard.cli.output import json_line
 from offsetguard.cli.parameters import credentials_from, format_option
 from offsetguard.collect.name_servers import unmatched_addresses
@@ -27,7 +27,7 @@ from offsetguard.deliver.channels.channel import Unavailable
 from offsetguard.deliver.messages.wording import harmless
 from offsetguard.judge.registry import RULES
 from offsetguard.model.errors import ConfigError, RocketMQError
-from offsetguard.model.notification import RECEIVER_LISTS, Receiver
+from offsetguard.model.notification import LISTS_FOR_ALL, RECEIVER_LISTS, Receiver
 from offsetguard.sources.rocketmq.client import RocketMQClient
 from offsetguard.sources.rocketmq.header import Credentials
 from offsetguard.sources.rocketmq.requests import (
@@ -163,14 +163,13 @@ def _without_connection(file: ConfigFile) -> Iterator[Problem]:
         (("teams", name), team.model_dump()) for name, team in config.teams.items()
     ]
     named += [(("routes", position), route.model_dump()) for position, route in enumerate(config.routes)]
+    named.append((("delivery",), config.delivery.model_dump()))
     places: list[tuple[tuple[str | int, ...], Receiver]] = [
         ((*where, field, position), (channel, receiver))
         for where, lists in named
-        for field, channel in RECEIVER_LISTS.items()
-        for position, receiver in enumerate(lists[field] or ())
+        for field, channel in {**RECEIVER_LISTS, **LISTS_FOR_ALL}.items()
+        for position, receiver in enumerate(lists.get(field) or ())
     ]
-    alertmanagers = enumerate(config.delivery.alertmanagers)
-    places += [(("delivery", "alertmanagers", position), (ALERTMANAGER, name)) for position, name in alertmanagers]
     ways = opened(config, [receiver for _, receiver in places])
     for where, receiver in places:
         if isinstance(way := ways[receiver], Unavailable):
@@ -223,7 +222,7 @@ def _table(path: Path, lines: Iterable[Line]) -> Iterator[str]:
         yield "Clusters"
         yield from map(_cluster_text, by_kind["cluster"])
         yield "Teams"
-        yield from map(_team_text, by_kind["team"])
+        yield from (_team_text(team, by_kind["delivery"][0]) for team in by_kind["team"])
         yield "Consumer groups; for each field the first line that sets it wins"
         yield from map(_groups_text, by_kind["groups"])
         if by_kind.get("route"):
@@ -248,9 +247,12 @@ def _cluster_text(cluster: Line) -> str:
     return f"  {cluster['name']}: {', '.join(cluster['name_servers'])} ({login}{live})"
 
 
-def _team_text(team: Line) -> str:
+def _team_text(team: Line, delivery: Line) -> str:
     default = "  (default: hears what nobody else owns)" if team["is_default"] else ""
-    receivers = ", ".join(name for kind in RECEIVER_LISTS for name in team[kind]) or "nobody is told"
+    named = [name for kind in RECEIVER_LISTS for name in team[kind]]
+    if team["is_default"]:
+        named = named or [name for kind in LISTS_FOR_ALL for name in delivery[kind]]
+    receivers = ", ".join(named) or "nobody is told"
     return f"  {team['name']}: {receivers}{default}"
 
 

@@ -6,18 +6,16 @@ That Airflow is asked in a process of its own: no command imports it.
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 import click
 
 from offsetguard.config import Config
 from offsetguard.config.routes import Delivery
-from offsetguard.deliver.alertmanager import Alertmanager
-from offsetguard.deliver.channels.channel import Connection, Opened, Unavailable, open_by
+from offsetguard.deliver.channels.channel import Connection, Transport, Unavailable, open_by
 from offsetguard.deliver.deliver import CHANNELS
-from offsetguard.model.notification import DECLARED, Receiver
+from offsetguard.model.notification import Receiver
 
-ALERTMANAGER = "alertmanager"  # among channels
 _ASK = """
 import json, os, sys
 os.environ["_AIRFLOW_PROCESS_CONTEXT"] = "server"  # else it asks the API that only tasks may
@@ -35,22 +33,16 @@ for conn_id in sys.argv[1:]:
 """
 
 
-def title_of(channel: str) -> str:
-    """Return what people call a channel."""
-    return DECLARED[channel].title if channel in DECLARED else "Alertmanager"
-
-
-def opened(config: Config, receivers: Iterable[Receiver]) -> dict[Receiver, Opened | Unavailable]:
+def opened(config: Config, receivers: Iterable[Receiver]) -> dict[Receiver, Transport | Unavailable]:
     """Return each receiver, opened or with what its connection lacks; raises ClickException without an Airflow."""
-    kinds: Mapping[str, type[Opened]] = {**CHANNELS, ALERTMANAGER: Alertmanager}
-    named = {one: kinds[one[0]].connection_id(config.delivery, one[1]) for one in receivers}
+    named = {one: CHANNELS[one[0]].connection_id(config.delivery, one[1]) for one in receivers}
     found = dict(_asked(sorted(set(named.values()))))
-    return {one: _opened(kinds[one[0]], conn_id, found[conn_id], config.delivery) for one, conn_id in named.items()}
+    return {one: _opened(CHANNELS[one[0]], conn_id, found[conn_id], config.delivery) for one, conn_id in named.items()}
 
 
 def _opened(
-    kind: type[Opened], conn_id: str, connection: Connection | Unavailable | None, delivery: Delivery
-) -> Opened | Unavailable:
+    kind: type[Transport], conn_id: str, connection: Connection | Unavailable | None, delivery: Delivery
+) -> Transport | Unavailable:
     return connection if isinstance(connection, Unavailable) else open_by(kind, conn_id, connection, delivery)
 
 

@@ -14,7 +14,7 @@ from offsetguard.config.contradictions import contradictions
 from offsetguard.config.fields import matches
 from offsetguard.config.file import ConfigFile, Problem, did_you_mean
 from offsetguard.config.groups import GroupPolicy
-from offsetguard.config.routes import QuietHours, RouteEntry
+from offsetguard.config.routes import QuietHours, RouteEntry, receivers
 from offsetguard.config.yaml_lines import Path
 from offsetguard.model.intervals import moment_in, zone_of
 from offsetguard.model.notification import DECLARED, RECEIVER_LISTS
@@ -167,9 +167,11 @@ def limits_of_receivers(file: ConfigFile) -> Iterator[Problem]:
     """Yield notes: what channels that are used cannot do, and teams that leave hearing to the default team."""
     config = file.config
     for name, team in config.teams.items():
-        if not any(getattr(team, name) for name in RECEIVER_LISTS):
-            what = f"has nobody to tell: the default team ({config.default_team}) hears what is its own"
-            yield file.problem(("teams", name), what)
+        if not receivers(team.model_dump()):
+            hears = f"the default team ({config.default_team}) hears what is its own"
+            if name == config.default_team:
+                hears = f"what it should hear stands in {', '.join(one for _, one in config.delivery.receivers)} alone"
+            yield file.problem(("teams", name), f"has nobody to tell: {hears}")
     for where, names in _lists(file):
         note = DECLARED[RECEIVER_LISTS[str(where[-1])]].note
         if note is not None and names:

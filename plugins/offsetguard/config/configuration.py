@@ -23,7 +23,7 @@ from offsetguard.config.fields import (
 )
 from offsetguard.config.groups import EffectivePolicy, GroupPolicy, Judgement, Policies
 from offsetguard.config.routes import Delivery, Route, RouteChoice, RouteEntry, Routing, Team
-from offsetguard.model.notification import RECEIVER_LISTS
+from offsetguard.model.notification import LISTS_FOR_ALL, RECEIVER_LISTS
 from offsetguard.model.verdicts import Severity
 
 
@@ -102,7 +102,7 @@ class Config(Section):
     clusters: Annotated[dict[Name, Cluster], Field(min_length=1)]  # by your name for it, which stands in every message
     groups: list[GroupPolicy] = []  # owners and limits of consumer groups
     teams: dict[Name, Team]  # who is told
-    default_team: Name  # hears about brokers, and every group that nobody else owns; one channel of any kind will do
+    default_team: Name  # hears about brokers, and what nobody else owns; one channel will do, or an Alertmanager
     routes: list[RouteEntry] = []  # who is notified of what, when, in which language
     delivery: Delivery = Delivery()  # through what, and what holds where no route says otherwise
     judgement: Judgement = Judgement()  # spans of time that the rules look at, and what brokers may be off by
@@ -167,7 +167,10 @@ def asking_everything(config: Config, cluster: str) -> Config:
 
 
 Path = tuple[str | int, ...]
-_HEARD = "the default team needs somebody to tell (a mail address, a channel or a robot): it hears the rest"
+_HEARD = (
+    "the default team needs somebody to tell (a mail address, a channel, a robot, or delivery.alertmanagers): it hears "
+    "the rest"
+)
 
 
 def reference_problems(document: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
@@ -176,7 +179,7 @@ def reference_problems(document: Mapping[str, Any]) -> Iterator[tuple[Path, str]
     Takes plain values of any shape, so that a file's other problems do not hide these; wrong types are skipped.
     """
     teams, clusters = _mapping(document.get("teams")), _mapping(document.get("clusters"))
-    yield from _default_team_problems(document.get("default_team"), teams)
+    yield from _default_team_problems(document.get("default_team"), teams, _mapping(document.get("delivery")))
     for position, entry in enumerate(_entries(document.get("groups"))):
         yield from _unknown(("groups", position, "team"), "team", entry.get("team"), teams)
         yield from _unmatched(("groups", position, "cluster"), "cluster", entry.get("cluster"), clusters)
@@ -191,9 +194,13 @@ def reference_problems(document: Mapping[str, Any]) -> Iterator[tuple[Path, str]
         yield from _log_sources_of_one_name(cluster, _entries(_mapping(entry).get("logs")))
 
 
-def _default_team_problems(name: object, teams: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+def _default_team_problems(
+    name: object, teams: Mapping[str, Any], delivery: Mapping[str, Any]
+) -> Iterator[tuple[Path, str]]:
     yield from _unknown(("default_team",), "team", name, teams)
-    if isinstance(name, str) and name in teams and not any(_mapping(teams[name]).get(one) for one in RECEIVER_LISTS):
+    if not isinstance(name, str) or name not in teams or any(map(delivery.get, LISTS_FOR_ALL)):
+        return
+    if not any(map(_mapping(teams[name]).get, RECEIVER_LISTS)):
         yield ("teams", name), _HEARD
 
 

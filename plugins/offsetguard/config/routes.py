@@ -36,7 +36,7 @@ from offsetguard.config.fields import (
     matches,
 )
 from offsetguard.model.intervals import moment_in, zone_of
-from offsetguard.model.notification import DECLARED, RECEIVER_LISTS, Receiver
+from offsetguard.model.notification import DECLARED, LISTS_FOR_ALL, RECEIVER_LISTS, Channel, Receiver
 from offsetguard.model.verdicts import Severity
 
 SectionT = TypeVar("SectionT", bound=Section)
@@ -65,6 +65,11 @@ class Delivery(Section):
     page_url: WebUrl | None = None  # where readers reach the Airflow UI, for links
     console_url: ConsoleUrl | None = None  # of a group where its team acts, with {cluster}, {consumer_group}, {topic}
 
+    @cached_property
+    def receivers(self) -> tuple[Receiver, ...]:
+        """Those that get all that is open: a default team that names nobody is told by them."""
+        return receivers(self.model_dump(), LISTS_FOR_ALL)
+
     def console_address(self, cluster: str, consumer_group: str | None, topic: str | None) -> str | None:
         """Return the address of a group in the console; None without a template, or for what is about no group."""
         if self.console_url is None or consumer_group is None:
@@ -76,7 +81,7 @@ class Delivery(Section):
 def _with_receivers(section: type[SectionT]) -> type[SectionT]:
     """Give a section a list of receivers for each channel, and a team those whom it calls; in a route None is unset."""
     lists: dict[str, Any] = {}
-    for one in DECLARED.values():
+    for one in (DECLARED[channel] for channel in RECEIVER_LISTS.values()):
         receivers = GenericAlias(list, getattr(fields, one.receiver))
         if issubclass(section, Entry):
             lists[one.receivers] = receivers | None, Field(None, description="instead of the team's own; [] is nobody")
@@ -94,11 +99,9 @@ class Team(Section):
     daily_report_at: TimeOfDay | None = None  # without it: as in `delivery`
 
 
-def receivers(lists: dict[str, list[str]]) -> tuple[Receiver, ...]:
-    """Return each receiver of the lists of a team or route once, in the order of RECEIVER_LISTS."""
-    return tuple(
-        (channel, name) for field, channel in RECEIVER_LISTS.items() for name in dict.fromkeys(lists.get(field, ()))
-    )
+def receivers(lists: Mapping[str, Any], channels: Mapping[str, Channel] = RECEIVER_LISTS) -> tuple[Receiver, ...]:
+    """Return each receiver of the lists of a team or route once; `channels`: of which lists, in their order."""
+    return tuple((channel, name) for field, channel in channels.items() for name in dict.fromkeys(lists[field]))
 
 
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
@@ -286,7 +289,7 @@ class Routing:
     def _receivers(
         self, team: str, own: Sequence[int], default: Sequence[int]
     ) -> tuple[str, dict[str, int], tuple[Any, ...]]:
-        """Return who is notified: the team, else the default team by its routes, else the default team's own list."""
+        """Return who is notified: the team, else the default team by its routes or its own list, else who gets all."""
         for heard_by, positions in ((team, own), (self._default_team, default), (self._default_team, ())):
             deciders = {name: n for name, n in first_to_set(self._entries, positions).items() if name in RECEIVER_LISTS}
             lists = {
@@ -298,4 +301,4 @@ class Routing:
             found = receivers(lists)
             if found:
                 return heard_by, deciders, found
-        return self._default_team, {}, ()  # cannot be: a default team without receivers is refused
+        return self._default_team, {}, self._delivery.receivers  # never empty: a file that names nobody is refused

@@ -285,12 +285,13 @@ def _message(key: NotificationKey, view: MessageView, interval: Interval) -> Pla
 
 def _receivers(config: Config) -> set[Receiver]:
     """Return everybody whom the configuration names."""
-    return {
+    named = {
         (channel, name)
-        for named in (*config.teams.values(), *config.routes)
+        for section in (*config.teams.values(), *config.routes)
         for field_name, channel in RECEIVER_LISTS.items()
-        for name in getattr(named, field_name) or ()
+        for name in getattr(section, field_name) or ()
     }
+    return named.union(config.delivery.receivers)
 
 
 def _thread_key(group: GroupKey, interval: Interval) -> str:

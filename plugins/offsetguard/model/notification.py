@@ -107,7 +107,7 @@ class Declared:
     """A channel as the configuration, the outbox and pages know it. Its arguments in a channel's file are literals."""
 
     name: str  # in the outbox; also that of its file
-    receivers: str  # the field of a team, and of a route, that lists receivers
+    receivers: str  # the field of a team, and of a route, that lists receivers; of `delivery` where it `takes_all`
     meaning: str  # of that field
     title: str  # what people call it
     title_zh: str
@@ -115,6 +115,7 @@ class Declared:
     note: str | None = None  # what somebody who uses it should know
     digests: bool = False  # takes one message instead of many
     daily_reports: bool = False
+    takes_all: bool = False  # its receivers get all that is open, whoever else does; a team without others has them
     mentions: str | None = None  # what those are whom it calls, in `<receivers>_mentions` of a team; None: it cannot
 
     @property
@@ -136,8 +137,10 @@ def _declared() -> Iterator[Declared]:
 
 DECLARED = {one.name: one for one in _declared()}
 """By their names; in the order of their files people are told."""
-RECEIVER_LISTS = {one.receivers: one.name for one in DECLARED.values()}
+RECEIVER_LISTS = {one.receivers: one.name for one in DECLARED.values() if not one.takes_all}
 """Fields of a team, and of a route, that hold receivers: the channel of each."""
+LISTS_FOR_ALL = {one.receivers: one.name for one in DECLARED.values() if one.takes_all}
+"""Fields of `delivery` that hold receivers: the channel of each."""
 
 
 _SPECIAL = re.compile(r"[*?\[]")

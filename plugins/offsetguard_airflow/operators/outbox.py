@@ -21,7 +21,7 @@ class DeliverOperator(BaseOperator):
         from concurrent.futures import ThreadPoolExecutor
 
         from offsetguard.decide.own_health import troubles_of
-        from offsetguard.deliver.alertmanager import Alertmanager, post_alerts
+        from offsetguard.deliver.channels.alertmanager import Alertmanager, post_alerts
         from offsetguard.deliver.deliver import deliver_due
         from offsetguard.store.database import database_time
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
+from offsetguard_peers.alertmanager import Alertmanager
 from offsetguard_peers.command_line import json_lines, run
 from offsetguard_peers.robots.server import SECRET, TOKEN, Fault, RobotServer
 
@@ -73,6 +74,23 @@ def test_a_test_message_says_what_it_is_and_the_command_what_was_answered(server
     for message in server.received:
         assert "这是一条测试消息" in message.text
     assert SECRET not in sent.output
+
+
+@pytest.mark.slow
+def test_a_team_without_receivers_is_tested_by_the_alertmanager_where_nothing_fires(
+    server: RobotServer, alertmanager: Alertmanager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = 'clusters: {orders: {name_servers: ["127.0.0.1:9876"]}}\ndefault_team: ops\nteams: {ops: {}}\n'
+    (tmp_path / "offsetguard.yml").write_text(f"{alone}delivery: {{alertmanagers: [am]}}\n", "utf-8")
+    for address, code, said in (
+        ("http://127.0.0.1:1", 1, "not accepted: Alertmanager 'am' cannot be reached"),
+        (alertmanager.url, 0, "accepted: alertmanager am"),
+    ):
+        monkeypatch.setenv("AIRFLOW_CONN_AM", json.dumps({"conn_type": "generic", "host": address}))
+        sent = run("channels", "test", "--team", "ops", "--yes", "--format", "table")
+        assert (sent.exit_code, sent.output.startswith(f"ops  Alertmanager am: {said}")) == (code, True), sent.output
+    assert alertmanager.alerts() == []
+    assert run("config", "check", "--connections").exit_code == 0
 
 
 def test_it_is_asked_first(server: RobotServer) -> None:

@@ -198,3 +198,19 @@ def test_a_team_that_has_one_channel_of_whatever_kind_can_be_the_default_team(tm
     config = read_config_file(tmp_path / "offsetguard.yml").config
     route = config.route("operators", "orders", rule_id="consumer_offline", severity=Severity.CRITICAL)
     assert route.receivers == ((RECEIVER_LISTS[field], receiver),)
+
+
+def test_a_file_that_names_nothing_but_an_alertmanager_is_right_and_routes_lead_there(tmp_path: Path) -> None:
+    alone = RIGHT.replace("mail: [operators@example.com]", "")
+    code, (problem,) = problems(tmp_path, alone)
+    assert (code, problem.split(": ")[1]) == (1, "teams.operators")
+    assert "or delivery.alertmanagers" in problem
+    code, lines = table(tmp_path, f"{alone}delivery: {{alertmanagers: [am]}}\n")
+    assert (code, lines[-1]) == (0, "FILE: nothing wrong")
+    assert "  operators: am  (default: hears what nobody else owns)" in lines
+    assert lines[-2].endswith("note: has nobody to tell: what it should hear stands in am alone")
+    asked = run(
+        *("routes", "test", "--cluster", "orders", "--group", "g", "--config", tmp_path / "offsetguard.yml"),
+        *("--format", "table"),
+    )
+    assert "Alertmanager am" in asked.output

@@ -1,10 +1,12 @@
-"""Posts open incidents to Alertmanagers as Prometheus posts its alerts: state, again and again, and no messages.
+"""Alertmanager: open incidents are posted as Prometheus posts its alerts, which is state, again and again.
 
 Goal: what an Alertmanager shows as firing is open here, whichever of the two was away meanwhile.
 Plan: all that is open is posted each minute, and ends by itself once nothing was posted for `silent_after_ms`: then
 the heartbeat says that OffsetGuard stands still. What the Alertmanager has of ours and is over, or has other labels by
 now (worse, another team), is ended at once. What ended lately is posted once more each time: an Alertmanager that was
-restarted has forgotten alerts, not whom it told of them.
+restarted has forgotten alerts, not whom it told of them. Where nobody else is told, messages are written to it, too,
+as to any channel: each counts as sent once what it is about was posted, so that the outbox, incidents' pages and
+escalation know whether it was.
 Not here: nothing is kept, so deliverers may come and go. Groups, repeats and who is told are the Alertmanager's.
 Source: https://github.com/prometheus/alertmanager/blob/v0.28.1/api/v2/openapi.yaml, and `resolvedRetention` in
 https://github.com/prometheus/prometheus/blob/v3.0.0/rules/alerting.go.
@@ -13,7 +15,7 @@ https://github.com/prometheus/prometheus/blob/v3.0.0/rules/alerting.go.
 import base64
 import http
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -28,16 +30,27 @@ from offsetguard.catalogue.text import Locale, format_duration
 from offsetguard.config import Config
 from offsetguard.config.routes import Delivery
 from offsetguard.decide.incidents.history import IncidentWords
-from offsetguard.deliver.channels.channel import LIMIT_S, Connection, Opened, Unavailable
+from offsetguard.deliver.channels.channel import LIMIT_S, Connection, Handover, Receipt, Transport, Unavailable
 from offsetguard.deliver.lane_service import Clock
 from offsetguard.deliver.messages.wording import harmless, harmless_document
 from offsetguard.deliver.one_request import Answer, NoAddress, ask
 from offsetguard.model.errors import DeliveryError
-from offsetguard.model.incident import EventKind, Incident
-from offsetguard.model.views import incident_url
+from offsetguard.model.incident import EventKind, Incident, IncidentEvent
+from offsetguard.model.notification import Declared
+from offsetguard.model.views import MessageView, incident_url
 from offsetguard.store import incidents, notifications
 from offsetguard.store.database import database_time, reading
 from offsetguard.store.database_errors import what_failed
+from offsetguard.store.models import OutboxRow
+
+CHANNEL = Declared(
+    name="alertmanager",
+    receivers="alertmanagers",
+    meaning="Airflow connections of Alertmanagers; each gets all that is open",
+    title="Alertmanager",
+    title_zh="Alertmanager",
+    takes_all=True,
+)
 
 ENDED_AGAIN = timedelta(minutes=15)  # for so long Prometheus posts that an alert is over
 CLOCKS_DIFFER = timedelta(minutes=1)  # by so much, and alerts end there too early or too late
@@ -60,15 +73,17 @@ class Shown(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Alertmanager(Opened):
+class Alertmanager(Transport):
     """One Alertmanager; `name` is the id of its Airflow connection."""
 
     name: str
     url: str
+    delivery: Delivery
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     timeout_s: float = 10.0
     proxy: str | None = field(default=None, repr=False)
 
+    LANES: ClassVar = 4
     CONNECTION_NEEDS: ClassVar = "host"
     CONNECTION_ADVICE: ClassVar = (
         "create one of type generic with the address as host, http://alertmanager:9093 "
@@ -82,7 +97,6 @@ class Alertmanager(Opened):
         Host: the address up to `/api/v2`; login and password where it asks for them, a password alone is a bearer
         token; extra `timeout`, `proxy`.
         """
-        del delivery
         host = connection.host or ""
         base = host if "://" in host else f"{connection.schema or 'http'}://{host}"
         base = f"{base}:{connection.port}" if connection.port else base.rstrip("/")
@@ -93,7 +107,25 @@ class Alertmanager(Opened):
         elif connection.password:
             headers["Authorization"] = f"Bearer {connection.password}"
         proxy = connection.extra.get("proxy") or None
-        return cls(connection.conn_id, f"{base}/api/v2/alerts", headers, connection.timeout_s, proxy)
+        return cls(connection.conn_id, f"{base}/api/v2/alerts", delivery, headers, connection.timeout_s, proxy)
+
+    def deliver(self, message: OutboxRow, handover: Handover) -> Receipt:
+        """Post what a message is about as it is by now; what was posted before stays one alert."""
+        view = message.view
+        if not isinstance(view, MessageView):
+            raise TypeError(f"a {type(view).__name__} is for people only")
+        with reading(handover.engine) as session:
+            found = incidents.by_id(session, {one.incident_id for one in (*view.firing, *view.resolved)})
+        locale, ahead = Locale.of(view.language, view.time_zone), handover.now + _lasts(self.delivery)
+        alerts = [
+            _alert(one, view.team, locale, self.delivery, one.ended_at or ahead)
+            for one in found.values()
+            if one.is_over or one.evidence.severity.is_sent
+        ]
+        self.post(alerts)
+        if not alerts:  # a test: it is asked, and nothing fires
+            self.shown(view.cluster)
+        return Receipt(f"alertmanager {self.name}, {len(alerts)} alerts")
 
     def post(self, alerts: Sequence[Alert]) -> None:
         """Post alerts; raises DeliveryError, after which the next minute tries all of them again."""
@@ -169,7 +201,7 @@ def _posted(
             shown = to.shown(cluster)
             if shown.at is not None:
                 ahead = shown.at - clock.now()
-                wrong = _wrong_clock(ahead, timedelta(milliseconds=config.delivery.silent_after_ms))
+                wrong = _wrong_clock(ahead, _lasts(config.delivery))
             left = [one for one in shown.alerts if _identity(one) not in labels and one[ID]]
             to.post(list(_ended(engine, config, left, clock.now())))
     except DeliveryError as error:
@@ -201,18 +233,22 @@ def _date_of(answer: Answer) -> datetime | None:
 
 
 def _alerts_of(engine: Engine, config: Config, cluster: str, now: datetime) -> Iterator[Alert]:
-    """Give what is open and told, or would be but for the wait for more; of what was told also what ended lately."""
-    ahead = now + timedelta(milliseconds=config.delivery.silent_after_ms)
+    """Give what is open and told, or would be but for the wait for more; of that also what ended lately."""
+    ahead = now + _lasts(config.delivery)
     with reading(engine) as session:
+        firing: set[frozenset[tuple[str, str]]] = set()  # an alert that comes back is one with that which ended
         last = notifications.of_cluster(session, cluster).values()
         told = {incident_id for one in last for incident_id in one.firing}
         muted = {incident_id for one in last for incident_id in one.muted} - told
         for one in incidents.open_incidents(session, cluster):
             if one.is_open and one.evidence.severity.is_sent and one.incident_id not in muted:
-                yield _alert(one, config, ends_at=ahead)
+                alert = _alert_of(one, config, ahead)
+                firing.add(_identity(alert))
+                yield alert
         for one in incidents.resolved_since(session, cluster, now - ENDED_AGAIN):
-            if any(event.kind is EventKind.NOTIFIED for event in incidents.events_of(session, one.incident_id)):
-                yield _alert(one, config, ends_at=one.ended_at or now)
+            alert = _alert_of(one, config, one.ended_at or now)
+            if _identity(alert) not in firing and _was_posted(one, incidents.events_of(session, one.incident_id)):
+                yield alert
 
 
 def _ended(engine: Engine, config: Config, left: Sequence[Alert], now: datetime) -> Iterator[Alert]:
@@ -223,18 +259,30 @@ def _ended(engine: Engine, config: Config, left: Sequence[Alert], now: datetime)
         incident = found.get(one[ID])
         if incident is None:
             continue
-        alert = _alert(incident, config, ends_at=now)
+        alert = _alert_of(incident, config, now)
         if incident.is_over or _identity(alert) != _identity(one):
             yield {**alert, "labels": one["labels"], "startsAt": one["startsAt"]}
 
 
-def _alert(incident: Incident, config: Config, *, ends_at: datetime) -> Alert:
+def _was_posted(incident: Incident, events: Iterable[IncidentEvent]) -> bool:
+    """Whether something that is over fired there: it was not muted from its start to its end."""
+    kinds = {one.kind for one in events}
+    heard = EventKind.MUTED not in kinds or not kinds.isdisjoint({EventKind.UNMUTED, EventKind.NOTIFIED})
+    return heard and incident.evidence.severity.is_sent
+
+
+def _alert_of(incident: Incident, config: Config, ends_at: datetime) -> Alert:
     about, severity = incident.shown_as, incident.evidence.severity
     team = config.team_of(about.cluster, about.consumer_group)
     route = config.route(
         team, about.cluster, rule_id=about.rule_id, severity=severity, consumer_group=about.consumer_group
     )
-    said = IncidentWords(incident, Locale.of(route.language.value, route.time_zone))
+    return _alert(incident, team, Locale.of(route.language.value, route.time_zone), config.delivery, ends_at)
+
+
+def _alert(incident: Incident, team: str, locale: Locale, delivery: Delivery, ends_at: datetime) -> Alert:
+    about, severity = incident.shown_as, incident.evidence.severity
+    said = IncidentWords(incident, locale)
     texts = {"summary": said.summary, "cause": said.cause, "do_next": said.do_next, "commands": said.commands}
     safe = harmless_document({**texts, "resolution": said.resolution or ""})
     labels = {
@@ -253,7 +301,7 @@ def _alert(incident: Incident, config: Config, *, ends_at: datetime) -> Alert:
         "resolution": safe["resolution"],
         ID: incident.incident_id,
     }
-    page = config.delivery.page_url
+    page = delivery.page_url
     return {
         "labels": {name: value for name, value in labels.items() if value},
         "annotations": {name: value for name, value in annotations.items() if value},
@@ -261,6 +309,11 @@ def _alert(incident: Incident, config: Config, *, ends_at: datetime) -> Alert:
         "endsAt": max(ends_at, incident.first_seen_at).isoformat(),
         **({} if page is None else {"generatorURL": incident_url(page, incident.incident_id)}),
     }
+
+
+def _lasts(delivery: Delivery) -> timedelta:
+    """Return how long an alert fires that nobody posts again."""
+    return timedelta(milliseconds=delivery.silent_after_ms)
 
 
 def _identity(alert: Alert) -> frozenset[tuple[str, str]]:

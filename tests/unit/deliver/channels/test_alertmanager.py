@@ -13,9 +13,14 @@ import pytest
 
 from offsetguard.config import Config
 from offsetguard.config.routes import Delivery
-from offsetguard.deliver.alertmanager import Alertmanager, post_alerts
-from offsetguard.deliver.channels.channel import Connection, Unavailable, open_by
+from offsetguard.deliver.channels.alertmanager import Alertmanager, post_alerts
+from offsetguard.deliver.channels.channel import Connection, Transport, Unavailable, open_by
 from offsetguard.deliver.deliver import deliver_due
+from offsetguard.model.notification import MuteReason
+from offsetguard.store.database import reading
+from offsetguard.store.models import Status
+from offsetguard.store.notifications import recipients_of
+from offsetguard.store.outbox import Lane
 from offsetguard_peers.alertmanager import LOGIN, PASSWORD
 from offsetguard_peers.alertmanager import Alertmanager as Server
 from offsetguard_peers.databases import newest_incidents
@@ -27,6 +32,13 @@ from offsetguard_peers.waiting import wait_until
 
 PAGE = "https://airflow.example.com"
 HOSTILE = 'quote " backslash \\ line\nend \u202e <!channel> {{ .Labels }} 消费 ' + "x" * 200
+
+
+ALONE: dict[str, Any] = {  # nobody is told by a message
+    **BASE,
+    "teams": {"ops": {"mail": []}},
+    "delivery": {**BASE["delivery"], "alertmanagers": ["am"], "page_url": PAGE},
+}
 
 
 def opened(host: str, *, login: str | None = None, password: str | None = None) -> Alertmanager:
@@ -46,13 +58,17 @@ def play(
     steps: Steps,
     *,
     config: Mapping[str, Any] | None = None,
+    base: Mapping[str, Any] = BASE,
 ) -> None:
     """Judge a minute after the other, the last one now; deliver after each, post, and look at what there is then."""
-    settings = {**BASE, "delivery": {**BASE["delivery"], "page_url": PAGE, **(config or {})}}
+    settings = {**base, "delivery": {**base["delivery"], "page_url": PAGE, **(config or {})}}
     at = {minute: change for minute, (change, _) in steps.items()}
 
+    def opened_for(lane: Lane) -> Transport | Unavailable:
+        return to if lane.channel == "alertmanager" else world.channels(lane)
+
     def after(minute: int, now: datetime) -> None:
-        deliver_due(world.engine, world.channels, now=now)
+        assert deliver_due(world.engine, opened_for, now=now).reasons == ()
         assert post_alerts(world.engine, Config.model_validate(settings), [to]) == ()
         if minute in steps:
             steps[minute][1]()
@@ -145,6 +161,55 @@ def test_a_silence_there_holds_while_it_is_posted_again_and_again(world: Deliver
     assert "a" not in {alert["labels"]["consumer_group"] for one in alertmanager.notified for alert in one["alerts"]}
 
 
+def test_where_nobody_else_is_told_it_is_known_what_it_took_and_what_is_muted_is_not_posted(
+    world: DeliveryWorld, alertmanager: Server
+) -> None:
+    silenced = {"silence": {"matchers": {"cluster": "demo", "consumer_group": "b"}, "minutes": 60}}
+
+    def told() -> None:
+        notified(alertmanager, "firing", "a")
+        assert firing(alertmanager).keys() == {("a", "warning")}
+        (row,) = world.rows().values()
+        assert (row.channel, row.receiver, row.status) == ("alertmanager", "am", Status.SENT)
+        incidents_by_group = {one.subject.consumer_group: one for one in newest_incidents(world.engine)}
+        with reading(world.engine) as session:
+            known = {name: recipients_of(session, one) for name, one in incidents_by_group.items()}
+        (at_a,), (at_b,) = known["a"], known["b"]
+        assert (at_a.channel, at_a.receiver, at_a.told_at is not None) == ("alertmanager", "am", True)
+        assert (at_b.told_at, at_b.muted) == (None, MuteReason.SILENCE)
+
+    def over() -> None:
+        notified(alertmanager, "resolved", "a")
+        assert firing(alertmanager) == {}
+        assert [row.status for row in world.rows().values()] == [Status.SENT, Status.SENT]
+        assert "b" not in {
+            alert["labels"]["consumer_group"] for one in alertmanager.notified for alert in one["alerts"]
+        }
+
+    steps: Steps = {
+        0: ({**silenced, "bad": {"a": "warning", "b": "critical"}}, told),
+        2: ({}, told),
+        3: ({"bad": {}}, lambda: None),
+        9: ({}, over),
+    }
+    play(world, opened(alertmanager.url), steps, base=ALONE)
+
+
+def test_where_nobody_else_is_told_and_it_is_away_the_reason_stands_in_the_outbox_until_it_is_back(
+    world: DeliveryWorld, alertmanager: Server
+) -> None:
+    start = datetime.now(UTC).replace(second=0, microsecond=0) - MINUTE
+    Course(world.engine, {"config": ALONE, "at": {0: {"bad": {"a": "warning"}}}, "until": 0}, start=start).run()
+    away = deliver_due(world.engine, lambda _: opened("127.0.0.1:1"), now=datetime.now(UTC))
+    assert away.retried == 1
+    (row,) = world.rows().values()
+    assert row.channel == "alertmanager"
+    assert "Alertmanager 'am' cannot be reached" in (row.last_error or "")
+    later = row.next_attempt_at
+    assert deliver_due(world.engine, lambda _: opened(alertmanager.url), now=later).reasons == ()
+    notified(alertmanager, "firing", "a")
+
+
 def test_what_is_muted_here_from_its_start_is_not_posted_and_what_was_told_stays(
     world: DeliveryWorld, alertmanager: Server
 ) -> None:
@@ -182,6 +247,39 @@ def test_what_ended_while_it_was_away_is_told_after_its_restart(world: DeliveryW
     play(world, opened(alertmanager.url), steps)
 
 
+def test_each_of_a_digest_is_told_as_over_after_a_restart(world: DeliveryWorld, alertmanager: Server) -> None:
+    """People are told of five of them by name, and of the others in numbers."""
+    many = [f"g{number}" for number in range(7)]
+    bad = {"bad": {**dict.fromkeys(many, "warning"), "late": "slow"}}
+
+    def restart() -> None:
+        notified(alertmanager, "firing", *many)
+        alertmanager.stop()
+        alertmanager.start()
+
+    steps: Steps = {
+        0: (bad, restart),
+        1: ({"bad": {}}, lambda: None),
+        5: ({}, lambda: notified(alertmanager, "resolved", *many)),
+    }
+    play(world, opened(alertmanager.url), steps, config={"digest_above": 1})
+    assert len(world.smtp.mails) == 2
+
+
+def test_what_comes_back_soon_after_its_end_fires_again(world: DeliveryWorld, alertmanager: Server) -> None:
+    """Its end is posted once more for a quarter of an hour; its labels are those of what fires now."""
+    steps: Steps = {
+        0: ({"bad": {"a": "warning"}}, lambda: notified(alertmanager, "firing", "a")),
+        1: ({"bad": {}}, lambda: None),
+        5: ({}, lambda: notified(alertmanager, "resolved", "a")),
+        6: ({"bad": {"a": "warning"}}, lambda: None),
+        8: ({}, lambda: None),
+    }
+    play(world, opened(alertmanager.url), steps)
+    assert firing(alertmanager) == {("a", "warning"): "active"}
+    assert len(newest_incidents(world.engine)) == 2
+
+
 def test_what_nobody_posts_any_more_ends_by_itself_and_fires_again_afterwards(
     world: DeliveryWorld, alertmanager: Server
 ) -> None:
@@ -195,10 +293,11 @@ def test_what_nobody_posts_any_more_ends_by_itself_and_fires_again_afterwards(
 POST = """
 import sys
 from offsetguard.config import Config
-from offsetguard.deliver.alertmanager import Alertmanager, post_alerts
+from offsetguard.deliver.channels.alertmanager import Alertmanager, post_alerts
 from offsetguard.store.database import connect
-to = Alertmanager("am", f"{sys.argv[2]}/api/v2/alerts", {"Content-Type": "application/json"}, 60.0)
-print(*post_alerts(connect(sys.argv[1]), Config.model_validate_json(sys.argv[3]), [to]), sep="\\n", end="")
+config = Config.model_validate_json(sys.argv[3])
+to = Alertmanager("am", f"{sys.argv[2]}/api/v2/alerts", config.delivery, {"Content-Type": "application/json"}, 60.0)
+print(*post_alerts(connect(sys.argv[1]), config, [to]), sep="\\n", end="")
 """
 CLOCKS = [
     (timedelta(seconds=-45), True, ""),
