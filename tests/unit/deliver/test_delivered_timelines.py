@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 import yaml
 
-from offsetguard.deliver.deliver import deliver_due
+from offsetguard.config import Delivery
+from offsetguard.deliver.channels.channel import Connection
+from offsetguard.deliver.deliver import CHANNELS, deliver_due
 from offsetguard.store import outbox
 from offsetguard.store.models import Status
-from offsetguard_peers.databases import newest_accepted
+from offsetguard_peers.databases import newest_accepted, newest_incidents
 from offsetguard_peers.delivery.world import DeliveryWorld
 from offsetguard_peers.judging.timelines import Course
+from offsetguard_peers.robots.server import ROBOTS, SECRET, RobotServer
 from offsetguard_peers.waiting import at_once
 
 (EVERYWHERE,) = yaml.safe_load((Path(__file__).parents[1] / "decide" / "everywhere.yml").read_text(encoding="utf-8"))
@@ -102,3 +105,51 @@ def test_a_team_that_nothing_reaches_is_told_of_to_the_default_team_once_until_i
     mail = world.smtp.mails[0]
     assert "a team is not reached" in str(mail.message["Subject"])
     assert "orders" in str(mail.message.get_body(("plain",)))
+
+
+# What each robot shows of it: how a title begins, and the colour that Feishu gives it
+COURSE = [("Warning: ", "orange"), ("Critical: ", "red"), ("Resolved: ", "green")]
+
+
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_a_robot_tells_of_an_incident_when_it_is_opened_worse_and_over_and_not_in_between(
+    world: DeliveryWorld, robot: str
+) -> None:
+    """They cannot edit: each is a message of its own that names the incident, and the end calls nobody."""
+    config = {
+        "teams": {"ops": {"mail": [], robot: ["night"], f"{robot}_mentions": ["alice"]}},
+        "delivery": {"page_url": "https://airflow.example.com", "repeat_interval_ms": 14_400_000},
+    }
+    script = {
+        "until": 60,
+        "config": config,
+        "at": {0: {"bad": {"a": "warning"}}, 20: {"bad": {"a": "critical"}}, 40: {"bad": {}}},
+    }
+    told: list[int] = []  # the minute of each message
+    with RobotServer() as server:
+        opened = CHANNELS[robot].opened(
+            Connection("night", None, None, None, server.address(robot), None, {"secret": SECRET}), Delivery()
+        )
+
+        def after(minute: int, now: datetime) -> None:
+            assert deliver_due(world.engine, lambda _: opened, now=now + timedelta(seconds=5)).reasons == ()
+            told.extend([minute] * (len(server.received) - len(told)))
+
+        Course(world.engine, script, after).run()
+        assert server.refused == []
+        messages = list(server.received)
+    (incident,) = newest_incidents(world.engine)
+    assert told[:2] == [0, 20]
+    assert len(told) == 3
+    assert 40 <= told[2] <= 50
+    for message, (title, colour) in zip(messages, COURSE, strict=True):
+        assert message.title.startswith(title)
+        assert message.colour in {None, colour}
+        assert incident.incident_id[:8] in message.text
+        assert f"https://airflow.example.com/offsetguard/incidents/{incident.incident_id}" in message.links
+    first, worse, over = messages
+    assert [one.calls for one in messages] == [["alice"], ["alice"], []]
+    assert "What to do" in first.text
+    assert "worse" in worse.text
+    assert str(incident.resolution) in over.text
+    assert "What to do" not in over.text

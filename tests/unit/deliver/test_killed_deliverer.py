@@ -10,7 +10,6 @@ import pytest
 from sqlalchemy import Engine, text
 
 from offsetguard.deliver.deliver import deliver_due
-from offsetguard.store import outbox
 from offsetguard.store.database import open_database, writing
 from offsetguard.store.models import Status
 from offsetguard_peers.cases.running import examples
@@ -22,11 +21,12 @@ from offsetguard_peers.delivery.world import (
     NOW,
     RESOLVED,
     VIEW,
+    Addresses,
     DeliveryWorld,
     delivery_world,
     running_deliverer,
 )
-from offsetguard_peers.robots.server import Fault, RobotServer
+from offsetguard_peers.robots.server import ROBOTS, Fault, RobotServer
 from offsetguard_peers.smtp.server import Step
 from offsetguard_peers.waiting import wait_until
 
@@ -97,15 +97,14 @@ def test_killed_at_a_step_the_message_still_arrives(
     assert accepted == 2 + repeats
 
 
-@pytest.mark.parametrize("robot", ["dingtalk", "feishu", "wecom"])
+@pytest.mark.parametrize("robot", ROBOTS)
 @pytest.mark.parametrize("accepted", [False, True])
 def test_killed_while_a_robot_keeps_its_answer_back_costs_one_repeat_at_most(
     world: DeliveryWorld, robot: str, accepted: bool
 ) -> None:
     with RobotServer(signs=False) as server:
-        for key, view in (("warning", VIEW), ("resolved", RESOLVED)):
-            with writing(world.engine) as session:
-                outbox.enqueue(session, idempotency_key=key, channel=robot, receiver="night", view=view, now=NOW)
+        world.put_robot(robot, "warning", VIEW)
+        world.put_robot(robot, "resolved", RESOLVED)
         server.faults.append(Fault(accepts=accepted, hangs=True))
         addresses = replace(world.addresses, robots={robot: server.address(robot)})
         with running_deliverer(addresses, NOW) as process:
@@ -122,20 +121,32 @@ def test_killed_while_a_robot_keeps_its_answer_back_costs_one_repeat_at_most(
 def test_killed_amidst_the_transaction_of_the_log_nothing_of_it_stays(
     postgresql_world: DeliveryWorld,
 ) -> None:
-    """The row is changed already and the log is locked: what the killed deliverer wrote is rolled back."""
     world = postgresql_world
     world.put("warning", "a@example.com")
-    with writing(world.engine) as session:
-        session.execute(text("LOCK TABLE notification_log IN SHARE MODE"))
-        with running_deliverer(world.addresses, NOW) as process:
-            wait_until(lambda: waits_for_a_lock(world.engine), "the deliverer to wait for the log")
-            process.kill()
-    assert world.rows()["warning"].status is Status.PENDING
-    wait_until(lambda: not waits_for_a_lock(world.engine), "PostgreSQL to roll back what was killed")
+    killed_amidst_the_log(world, world.addresses)
     assert deliver_due(world.engine, world.channels, now=CLAIMS_HAVE_ENDED).sent == 1
     assert len(world.smtp.mails) == 2, "accepted, and not logged: one repeat"
     first, second = (mail.message["Message-ID"] for mail in world.smtp.mails)
     assert first == second, "by which a mail program can tell that it has it already"
+
+
+@pytest.mark.postgres
+def test_killed_once_a_robots_answer_was_read_and_before_it_was_logged_costs_one_repeat_at_most(
+    postgresql_world: DeliveryWorld,
+) -> None:
+    world = postgresql_world
+    for robot in ROBOTS:
+        with RobotServer(signs=False) as server:
+            world.put_robot(robot, "warning", VIEW)
+            world.put_robot(robot, "resolved", RESOLVED)
+            addresses = replace(world.addresses, robots={robot: server.address(robot)})
+            killed_amidst_the_log(world, addresses)
+            assert deliver_due(world.engine, addresses.channels(), now=CLAIMS_HAVE_ENDED).reasons == ()
+            told = [one.document for one in server.received]
+            repeats = robot != "dingtalk"  # which knows the message again by its key
+            assert len(told) == 2 + repeats, robot
+            assert told[0] == told[repeats], "the same message"
+    assert {row.status for row in world.rows().values()} == {Status.SENT}
 
 
 @pytest.mark.slow
@@ -158,6 +169,17 @@ def postgresql_world(request: pytest.FixtureRequest) -> Iterator[DeliveryWorld]:
     with delivery_world(engine) as started:
         yield started
     engine.dispose()
+
+
+def killed_amidst_the_log(world: DeliveryWorld, addresses: Addresses) -> None:
+    """Kill a deliverer that has read an answer: the row is changed and the log is locked, and all of it rolled back."""
+    with writing(world.engine) as session:
+        session.execute(text("LOCK TABLE notification_log IN SHARE MODE"))
+        with running_deliverer(addresses, NOW) as process:
+            wait_until(lambda: waits_for_a_lock(world.engine), "the deliverer to wait for the log")
+            process.kill()
+    assert Status.PENDING in {row.status for row in world.rows().values()}
+    wait_until(lambda: not waits_for_a_lock(world.engine), "PostgreSQL to roll back what was killed")
 
 
 def waits_for_a_lock(engine: Engine) -> bool:

@@ -74,6 +74,13 @@ class DeliveryWorld:
                 session, idempotency_key=key, channel=channel_of(receiver), receiver=receiver, view=view, now=now
             )
 
+    def put_robot(self, robot: str, key: str, view: MessageView) -> None:
+        """Write a message to a robot, due at once."""
+        with writing(self.engine) as session:
+            outbox.enqueue(
+                session, idempotency_key=f"{robot} {key}", channel=robot, receiver="night", view=view, now=NOW
+            )
+
     @property
     def addresses(self) -> Addresses:
         """Where these servers are, for another process."""

@@ -52,6 +52,18 @@ class Received:
     document: dict[str, Any]
 
     @property
+    def title(self) -> str:
+        """What a list of chats shows of it."""
+        if self.robot == "feishu":
+            return str(self.document["card"]["header"]["title"]["content"])
+        return self.text.partition("\n")[0].removeprefix("### ")
+
+    @property
+    def colour(self) -> str | None:
+        """The colour of its head, of a card."""
+        return str(self.document["card"]["header"]["template"]) if self.robot == "feishu" else None
+
+    @property
     def text(self) -> str:
         """All of it, as it was sent."""
         if self.robot == "feishu":
