@@ -75,14 +75,16 @@ class DingTalkRobot(Robot):
         88: Refusal("the robot has no right to post: see its settings"),
         _MISSING: OUR_DEFECT,  # a parameter is missing
         43004: OUR_DEFECT,  # Content-Type
-        # of what other senders were answered: https://help.aliyun.com/zh/sls/error-codes (130101, 300001),
-        # https://blog.csdn.net/jialiuyang/article/details/118615052 (blocked: `status` 1111, `punish`),
-        # https://developer.aliyun.com/ask/595588 (90030)
+        # in no reference of DingTalk, but answered to other senders: https://help.aliyun.com/zh/sls/error-codes
+        # (130101, 300001), https://blog.csdn.net/jialiuyang/article/details/118615052 (blocked: `status` 1111,
+        # `punish`), https://developer.aliyun.com/ask/595588 (90030), timonwong/prometheus-webhook-dingtalk#226
+        # (300005) and #30 (460101), cryozerolabs/n8n-nodes-dingtalk#10 (400402); 660026, "sending too many messages per
+        # minute", by senders who asked it in September 2026
         TOO_FAST: Refusal("too fast", wait_s=BLOCKED_S),
+        660026: Refusal("too fast", wait_s=BLOCKED_S),
         300001: Refusal(_NO_TOKEN),
         300005: Refusal(_NO_TOKEN),
         90030: Refusal("the organisation's robots may post no more for now: their calls of the month are used up"),
-        # of which no source was found
         400402: OUR_DEFECT,  # no title
         460101: OUR_DEFECT,  # too long
     }

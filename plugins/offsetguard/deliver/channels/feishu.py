@@ -5,9 +5,9 @@ in a card is plain text, in which nothing is markup, but for the people whom it 
 
 Source: https://open.feishu.cn/document/client-docs/bot-v3/add-custom-bot (messages, signature, sizes, rates; of codes
 9499, 11232, 19021, 19022, 19024, which XiHanFun/XiHan.Framework: .../LarkResultErrCodeEnum.cs copies; the same in
-English at open.larksuite.com). 99991400: larksuite/cli: internal/output/lark_errors.go. 19001, 19002 and 19007 are in
-no reference that was found: other senders quote them with their texts, and "too many request" as a text of 9499, which
-is else a document that is wrong.
+English at open.larksuite.com). 99991400: larksuite/cli: internal/output/lark_errors.go. In no reference that was
+found, but answered to other senders: 19001 (sansan0/TrendRadar#278), 19002 (feiyu563/PrometheusAlert#69), 19007, and
+"too many request" as a text of 9499, which is else a document that is wrong.
 """
 
 from collections.abc import Iterator

@@ -89,6 +89,7 @@ REFUSALS = [
     ("dingtalk", {"errcode": 400105, "errmsg": "unsupported msgtype"}, (True, None), "a defect of OffsetGuard"),
     ("dingtalk", {"errcode": 777, "errmsg": "new"}, (True, None), "777 new; see the reference of DingTalk"),
     ("dingtalk", {"errcode": 777, "errmsg": "发送速度太快"}, (False, 600), "for 600 s"),
+    ("dingtalk", {"errcode": 660026, "errmsg": "sending too many messages per minute"}, (False, 600), "for 600 s"),
     ("dingtalk", {"errcode": 460101, "errmsg": "message too long, exceed 20000 bytes"}, (True, None), "a defect of"),
     ("dingtalk", {"errcode": 90030, "errmsg": "webhook over limit"}, (False, None), "calls of the month are used up"),
     ("dingtalk", {"errcode": 40035, "errmsg": "缺少参数 access_token"}, (False, None), "there is no such token"),
