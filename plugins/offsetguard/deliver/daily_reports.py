@@ -87,9 +87,12 @@ def day_span(day: date, time_zone: str) -> Span:
 def daily_report(session: Session, config: Config, route: Route, day: date) -> DailyReportView:
     """Return a team's report about a day; the same database gives the same report."""
     span = day_span(day, route.time_zone)
-    seen = [one for one in incidents.open_within(session, span.start, span.end) if _belongs(one, route.team, config)]
+    changed = incidents.severities_within(session, span.start, span.end)
+    found = incidents.open_within(session, span.start, span.end)
+    worst = {one.incident_id: changed.get(one.incident_id, one.evidence.severity) for one in found}
+    seen = [one for one in found if worst[one.incident_id].is_sent and _belongs(one, route.team, config)]
     ids = {one.incident_id for one in seen}
-    listed = sorted((_reported(one, span, route, config) for one in seen), key=_worst_first)
+    listed = sorted((_reported(one, worst[one.incident_id], span, route, config) for one in seen), key=_worst_first)
     data = sorted(day_figures.data_quality(session, span, config.clusters), key=_worst_data_first)
     messages = day_figures.messages_by_status(session, route.team, span, without=DAILY_REPORT)
     return DailyReportView(
@@ -144,14 +147,14 @@ def _enqueue(
 
 def _belongs(incident: Incident, team: str, config: Config) -> bool:
     subject = incident.subject
-    return incident.evidence.severity.is_sent and team == config.team_of(subject.cluster, subject.consumer_group)
+    return team == config.team_of(subject.cluster, subject.consumer_group)
 
 
 def _open_at(incident: Incident, moment: datetime) -> bool:
     return incident.resolved_at is None or incident.resolved_at >= moment
 
 
-def _reported(incident: Incident, span: Span, route: Route, config: Config) -> ReportedIncident:
+def _reported(incident: Incident, worst: Severity, span: Span, route: Route, config: Config) -> ReportedIncident:
     words = catalogue(Locale.of(route.language, route.time_zone))
     subject = incident.subject
     still_open = _open_at(incident, span.end)
@@ -166,7 +169,7 @@ def _reported(incident: Incident, span: Span, route: Route, config: Config) -> R
         topic=subject.topic,
         rule_id=incident.shown_by,
         title=rule_title(incident.shown_by, route.language),
-        severity=incident.evidence.severity.value,
+        severity=worst.value,
         opened_at=incident.first_seen_at,
         resolved_at=None if still_open else incident.ended_at,
         lasted_ms=max(0, (end - max(span.start, incident.opened_at)) // timedelta(milliseconds=1)),

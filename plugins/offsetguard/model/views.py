@@ -255,7 +255,7 @@ class ReportedIncident(Record):
     topic: str | None
     rule_id: str
     title: str
-    severity: str
+    severity: str  # the worst that it had on the day
     opened_at: datetime
     resolved_at: datetime | None  # None: it was open at the day's end
     lasted_ms: int  # within the day

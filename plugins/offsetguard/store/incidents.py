@@ -28,8 +28,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from offsetguard.catalogue import Sentence
 from offsetguard.catalogue.text import Readable
-from offsetguard.model.incident import Incident, IncidentEvent, Subject
+from offsetguard.model.incident import EventKind, Incident, IncidentEvent, Subject
 from offsetguard.model.verdicts import Severity
 from offsetguard.store.columns import NAME_LIMIT, chunks, fields_from, from_text, record_of, storable, to_json
 from offsetguard.store.models import IncidentEventRow, IncidentRow
@@ -187,6 +188,22 @@ def open_within(session: Session, start: datetime, end: datetime) -> list[Incide
     still_open = or_(IncidentRow.resolved_at.is_(None), IncidentRow.resolved_at >= start)
     query = _shown(None).where(IncidentRow.opened_at < end, still_open)
     return [_from_row(row) for row in session.scalars(query.order_by(IncidentRow.opened_at, IncidentRow.incident_id))]
+
+
+def severities_within(session: Session, start: datetime, end: datetime) -> dict[str, Severity]:
+    """Return the worst severity of a span of each incident whose severity has changed since its start.
+
+    All others had throughout the one that they have.
+    """
+    row, worst = IncidentEventRow, dict[str, Severity]()
+    query = select(row).where(row.kind.in_((EventKind.WORSE, EventKind.BETTER)), row.at >= start)
+    for event in map(_event, session.scalars(query.order_by(row.at, row.id))):
+        figures = event.text.figures if isinstance(event.text, Sentence) else {}
+        if "was" in figures:  # else another stage of it, as severe
+            was, now = (Severity(figures[name].key.removeprefix("severity_")) for name in ("was", "now"))
+            had = (worst.get(event.incident_id, was), *((now,) if event.at < end else ()))
+            worst[event.incident_id] = max(had, key=lambda one: one.rank)
+    return worst
 
 
 def of_group(session: Session, cluster: str, consumer_group: str, since: datetime, *, limit: int) -> list[Incident]:

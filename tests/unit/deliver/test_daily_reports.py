@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
+from offsetguard.catalogue import Sentence
 from offsetguard.config import Config
 from offsetguard.deliver.daily_reports import WrittenReport, day_span, day_to_report, write_daily_reports
 from offsetguard.model.incident import EventKind, Incident, IncidentEvent
@@ -133,6 +134,39 @@ def test_a_report_has_the_incidents_of_its_team_and_day_worst_first_with_the_tim
     assert view.severity == "critical"
     assert (view.incidents[0].title, view.incidents[0].peak) == ("consumers are offline", "lag 20,000")
     assert (view.language, view.time_zone, view.day) == ("en", "Asia/Shanghai", DAY)
+
+
+def changed(one: Incident, after: timedelta, was: Severity, now: Severity) -> IncidentEvent:
+    """Return that an incident's severity changed so long after the day's start."""
+    kind = EventKind.WORSE if now.rank > was.rank else EventKind.BETTER
+    named = {name: Sentence(f"severity_{severity}") for name, severity in (("was", was), ("now", now))}
+    return IncidentEvent(one.incident_id, START + after, kind, Sentence("event_changed", **named, summary="so it is"))
+
+
+def test_an_incident_has_the_worst_severity_of_the_day_whatever_it_was_before_and_became_later(engine: Engine) -> None:
+    info, warning, critical = Severity
+    calmed = incident("billing-calmed", START + HOUR, START + 9 * HOUR, severity=info)
+    was_info = incident("billing-was-info", START + HOUR, severity=critical)
+    was_worse = incident("billing-was-worse", START - 5 * HOUR, severity=warning)
+    calm_by_now = incident("billing-calm-by-now", START - 5 * HOUR, severity=info)
+    with writing(engine) as session:
+        incidents.record_events(
+            session,
+            [
+                changed(was_worse, -2 * HOUR, critical, warning),
+                changed(calm_by_now, -HOUR, warning, info),
+                changed(calmed, 2 * HOUR, info, critical),
+                changed(calmed, 3 * HOUR, critical, warning),
+                changed(calmed, 4 * HOUR, warning, info),
+                changed(was_info, 24 * HOUR, info, critical),
+            ],
+        )
+    view = write(engine, calmed, was_info, was_worse, calm_by_now)
+    assert [(one.consumer_group, one.severity) for one in view.incidents] == [
+        ("billing-calmed", "critical"),
+        ("billing-was-worse", "warning"),
+    ]
+    assert (view.critical_count, view.severity) == (1, "critical")
 
 
 def test_a_report_is_written_in_the_language_of_its_route(engine: Engine) -> None:
