@@ -50,6 +50,7 @@ def published(airflow: AirflowStandalone, workspace_folder: Path) -> Iterator[No
     groups[-1] |= {"queue_count": 16, "suspect_queue_count": 2}
     manifest = manifest_of(interval, unseen_broker_names=("broker-b",), gap_count=1).to_json()
     queue = {"consumer_group": HOSTILE, "topic": "orders", "broker_name": HOSTILE, "holder_client_id": HOSTILE}
+    queue |= {"min_offset": 0, "consumer_offset": 500, "max_offset": 1_734}
     rows = {
         GROUP_FACTS: groups,
         CLUSTER_FACTS: [{"effective_lag": 8_381, "beyond_end": 41, "put_tps": 12.5}],
@@ -207,6 +208,7 @@ def test_a_group_leads_to_its_queues_with_a_picture_and_the_same_as_a_table(airf
     page = httpx.get(f"{airflow.base_url}{FLEET}{unescape(address[1])}", headers=headers, timeout=60).text
     for text in ("&lt;script&gt;alert(1)", "1,234", "<details>", 'scope="row"', "unknown", "Messages waiting by queue"):
         assert text in page
+    assert all('class="retained"' in one for one in (group, page)), "what is kept, with the committed offset in it"
     assert "Messages wait in 1 of 16 queues · nothing is known about 1 queue" in page
     for text in ("<script>", "<img src=x", "\u202e"):
         assert text not in page

@@ -21,7 +21,7 @@ from offsetguard.model.verdicts import Severity, Stated
 from offsetguard.model.views import Record
 from offsetguard.store.changes import About
 from offsetguard.store.notifications import Recipient
-from offsetguard.views.course import AskedSpan, Band, Course, Name, band_of, course_of, numbers_of
+from offsetguard.views.course import WIDTH, AskedSpan, Band, Course, Name, band_of, course_of, numbers_of
 from offsetguard.views.fleet import Trust
 from offsetguard.views.outlook import (
     LossInSight,
@@ -67,6 +67,17 @@ class TopicLine(Record):
     violated_invariants: tuple[str, ...] = ()
 
 
+class Retained(Record):
+    """What is kept of a queue, from min to max, with the committed offset in it, before it or beyond it: as a picture.
+
+    `pieces` are of the messages that were deleted unconsumed, are consumed, wait, and lie beyond the end; or one of all
+    that are kept where nobody knows what was committed.
+    """
+
+    pieces: tuple[tuple[str, Band], ...]
+    committed: float | None  # its place
+
+
 class QueueLine(Record):
     """One queue that is not provably healthy."""
 
@@ -81,7 +92,26 @@ class QueueLine(Record):
     beyond_end: int | None = None
     lag_ms: int | None = None
     holder_client_id: str | None = None  # the member that says it holds the queue; None: none said so
-    holder_count: int | None = None  # members that say so; None: no client was asked
+    holder_count: int | None = None  # members that say so; None: likewise
+
+    @property
+    def retained(self) -> Retained | None:
+        """What is drawn of it; None: nobody knows which messages are kept."""
+        first, end, committed = self.min_offset, self.max_offset, self.consumer_offset
+        if first is None or end is None:
+            return None
+        at = first if committed is None else committed
+        low, high = min(first, at), max(end, at)
+
+        def place(offset: int) -> float:
+            return WIDTH * (offset - low) / max(high - low, 1)
+
+        pieces = (("deleted", at, first), ("consumed", first, min(at, end)), ("waiting", max(first, at), end))
+        drawn = (*pieces, ("beyond", end, at)) if committed is not None else (("untold", first, end),)
+        return Retained(
+            pieces=tuple((name, Band(x=place(a), width=place(b) - place(a))) for name, a, b in drawn if a < b),
+            committed=None if committed is None else place(committed),
+        )
 
 
 class MemberLine(Record):

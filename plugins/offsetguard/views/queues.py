@@ -148,10 +148,10 @@ class QueuesView(Record):
     greatest: int | None  # of the heat map
     limit: int | None  # messages of the group that may wait (max_lag_messages); null: the configuration cannot be read
 
-    @property
-    def brightest(self) -> int:
-        """From how many messages on the picture is brightest."""
-        return (self.greatest or 0) if self.limit is None else self.limit
+    def picture(self) -> bytes:
+        """Return the heat map: brightest from the limit of the group on, whatever waited most."""
+        most = (self.greatest or 0) if self.limit is None else self.limit
+        return draw([line.greatest for line in self.heat], most)
 
     def points(self) -> Iterator[HeatPoint]:
         """Yield the heat map step by step."""
@@ -262,7 +262,8 @@ def _number(lag: int | None, most: int) -> int:
         return _TRANSPARENT
     if lag <= 0:
         return _NOTHING
-    return _LEAST + round((_MOST - _LEAST) * math.log1p(min(lag, most)) / math.log1p(max(most, 1)))
+    most = max(most, 1)  # a limit of 0 is exceeded by any
+    return _LEAST + round((_MOST - _LEAST) * math.log1p(min(lag, most)) / math.log1p(most))
 
 
 def _palette() -> bytes:

@@ -13,7 +13,7 @@ from offsetguard.views.course import plot_of, usual_of
 from offsetguard.views.fleet import Wanted
 from offsetguard.views.group import AskedGroup, GroupView
 from offsetguard.views.outlook import AHEAD
-from offsetguard.views.queues import AskedPicture, AskedQueues, draw
+from offsetguard.views.queues import AskedPicture, AskedQueues
 from offsetguard.views.topic import AskedTopic
 from offsetguard_airflow.web.airflow_runs import lead_to_log, lead_to_page
 from offsetguard_airflow.web.forms import PAGE_HEADERS
@@ -81,9 +81,7 @@ def show_heat_map(asked: Annotated[AskedPicture, Query()]) -> Response:
     if not view.heat:
         raise HTTPException(status.HTTP_404_NOT_FOUND, "no queue of the group has a row in this span")
     headers = {**PAGE_HEADERS, "Cache-Control": "private, max-age=3600"}
-    return Response(
-        draw([line.greatest for line in view.heat], view.brightest), headers=headers, media_type="image/png"
-    )
+    return Response(view.picture(), headers=headers, media_type="image/png")
 
 
 def _beyond(view: GroupView) -> dict[str, object]:

@@ -21,12 +21,13 @@ from offsetguard.store.changes import around
 from offsetguard.store.database import reading, writing
 from offsetguard.tables import BROKER_FACTS, CLIENT_SNAPSHOTS, GROUP_FACTS, QUEUE_FACTS, Table
 from offsetguard.views.changes import AskedChanges
-from offsetguard.views.course import AskedRange, Band, Span, plot_of
+from offsetguard.views.course import WIDTH, AskedRange, Band, Span, plot_of
 from offsetguard.views.fleet import Trust
 from offsetguard.views.group import (
     QUEUES,
     AskedGroup,
     IncidentLine,
+    QueueLine,
     group_courses,
     group_view,
     limit_lines,
@@ -250,6 +251,32 @@ def minutes_of_holders(*held: tuple[int | None, int, int]) -> pa.Table:
         rows.append({**seen, "topic": "payments", "queue_count": 2, "held_queue_count": 2})
     table = pa.Table.from_pylist(rows)
     return table.set_column(0, "interval_start", table["interval_start"].cast(pa.timestamp("us", "UTC")))
+
+
+@pytest.mark.parametrize(
+    ("offsets", "pieces", "committed"),
+    [
+        ((1_000, 1_750, 2_000), [("consumed", 0, 3 / 4), ("waiting", 3 / 4, 1 / 4)], 3 / 4),
+        ((1_000, 2_000, 2_000), [("consumed", 0, 1)], 1),
+        ((1_000, 1_000, 2_000), [("waiting", 0, 1)], 0),
+        ((1_000, 0, 2_000), [("deleted", 0, 1 / 2), ("waiting", 1 / 2, 1 / 2)], 0),
+        ((1_000, 3_000, 2_000), [("consumed", 0, 1 / 2), ("beyond", 1 / 2, 1 / 2)], 1),
+        ((1_000, None, 2_000), [("untold", 0, 1)], None),
+        ((7, 7, 7), [], 0),  # nothing is kept
+        ((7, 3, 7), [("deleted", 0, 1)], 0),  # and it was not consumed
+    ],
+)
+def test_what_is_kept_of_a_queue_is_drawn_with_the_committed_offset_in_it_before_it_or_beyond_it(
+    offsets: tuple[int, int | None, int], pieces: list[tuple[str, float, float]], committed: float | None
+) -> None:
+    first, at, end = offsets
+    about = {"topic": "orders", "broker_name": "broker-a", "queue_id": 0}
+    drawn = QueueLine(**about, min_offset=first, consumer_offset=at, max_offset=end).retained
+    assert drawn is not None
+    assert [(name, one.x / WIDTH, one.width / WIDTH) for name, one in drawn.pieces] == pieces
+    assert drawn.committed == (None if committed is None else committed * WIDTH)
+    for unknown in ({"min_offset": first}, {"max_offset": end}, {}):
+        assert QueueLine(**about, consumer_offset=at, **unknown).retained is None
 
 
 def test_how_long_queues_had_no_holder_is_what_all_clients_said_minute_by_minute() -> None:

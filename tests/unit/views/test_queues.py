@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,14 @@ from offsetguard.tables import BROKER_FACTS, GROUP_FACTS, QUEUE_FACTS
 from offsetguard.views.course import Span
 from offsetguard.views.published import PublishedFacts
 from offsetguard.views.queues import HEAT_QUEUES, AskedQueues, draw, queues_view
+from offsetguard.views.workspace_views import WorkspaceViews
 from offsetguard_peers.collecting import manifest_of
+from offsetguard_peers.configs import one_team_text
 from offsetguard_peers.lake.warehouse import Row, Warehouse, minute
 
 ASKED = AskedQueues(cluster="main", consumer_group="billing", span=Span.HALF_HOUR)
 BOTH = ("broker-a", "broker-b")
+BRIGHTEST = (253, 231, 37, 255)
 
 
 def publish(warehouse: Warehouse, number: int, queues: dict[str, int | None], *, seen: tuple[str, ...] = BOTH) -> None:
@@ -58,7 +62,6 @@ def test_absent_is_healthy_where_its_broker_and_its_group_were_seen_and_else_unk
     assert (view.until, view.step_ms, len(view.heat[0].greatest)) == (minute(5), 60_000, 30)
     shown = {line.broker_name: line.greatest[-5:] for line in view.heat}
     assert shown == {"broker-a": (500, 700, 3, None, 0), "broker-b": (0, None, None, None, 9)}
-    assert view.brightest == 10_000, "the limit of the group, and not what waited most"
     assert all(line.greatest[:25] == (None,) * 25 for line in view.heat), "nothing was published"
     assert (view.greatest, view.interval_count, view.queue_count, view.suspect_queue_count) == (700, 4, 16, 1)
     assert (view.waiting_queue_count, view.unknown_queue_count) == (1, 0)
@@ -72,7 +75,6 @@ def test_absent_is_healthy_where_its_broker_and_its_group_were_seen_and_else_unk
 
     other = ASKED.model_copy(update={"topic": "payments"})
     nothing = queues_view(other, facts.of_queues(other, now), now)
-    assert (nothing.brightest, nothing.limit) == (0, None), "the configuration cannot be read"
     assert (nothing.heat, nothing.queue_count, nothing.interval_count) == ((), None, 0)
 
 
@@ -89,6 +91,32 @@ def test_a_step_keeps_its_peak_and_only_the_worst_queues_are_shown(tmp_path: Pat
     assert view.heat[1].greatest[-2:] == (999, 8)
     with pytest.raises(ValidationError, match="30m, 2h, 6h, 24h"):
         AskedQueues(cluster="main", consumer_group="billing", span=Span.WEEK)
+
+
+@pytest.mark.parametrize(
+    ("groups", "brightest"),
+    [
+        ([{"match": "billing", "max_lag_messages": 500}], {30_000, 10_000, 500}),
+        ([{"match": "billing", "max_lag_messages": 0}], {30_000, 10_000, 500, 400}),
+        ([], {30_000, 10_000}),  # what holds for all groups
+        (None, {30_000}),  # the configuration cannot be read: what waited most
+    ],
+)
+def test_the_picture_is_brightest_from_the_groups_limit_on_and_not_from_what_waited_most(
+    tmp_path: Path, groups: list[dict[str, Any]] | None, brightest: set[int]
+) -> None:
+    warehouse = Warehouse.in_folder(tmp_path, GROUP_FACTS, QUEUE_FACTS, BROKER_FACTS)
+    lags = (30_000, 10_000, 500, 400)
+    for number, lag in enumerate(lags):
+        publish(warehouse, number, {"broker-a": lag})
+    config = "clusters: 7" if groups is None else one_team_text(main="10.0.0.1:9876") + f"groups: {groups}"
+    (tmp_path / "limits.yml").write_text(config)
+    workspace = replace(warehouse.workspace, config_file=tmp_path / "limits.yml")
+    asked = ASKED.model_copy(update={"until": minute(len(lags))})
+    drawn = WorkspaceViews(workspace, warehouse.engine).queues(asked).picture()
+    picture = Image.open(io.BytesIO(drawn)).convert("RGBA")
+    colours = [picture.getpixel((picture.width - len(lags) + number, 0)) for number in range(len(lags))]
+    assert {lag for lag, colour in zip(lags, colours, strict=True) if colour == BRIGHTEST} == brightest
 
 
 def test_a_queue_of_unknown_lag_is_shown_before_those_in_which_nothing_waits(tmp_path: Path) -> None:
@@ -109,6 +137,6 @@ def test_the_picture_has_a_pixel_for_each_step_brighter_the_more_waits_and_nothi
     assert isinstance(most, tuple)
     assert unknown[3] == 0
     assert beyond == nothing
-    assert most == beyond_most == (253, 231, 37, 255)
+    assert most == beyond_most == BRIGHTEST
     sums = [sum(one) for one in (nothing, little, more, most) if isinstance(one, tuple)]
     assert sums == sorted(set(sums))
