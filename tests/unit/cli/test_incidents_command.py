@@ -15,8 +15,9 @@ from offsetguard.model.incident import EventKind, IncidentEvent, Subject
 from offsetguard.model.notification import GroupKey, MuteReason, NotificationKey, Notified, NotifiedIncident
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import Explained, QueueEvidence, Severity
-from offsetguard.store import incidents, notifications
+from offsetguard.store import incidents, notifications, outbox
 from offsetguard.store.database import open_database, writing
+from offsetguard_peers.cases.messages import VIEW
 from offsetguard_peers.command_line import json_lines, run
 from offsetguard_peers.judging.records import an_incident
 
@@ -145,6 +146,20 @@ def test_the_first_digits_of_an_id_show_all_about_it_and_who_was_told() -> None:
     assert one["told"] == [told_of | told]
     kept_from = "mail to orders@example.org (team orders): not told, now muted by silence"
     assert kept_from in text("incidents", "show", OVER.incident_id)
+
+
+def test_beside_who_is_told_stands_why_that_failed(database: Engine) -> None:
+    view = VIEW.model_copy(update={"thread_key": "thread"})
+    with writing(database) as session:
+        outbox.enqueue(
+            session, idempotency_key="k", channel="mail", receiver="orders@example.org", view=view, now=START
+        )
+    message = outbox.claim_next(database, outbox.Lane("mail", "orders@example.org"), now=START, claim_ms=60_000)
+    assert message is not None
+    outbox.mark_retry(database, message, next_attempt_at=START, error="nobody listens")
+    assert "    not delivered: nobody listens" in text("incidents", "show", BILLING.incident_id)
+    (one,) = lines("incidents", "show", BILLING.incident_id)
+    assert [told["undelivered"] for told in one["told"]] == ["nobody listens"]
 
 
 def test_only_of_what_spark_has_not_published_it_is_said_that_nobody_audited_it() -> None:

@@ -202,6 +202,24 @@ def test_who_is_told_in_slack_leads_to_the_thread_and_so_does_the_group(warehous
     assert line.thread_urls == (thread,)
 
 
+def test_beside_a_recipient_stands_why_it_was_not_reached_until_it_is(warehouse: Warehouse) -> None:
+    engine, now = warehouse.engine, database_time(warehouse.engine)
+    incident = an_incident(incident_id="ab16", cluster="main")
+    group = GroupKey("payments", "main", incident.subject.rule_id)
+    known = Notified(now, VIEW.thread_key, {"ab16": NotifiedIncident(Severity.WARNING, now, now)})
+    with writing(engine) as session:
+        notifications.save(session, {NotificationKey(group, "wecom", "night"): known})
+        outbox.enqueue(session, idempotency_key="k", channel="wecom", receiver="night", view=VIEW, now=now)
+    for why in ("the key is wrong or the robot was removed", None):
+        message = outbox.claim_next(engine, outbox.Lane("wecom", "night"), now=now, claim_ms=60_000)
+        assert message is not None
+        if why is None:
+            outbox.mark_accepted(engine, message, accepted_at=now, receipt="robot night")
+        else:
+            outbox.mark_retry(engine, message, next_attempt_at=now, error=why)
+        assert [one.undelivered for one in shown(warehouse, incident).recipients] == [why]
+
+
 def test_its_timeline_begins_with_the_event_itself_where_that_is_known(warehouse: Warehouse) -> None:
     incident = an_incident("topic_vanished", incident_id="ab14", cluster="main", opened_at=minute(2))
     seen = IncidentEvent("ab14", incident.first_seen_at, EventKind.OPENED, "critical: orders is gone")

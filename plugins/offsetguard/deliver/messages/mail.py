@@ -127,11 +127,11 @@ class _Rendering:
         yield from self._about(incident)
         yield from ((wording.label(figure), figure.value) for figure in incident.figures)
         yield from wording.forecasts(incident, words)
-        if incident.peak:
-            yield words.say("mail_peak"), incident.peak
         if incident.began_at is not None:
             yield words.say("mail_since"), words.moment(incident.began_at)
         yield words.say("mail_first_seen"), wording.history(incident, words)
+        if incident.peak:
+            yield words.say("mail_peak"), incident.peak
         if muted := wording.mutes(incident, words):
             yield words.say("mail_mutes"), muted
         if taken := wording.acknowledged(incident, words):

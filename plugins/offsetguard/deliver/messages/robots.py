@@ -120,7 +120,7 @@ def _incident(incident: IncidentView, words: Catalogue, sentence: int, *, alone:
         yield Piece(shorten(words.say("slack_what_to_do", do_next=incident.do_next), sentence))
         yield from (Piece(one, is_command=True) for one in incident.commands)
     links = (
-        ("slack_open", incident.incident_url),
+        ("mail_details", incident.incident_url),
         ("slack_group", incident.group_url),
         ("slack_acknowledge", None if over or incident.acknowledged_at else incident.acknowledge_url),
         ("slack_silence", None if over else incident.silence_url),
@@ -160,7 +160,7 @@ def _digest(view: DigestView, words: Catalogue, sentence: int) -> Letter:
         cause = words.say("slack_it_was", cause=one.cause) if over else one.cause
         worst.append(Piece(shorten(cause, sentence // 3)))
         if one.incident_url is not None and len(one.incident_url) <= MAX_LINK:
-            worst.append(Piece(links=((words.say("slack_open"), one.incident_url),)))
+            worst.append(Piece(links=((words.say("mail_details"), one.incident_url),)))
     sections = (
         Piece(f"{counted_of(section, words)} · {section.rule_id}", label=section.title) for section in view.sections
     )

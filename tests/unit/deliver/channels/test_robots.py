@@ -21,6 +21,7 @@ from offsetguard.store.models import Status
 from offsetguard_peers.cases import messages
 from offsetguard_peers.delivery.world import NOW, DeliveryWorld
 from offsetguard_peers.robots.server import SECRET, TOKEN, Fault, RobotServer
+from offsetguard_peers.waiting import at_once
 
 ROBOTS = ("dingtalk", "feishu", "wecom")
 CODE = {"dingtalk": "errcode", "wecom": "errcode", "feishu": "code"}
@@ -194,7 +195,7 @@ def test_more_than_a_robot_takes_at_once_waits_and_none_is_refused(world: Delive
 
 
 @pytest.mark.parametrize(("name", "count"), [("dingtalk", 30), ("feishu", 120), ("wecom", 1_000)])
-def test_a_storm_becomes_a_digest_and_none_is_refused_lost_or_sent_twice(
+def test_a_storm_becomes_a_digest_and_none_is_refused_lost_or_sent_twice_by_two_deliverers(
     each_world: DeliveryWorld, server: RobotServer, name: str, count: int
 ) -> None:
     with writing(each_world.engine) as session:
@@ -203,15 +204,15 @@ def test_a_storm_becomes_a_digest_and_none_is_refused_lost_or_sent_twice(
             view = messages.message(one, thread_key=f"thread {number}", rule_id=f"rule_{number % 7}")
             key = f"key {number}"
             outbox.enqueue(session, idempotency_key=key, channel=name, receiver="night", view=view, now=NOW)
-    report = deliver_due(each_world.engine, lambda _: robot(name, server.address(name)), now=NOW)
+    reports = at_once(2, lambda: deliver_due(each_world.engine, lambda _: robot(name, server.address(name)), now=NOW))
     rows = outbox.messages(each_world.engine, limit=2_000)
     assert server.refused == []
-    assert report.reasons == ()
+    assert [report.reasons for report in reports] == [(), ()]
     assert {row.status for row in rows} == {Status.SENT, Status.MERGED}
     told = [one for row in rows if row.status is Status.SENT for one in _told(row.view)]
     assert sorted(told) == sorted(f"incident {number}" for number in range(count)), "each once"
-    assert len(server.received) <= 3
-    assert "causes in one message" in server.received[-1].text
+    assert len(server.received) <= 5, "digests, and one that each may have claimed while the other merged"
+    assert any("causes in one message" in one.text for one in server.received)
 
 
 @pytest.mark.slow

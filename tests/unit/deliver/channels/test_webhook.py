@@ -25,11 +25,12 @@ from offsetguard.deliver.channels.webhook import Webhook
 from offsetguard.deliver.deliver import CHANNELS, deliver_due
 from offsetguard.deliver.messages.cloud_event import cloud_event
 from offsetguard.model.errors import DeliveryError
-from offsetguard.model.views import AnyView, NotificationReason
+from offsetguard.model.views import AnyView, IncidentView, NotificationReason
 from offsetguard.store import outbox
 from offsetguard.store.database import reading, writing
 from offsetguard.store.models import Status
 from offsetguard.store.outbox import Lane
+from offsetguard.views.incident import IncidentPage
 from offsetguard_peers.cases import messages
 from offsetguard_peers.delivery.world import NOW, DeliveryWorld
 from offsetguard_peers.http_server import HttpPeer, Quiet
@@ -214,6 +215,15 @@ def test_an_event_is_what_the_schema_of_the_page_says(view: AnyView, kind: str) 
     assert (document["id"], document["subject"], document["time"]) == ("key 1", "thread 1", "2026-11-21T07:20:00Z")
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({**document, "type": "another"}, schema)
+
+
+def test_its_incidents_have_the_names_that_the_json_of_their_pages_has() -> None:
+    sent, page = IncidentView.model_fields, IncidentPage.model_fields
+    own = {"news", "title", "explained_count", "cannot_tell_count", "lag_curve", "drain_ms", "loss_ms", "muted_count"}
+    own |= {"muted_when_resolved", "incident_url", "group_url", "acknowledge_url", "silence_url"}
+    assert {name for name in sent if name not in page} == own
+    either_or = {name for name in sent.keys() - own if sent[name].annotation != page[name].annotation}
+    assert either_or == {"severity"}, "a word there, one of three here"
 
 
 def test_the_receiver_of_the_page_takes_what_is_signed_and_nothing_else(tmp_path: Path) -> None:

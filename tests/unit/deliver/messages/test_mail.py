@@ -35,8 +35,8 @@ What to do. Start the consumers of order-group.
   Clients online          0
   Backlog gone in         8 min to 12 min
   First messages lost in  5 h or later
-  Peak                    5,120 messages
   First seen              2026-11-21 06:45:00 UTC, for 34 min, seen 34 times
+  Peak                    5,120 messages
   Acknowledged            by alice, 2026-11-21 07:00:00 UTC: I look after it
 
   Lag of order-group in the queues that are behind, 2026-11-21 06:45:00 to 07:15:00 UTC: 0 at first, at most 6,000 at 07:05, 5,120 at the end

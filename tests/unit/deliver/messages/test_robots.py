@@ -9,6 +9,7 @@ from offsetguard.decide.message_views import digest
 from offsetguard.deliver.channels.one_post import as_json
 from offsetguard.deliver.deliver import CHANNELS
 from offsetguard.deliver.messages.robots import plain
+from offsetguard.deliver.messages.slack import render_slack
 from offsetguard.model.views import AnyView
 from offsetguard_peers.cases import messages
 from offsetguard_peers.cases.messages import incident, message
@@ -64,6 +65,23 @@ def test_all_say_what_since_when_why_and_what_to_do_in_one_order(server: RobotSe
     assert places == sorted(places)
     one = messages.INCIDENT
     assert said.links[:4] == [one.incident_url, one.group_url, one.acknowledge_url, one.silence_url]
+
+
+def test_robots_mail_and_slack_tell_the_same_in_one_order(server: RobotServer) -> None:
+    view = message(incident(began_at=messages.OPENED, acknowledged_at=None, acknowledged_by=None))
+    told_by = {name: told(server, name, view).text for name in ROBOTS}
+    blocks = render_slack(view, idempotency_key="key 1", in_threads=False).blocks
+    told_by["slack"] = "\n".join(one["text"] for one in messages.text_objects(blocks))
+    plain_part = messages.mail_of(view).message.get_body(("plain",))
+    assert plain_part is not None
+    told_by["mail"] = plain_part.get_content()
+    parts = ("no client of it is online", "Start the consumers", "Consumer group", "Topic", "Messages waiting")
+    parts += ("Clients online", "Backlog gone in", "Since", "First seen", "Peak", "Lag of order-group")
+    for name, text in told_by.items():
+        place = 0
+        for part in parts:
+            place = text.find(part, place)
+            assert place != -1, (name, part, text)
 
 
 @pytest.mark.parametrize("name", ROBOTS)
