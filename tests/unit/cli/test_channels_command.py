@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
+from offsetguard.store import outbox
+from offsetguard.store.database import writing
 from offsetguard_peers.alertmanager import Alertmanager
+from offsetguard_peers.cases.messages import VIEW
 from offsetguard_peers.command_line import json_lines, run
+from offsetguard_peers.delivery.world import NOW
 from offsetguard_peers.robots.server import SECRET, TOKEN, Fault, RobotServer
 
 CONFIG = """
@@ -37,12 +41,19 @@ def server(database: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.slow
-def test_a_receiver_without_a_connection_is_found_and_nothing_is_sent(server: RobotServer) -> None:
+def test_a_receiver_without_a_connection_or_switched_off_is_found_and_nothing_is_sent(
+    server: RobotServer, database: Engine
+) -> None:
+    with writing(database) as session:
+        outbox.enqueue(session, idempotency_key="k", channel="wecom", receiver="night", view=VIEW, now=NOW)
+    message = outbox.claim_next(database, outbox.Lane("wecom", "night"), now=NOW, claim_ms=60_000)
+    assert message is not None
+    outbox.mark_failed(database, message, error="answers 410", off=True)
     listed = run("channels", "list", "--format", "json")
     assert listed.exit_code == 1
     said = {line["receiver"]: line["said"] for line in json_lines(listed)}
     assert said.pop("nowhere").startswith("Airflow connection 'nowhere' does not exist; create one of type generic")
-    assert said == {"night": "", "chat": "", "bot": ""}
+    assert said == {"night": "answers 410", "chat": "", "bot": ""}
     assert not server.received
     assert TOKEN not in listed.output
 
