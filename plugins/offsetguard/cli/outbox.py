@@ -1,15 +1,15 @@
 """`offsetguard outbox`: show what waits to be sent, and send it again."""
 
-import json
 from collections.abc import Iterator
 from itertools import chain
 
 import click
 from sqlalchemy import Engine
 
-from offsetguard.catalogue.text import format_moment
+from offsetguard.catalogue.text import Language, format_moment
 from offsetguard.cli.output import show
 from offsetguard.cli.parameters import NAMES_SHOWN, WithExamples, format_option
+from offsetguard.judge.registry import rule_title
 from offsetguard.store import outbox as store
 from offsetguard.store.database import our_database
 from offsetguard.store.models import OutboxRow, Status
@@ -100,5 +100,5 @@ def _texts(row: OutboxRow) -> Iterator[str]:
 
 
 def _title(row: OutboxRow) -> str:
-    """Return the message's title without its schema: a row of another version must still be shown."""
-    return str(json.loads(row.view_json).get("title", "unknown"))
+    """Return what a message is, in English: the message speaks its reader's language."""
+    return rule_title(row.rule_id, Language.EN)

@@ -16,7 +16,7 @@ from typing import Any
 import click
 from sqlalchemy import Engine
 
-from offsetguard.catalogue.text import format_moment
+from offsetguard.catalogue.text import Language, format_moment
 from offsetguard.cli.finding_output import finding_document
 from offsetguard.cli.output import show
 from offsetguard.cli.parameters import Read, check_is_known, format_option, refuse_unknown
@@ -29,7 +29,7 @@ from offsetguard.decide.judge import JudgeReport, judge_interval
 from offsetguard.decide.planning import PlannedMessage
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.facts.published import read_interval_facts
-from offsetguard.judge.registry import RULES
+from offsetguard.judge.registry import RULES, rule_title
 from offsetguard.model.incident import Incident
 from offsetguard.model.intervals import Interval
 from offsetguard.model.views import DigestView, MessageView
@@ -189,9 +189,10 @@ def _texts(report: JudgeReport) -> Iterator[str]:
 
 
 def _reason_and_title(view: MessageView | DigestView) -> tuple[str, str]:
+    """Return both in English: a message speaks its reader's language."""
     if isinstance(view, DigestView):
-        return "digest", "; ".join(f"{one.title} ({one.reason})" for one in view.sections)
-    return view.reason, view.title
+        return "digest", "; ".join(f"{rule_title(one.rule_id, Language.EN)} ({one.reason})" for one in view.sections)
+    return view.reason, rule_title(view.rule_id, Language.EN)
 
 
 def _subject(incident: Incident) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import Engine
 
+from offsetguard.model.views import DailyReportView
 from offsetguard.store import outbox
 from offsetguard.store.database import writing
 from offsetguard_peers.cases.messages import VIEW
@@ -52,6 +53,23 @@ def test_a_reason_cannot_steer_the_terminal(kept: Engine) -> None:
     shown = run("outbox", "list", "--format", "table").stdout
     assert "channel_not_found" in shown
     assert "\x1b" not in shown
+
+
+def test_of_messages_in_other_languages_the_terminal_says_in_english_what_they_are(database: Engine) -> None:
+    report = DailyReportView(
+        **{name: getattr(VIEW, name) for name in ("team", "interval_start", "thread_key")},
+        severity="info",
+        ends_at=NOW,
+        day=NOW.date(),
+        language="zh",
+    )
+    with writing(database) as session:
+        for view in (VIEW.model_copy(update={"language": "zh", "title": "消息堆积"}), report):
+            about = {"idempotency_key": view.rule_id, "channel": "mail", "receiver": view.rule_id}
+            outbox.enqueue(session, **about, view=view, now=NOW)
+    listed = run("outbox", "list", "--format", "table").stdout
+    assert "mail to accumulation: messages pile up" in listed
+    assert "mail to daily_report: daily_report" in listed
 
 
 def test_what_was_refused_for_good_is_due_again(kept: Engine) -> None:
