@@ -34,12 +34,12 @@ from offsetguard_airflow.task_inputs import open_workspace
 
 if TYPE_CHECKING:
     from offsetguard.config import Delivery
-    from offsetguard.deliver.channels.channel import Connection, Opened, Transport, Unavailable
+    from offsetguard.deliver.channels.channel import Connection, Transport, Unavailable
     from offsetguard.deliver.deliver import OpenTransport
     from offsetguard.model.notification import Channel
     from offsetguard.sources.rocketmq.header import Credentials
 
-_Opened = TypeVar("_Opened", bound="Opened")
+_Opened = TypeVar("_Opened", bound="Transport")
 
 
 def transports(delivery: Delivery) -> OpenTransport:

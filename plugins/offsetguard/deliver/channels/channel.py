@@ -85,12 +85,14 @@ class Handover:
     now: datetime
 
 
-class Opened(ABC):
-    """What an Airflow connection leads to. The names in capitals are constants of its class."""
+class Transport(ABC):
+    """A channel, opened by one Airflow connection. The names in capitals are constants of its class."""
 
     CONNECTION_NEEDS: ClassVar[str]  # what it cannot be opened without: host, password
     CONNECTION_ADVICE: ClassVar[str]  # what to do when there is none
     CONNECTION_FIELD: ClassVar[str | None] = None  # of `delivery`, which names it; None: whom it leads to is named so
+    LANES: ClassVar[int]  # receivers served at the same time
+    PER_MINUTE: ClassVar[int | None] = None  # messages that a receiver takes; None: it says when it is too much
 
     @classmethod
     def connection_id(cls, delivery: Delivery, receiver: str) -> str:
@@ -102,13 +104,6 @@ class Opened(ABC):
     def opened(cls, connection: Connection, delivery: Delivery) -> Self:
         """Open it by a connection that has what it needs; raises Malformed."""
 
-
-class Transport(Opened):
-    """A channel, opened by one connection."""
-
-    LANES: ClassVar[int]  # receivers served at the same time
-    PER_MINUTE: ClassVar[int | None] = None  # messages that a receiver takes; None: it says when it is too much
-
     @abstractmethod
     def deliver(self, message: OutboxRow, handover: Handover) -> Receipt:
         """Hand a message over; returns the receipt once its receiver has accepted all of it.
@@ -119,7 +114,7 @@ class Transport(Opened):
         """
 
 
-_Opened = TypeVar("_Opened", bound=Opened)
+_Opened = TypeVar("_Opened", bound=Transport)
 
 
 @dataclass(frozen=True, slots=True)
