@@ -8,8 +8,9 @@ Errors name neither address nor header: both may be secrets.
 import asyncio
 import logging
 import ssl
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import httpx
 
@@ -54,13 +55,19 @@ def ask(
     headers: Mapping[str, str] | None = None,
     most_bytes: int | None = MOST_BYTES,
     proxy: str | None = None,
+    may_reach: Callable[[str], bool] | None = None,
 ) -> Answer:
     """Return the answer; raises TookTooLong, NotAnswered, NoAddress.
 
-    `most_bytes`: of its body; None: who asks wants none of it. `proxy`: else what the environment says.
+    `most_bytes`: of its body; None: who asks wants none of it. `proxy`: else what the environment says. `may_reach`:
+    whether an IP address may be sent anything, asked once a connection is there: a name may lead elsewhere than a
+    moment before. Behind a proxy it is not asked.
     """
     try:
-        return asyncio.run(_ask(httpx.Request(method, url, content=body, headers=headers), limit_s, most_bytes, proxy))
+        request = httpx.Request(method, url, content=body, headers=headers)
+        if may_reach is not None:
+            request.extensions["trace"] = _stops_before(may_reach, request.url.host)
+        return asyncio.run(_ask(request, limit_s, most_bytes, proxy))
     except TimeoutError:
         raise TookTooLong(limit_s) from None
     except (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.InvalidURL, ValueError):
@@ -86,6 +93,22 @@ async def _ask(request: httpx.Request, limit_s: float, most_bytes: int | None, p
                 if len(body) > most_bytes:
                     raise NotAnswered(f"an answer of more than {most_bytes} bytes")
         return Answer(response.status_code, dict(response.headers), bytes(body), response.encoding or "utf-8")
+
+
+def _stops_before(may_reach: Callable[[str], bool], host: str) -> Callable[[str, dict[str, Any]], Awaitable[None]]:
+    connects_to = ""
+
+    async def trace(event: str, info: dict[str, Any]) -> None:
+        nonlocal connects_to
+        if event == "connection.connect_tcp.started":
+            connects_to = info["host"]
+        elif event == "connection.connect_tcp.complete" and connects_to == host:  # else a proxy
+            address, *_ = info["return_value"].get_extra_info("server_addr")
+            if not may_reach(address):
+                await info["return_value"].aclose()
+                raise NotAnswered("its name leads to an address that is not allowed")
+
+    return trace
 
 
 def _innermost(error: BaseException) -> str:

@@ -14,7 +14,8 @@ import pytest
 from offsetguard.deliver.channels.slack import SlackChannel
 from offsetguard.deliver.channels.slack_webhook import SlackWebhookChannel
 from offsetguard.deliver.heartbeat import beat
-from offsetguard.deliver.one_request import MOST_BYTES
+from offsetguard.deliver.one_request import MOST_BYTES, NotAnswered
+from offsetguard.deliver.one_request import ask as ask_once
 from offsetguard.model.errors import DeliveryError
 from offsetguard_peers.cases.messages import slack_message
 from offsetguard_peers.http_server import HttpPeer, Quiet
@@ -144,3 +145,23 @@ def test_a_token_that_cannot_be_sent_is_named_and_not_shown() -> None:
         assert asked == []
     assert "a token that cannot be used" in str(told)
     assert SECRET not in str(told)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_who_is_reached_at_an_address_that_is_not_allowed_gets_nothing(host: str) -> None:
+    """A name can be looked up twice, and lead inward at the second time."""
+    looked_at: list[str] = []
+
+    def may_reach(address: str) -> bool:
+        looked_at.append(address)
+        return False
+
+    with server(lambda handler: handler.send_response(200)) as (url, asked):
+        address = url.replace("127.0.0.1", host)
+        with pytest.raises(NotAnswered, match="its name leads to an address that is not allowed"):
+            ask_once("POST", f"{address}{SECRET}", limit_s=30, body=b"{}", may_reach=may_reach)
+        assert asked == []
+        assert looked_at == ["127.0.0.1"]
+        with pytest.raises(NotAnswered, match="no whole answer"):
+            ask_once("POST", "http://nowhere.invalid/", limit_s=30, proxy=url, may_reach=may_reach)
+        assert asked == ["http://nowhere.invalid/"], "a proxy leads where it may"

@@ -108,6 +108,10 @@ class Webhook(OnePost):
         reason = f"{self.who} redirects, which is not followed: write where it leads to into the connection"
         return DeliveryError(reason, permanent=False)
 
+    def may_reach(self, address: str) -> bool:
+        """Whether it is none of this host or network, unless those are allowed."""
+        return self.may_lead_inward or ipaddress.ip_address(address.partition("%")[0]).is_global
+
     def _stop_if_inward(self) -> None:
         """Raise DeliveryError for an address of this host or network: whoever may write connections may not see it."""
         if self.may_lead_inward:
@@ -118,7 +122,7 @@ class Webhook(OnePost):
         except (OSError, ValueError) as error:
             reason = f"{self.who} cannot be reached: its name cannot be resolved ({type(error).__name__})"
             raise DeliveryError(reason, permanent=False) from None
-        if not all(ipaddress.ip_address(str(address[0]).partition("%")[0]).is_global for *_, address in found):
+        if not all(self.may_reach(str(address[0])) for *_, address in found):
             reason = f"{self.who} leads inward; where that is meant, set delivery.receivers_may_lead_inward"
             raise DeliveryError(reason, permanent=False)
 
