@@ -42,7 +42,7 @@ class Deliveries:
         at_once(DELIVERERS, lambda: deliver_due(engine, self.world.channels, now=now + timedelta(seconds=5)))
         rows = {row.id: row for row in outbox.messages(engine)}
         for entry in reversed(newest_accepted(engine)):
-            if entry.outbox_id not in known:
+            if entry.outbox_id not in known and not rows[entry.outbox_id].is_details:  # these follow their message
                 self.accepted.append((minute, entry.receiver, rows[entry.outbox_id].view.reason.value))
 
 
