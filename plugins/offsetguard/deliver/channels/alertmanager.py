@@ -115,12 +115,14 @@ class Alertmanager(Transport):
         if not isinstance(view, MessageView):
             raise TypeError(f"a {type(view).__name__} is for people only")
         with reading(handover.engine) as session:
-            found = incidents.by_id(session, {one.incident_id for one in (*view.firing, *view.resolved)})
+            found = incidents.by_id(session, {one.incident_id for one in (*view.firing, *view.resolved)}).values()
+            there = incidents.open_incidents(session, view.cluster) if any(one.is_over for one in found) else ()
+            back = {(one.shown_as, one.evidence.severity) for one in there if one.is_open}  # the alerts that ended
         locale, ahead = Locale.of(view.language, view.time_zone), handover.now + _lasts(self.delivery)
         alerts = [
             _alert(one, view.team, locale, self.delivery, one.ended_at or ahead)
-            for one in found.values()
-            if one.is_over or one.evidence.severity.is_sent
+            for one in found
+            if one.evidence.severity.is_sent and not (one.is_over and (one.shown_as, one.evidence.severity) in back)
         ]
         self.post(alerts)
         if not alerts:  # a test: it is asked, and nothing fires

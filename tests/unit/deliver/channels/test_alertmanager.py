@@ -195,6 +195,19 @@ def test_where_nobody_else_is_told_it_is_known_what_it_took_and_what_is_muted_is
     play(world, opened(alertmanager.url), steps, base=ALONE)
 
 
+def test_a_late_message_about_an_end_does_not_end_what_came_back(world: DeliveryWorld, alertmanager: Server) -> None:
+    bad, well = {"bad": {"a": "warning"}}, {"bad": {}}
+    start = datetime.now(UTC).replace(second=0, microsecond=0) - 9 * MINUTE
+    Course(world.engine, {"config": ALONE, "at": {0: bad, 1: well, 7: bad}, "until": 8}, start=start).run()
+    assert len(newest_incidents(world.engine)) == 2
+    to = opened(alertmanager.url)
+    assert post_alerts(world.engine, Config.model_validate(ALONE), [to]) == ()
+    assert deliver_due(world.engine, lambda _: to, now=datetime.now(UTC)).reasons == ()
+    assert {row.status for row in world.rows().values()} == {Status.SENT}
+    assert "all_resolved" in {row.view.reason for row in world.rows().values()}
+    assert firing(alertmanager) == {("a", "warning"): "active"}
+
+
 def test_where_nobody_else_is_told_and_it_is_away_the_reason_stands_in_the_outbox_until_it_is_back(
     world: DeliveryWorld, alertmanager: Server
 ) -> None:
