@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Engine, Select, and_, delete, func, or_, s
 from sqlalchemy.orm import Session
 
 from offsetguard.model.incident import Kind, NamedChange
-from offsetguard.store.columns import NAME_LIMIT, count_changed, from_text, storable, to_json
+from offsetguard.store.columns import NAME_LIMIT, count_changed, from_text, has_part, storable, to_json
 from offsetguard.store.database import reading
 from offsetguard.store.models import ChangeRow, PublishedIntervalRow, RecordedChangesRow
 
@@ -100,12 +100,12 @@ def unknown_count(session: Session, cluster: str, since: datetime, until: dateti
 
 def count(session: Session, asked: Asked) -> int:
     """Return how many there are."""
-    return session.scalar(select(func.count()).where(*_conditions(asked))) or 0
+    return session.scalar(select(func.count()).where(*_conditions(session, asked))) or 0
 
 
 def listed(session: Session, asked: Asked, *, limit: int, offset: int = 0) -> tuple[NamedChange, ...]:
     """Return them newest first, of one moment by name."""
-    return _read(session, select(ChangeRow).where(*_conditions(asked)), limit, offset)
+    return _read(session, select(ChangeRow).where(*_conditions(session, asked)), limit, offset)
 
 
 def around(
@@ -136,7 +136,7 @@ def _within(cluster: str, since: datetime, until: datetime) -> tuple[ColumnEleme
     return ChangeRow.cluster == cluster, ChangeRow.at >= since, ChangeRow.at <= until
 
 
-def _conditions(asked: Asked) -> list[ColumnElement[bool]]:
+def _conditions(session: Session, asked: Asked) -> list[ColumnElement[bool]]:
     row = ChangeRow
     names = [getattr(row, name) for name in _NAMES]
     nobodys = and_(*(name == "" for name in names))
@@ -146,7 +146,7 @@ def _conditions(asked: Asked) -> list[ColumnElement[bool]]:
     if asked.topic:
         given.append(row.topic == asked.topic)
     if asked.search:
-        given.append(or_(*(name.icontains(asked.search, autoescape=True) for name in names)))
+        given.append(or_(*(has_part(session, name, asked.search) for name in names)))
     if asked.kind is not None:
         given.append(row.kind == asked.kind)
     return [*_within(asked.cluster, asked.since, asked.until), *([or_(nobodys, and_(*given))] if given else [])]

@@ -1,4 +1,4 @@
-"""What repositories share: column types, rows as records, keys in portions, counts of changed rows, records as JSON.
+"""What repositories share: column types, parts of texts, rows as records, keys in portions, counts, records as JSON.
 
 A moment is `{"@moment": "..."}`, a sentence `{"@sentence": key, "figures": {...}, "text": English}`, a text in
 every language `{"@texts": {language: text}}`.
@@ -13,8 +13,8 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from sqlalchemy import JSON, CursorResult, DateTime, Delete, Dialect, Update
-from sqlalchemy.orm import Session
+from sqlalchemy import JSON, ColumnElement, CursorResult, DateTime, Delete, Dialect, Update
+from sqlalchemy.orm import InstrumentedAttribute, Session
 from sqlalchemy.types import TypeDecorator
 
 from offsetguard.catalogue import Sentence, Translated
@@ -22,6 +22,13 @@ from offsetguard.store.database_errors import DamagedValue
 
 _Record = TypeVar("_Record")
 _MOMENT, _SENTENCE, _TEXTS = "@moment", "@sentence", "@texts"  # no figure has such a name
+
+
+def has_part(session: Session, column: InstrumentedAttribute[Any], part: str) -> ColumnElement[bool]:
+    """Whether a text has a part, in any case."""
+    # SQLite's LIKE itself knows no case of ASCII's letters; `lower` is ours there, and costs most of a search
+    is_enough = part.isascii() and session.connection().dialect.name == "sqlite"
+    return (column.contains if is_enough else column.icontains)(part, autoescape=True)
 
 
 def record_of(kind: type[_Record], row: object, **given: Any) -> _Record:

@@ -32,7 +32,7 @@ from offsetguard.catalogue import Sentence
 from offsetguard.catalogue.text import Readable
 from offsetguard.model.incident import EventKind, Incident, IncidentEvent, Subject
 from offsetguard.model.verdicts import Severity
-from offsetguard.store.columns import NAME_LIMIT, chunks, fields_from, from_text, record_of, storable, to_json
+from offsetguard.store.columns import NAME_LIMIT, chunks, fields_from, from_text, has_part, record_of, storable, to_json
 from offsetguard.store.models import IncidentEventRow, IncidentRow
 
 _IN_THE_RECORD = (
@@ -268,7 +268,7 @@ def _asked(session: Session, which: Which) -> list[ColumnElement[bool]]:
     equal = ((row.cluster, which.cluster), (row.rule_id, which.rule_id), (row.severity, which.severity))
     conditions += [column == value for column, value in equal if value]
     if which.search:
-        names = [column.icontains(which.search, autoescape=True) for column in (row.consumer_group, row.topic)]
+        names = [has_part(session, column, which.search) for column in (row.consumer_group, row.topic)]
         conditions.append(or_(*names, row.incident_id.startswith(which.search, autoescape=True)))
     if which.groups is not None:
         owned = (and_(row.cluster == one, _of_groups(session, groups)) for one, groups in which.groups.items())
