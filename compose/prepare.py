@@ -45,6 +45,8 @@ OURS = "postgres"  # the host of the service; another one is somebody else's ser
 ROLES = ("airflow", "offsetguard", "iceberg")  # each owns the database of its name, and sees no other
 NEEDED_GIB = 5.5  # of a machine of 6 GiB, the system takes some
 NAME_SERVER_PATIENCE_S = 5.0
+POSTED_TO = ("dingtalk", "wecom", "feishu", "webhook")
+TOLD_BY = ("SMTP_HOST", "SLACK_TOKEN", *(f"{name.upper()}_URL" for name in (*POSTED_TO, "alertmanager")))
 
 
 def main() -> None:
@@ -135,10 +137,11 @@ def check_environment() -> None:
                 "volumes: they are those of the demo, and the demo does not run: `docker compose --profile demo down "
                 "--volumes` deletes them, then start again"
             )
-    elif not (os.environ.get("OFFSETGUARD_SMTP_HOST") or os.environ.get("OFFSETGUARD_SLACK_TOKEN")):
+    elif not any(os.environ.get(f"OFFSETGUARD_{name}") for name in TOLD_BY):
         fail(
-            ".env: missing or not edited: neither OFFSETGUARD_SMTP_HOST nor OFFSETGUARD_SLACK_TOKEN is set, so nobody "
-            "would hear of anything: `cp .env.example .env` and fill in one of them (each line is explained there)"
+            f".env: missing or not edited: none of {', '.join(TOLD_BY)} is set (each begins with OFFSETGUARD_), so "
+            "nobody would hear of anything: `cp .env.example .env` and fill in one of them (each line is explained "
+            "there)"
         )
 
 
@@ -274,7 +277,7 @@ def connections() -> dict[str, dict[str, Any]]:
         }
     if bot_token := environment("OFFSETGUARD_SLACK_TOKEN"):
         made["offsetguard_slack"] = {"conn_type": "slack", "password": bot_token}
-    for name in ("dingtalk", "wecom", "feishu", "webhook"):
+    for name in POSTED_TO:
         if url := environment(f"OFFSETGUARD_{name.upper()}_URL"):
             secret = environment(f"OFFSETGUARD_{name.upper()}_SECRET")
             extra = json.dumps({"secret": secret} if secret else {})

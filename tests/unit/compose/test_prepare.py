@@ -8,6 +8,13 @@ from types import ModuleType
 
 import pytest
 
+from offsetguard.config import Delivery
+from offsetguard.deliver.channels.channel import Connection, open_by
+from offsetguard.deliver.channels.one_post import Robot
+from offsetguard.deliver.deliver import CHANNELS
+from offsetguard_peers.cases.messages import VIEW
+from offsetguard_peers.robots.server import ROBOTS, RobotServer
+
 REPOSITORY = Path(__file__).parents[3]
 
 
@@ -25,7 +32,7 @@ def prepare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setattr(module, "SUPERUSER_PASSWORD", tmp_path / "postgres" / "superuser-password")
     monkeypatch.setattr(module, "DEMO", tmp_path / "demo")
     monkeypatch.setenv("OFFSETGUARD_HOME", str(tmp_path / "home"))
-    for name in ("SMTP_HOST", "SMTP_TLS", "SMTP_PORT", "SMTP_USER", "SMTP_PASSWORD", "SLACK_TOKEN", "SPARK_HOST"):
+    for name in (*module.TOLD_BY, "SMTP_TLS", "SMTP_PORT", "SMTP_USER", "SMTP_PASSWORD", "SPARK_HOST"):
         monkeypatch.delenv(f"OFFSETGUARD_{name}", raising=False)
     return module
 
@@ -58,6 +65,29 @@ def test_nobody_to_tell_is_refused(prepare: ModuleType, capsys: pytest.CaptureFi
     (line,) = capsys.readouterr().out.splitlines()
     assert line.startswith("error: .env: missing or not edited: ")
     assert "cp .env.example .env" in line
+
+
+@pytest.mark.parametrize("name", ["SMTP_HOST", "SLACK_TOKEN", "DINGTALK_URL", "WEBHOOK_URL", "ALERTMANAGER_URL"])
+def test_one_channel_of_any_kind_is_somebody_to_tell(
+    prepare: ModuleType, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(f"OFFSETGUARD_{name}", "there")
+    prepare.check_environment()
+
+
+def test_the_demos_connections_lead_to_the_demos_robots(prepare: ModuleType) -> None:
+    prepare.make_secrets()
+    (prepare.DEMO / "offsetguard.yml").touch()
+    made = prepare.connections()
+    with RobotServer() as robots:
+        for name in ROBOTS:
+            found = made[f"offsetguard_{name}"]
+            assert found["host"] == "http://receivers:8027"
+            to = Connection("c", robots.url, None, None, found["password"], None, json.loads(found["extra"]))
+            opened = open_by(CHANNELS[name], "c", to, Delivery())
+            assert isinstance(opened, Robot)
+            opened.send(opened.said(VIEW))
+        assert [one.robot for one in robots.received] == list(ROBOTS)
 
 
 def test_the_demos_volumes_are_not_used_for_real(prepare: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
