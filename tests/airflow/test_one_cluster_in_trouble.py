@@ -182,6 +182,17 @@ def test_messages_of_any_cluster_start_the_delivery_once(waiting: tuple[Opened, 
     assert judge(interval, cluster="sound") == [OUTBOX]
 
 
+def test_with_an_alertmanager_every_judged_minute_starts_the_delivery(
+    waiting: tuple[Opened, Interval], config_file: Path
+) -> None:
+    _, interval = waiting
+    assert judge(interval, cluster="sound") == [OUTBOX]
+    assert judge(interval, cluster="sound") == [], "nothing is new"
+    config = yaml.safe_load(config_file.read_text())
+    config_file.write_text(yaml.safe_dump({**config, "delivery": {"alertmanagers": ["am"]}}))
+    assert judge(interval, cluster="sound") == [OUTBOX]
+
+
 def test_clusters_of_which_nothing_has_landed_are_not_judged(waiting: tuple[Opened, Interval]) -> None:
     _, interval = waiting
     with pytest.raises(AirflowSkipException, match=f"nothing has landed of {interval.name}"):
