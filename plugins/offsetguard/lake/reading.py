@@ -167,9 +167,8 @@ class FactReader:
 
 def _runs(starts: Sequence[datetime]) -> tuple[list[datetime], list[datetime]]:
     """Return the first and the last start of each run of intervals without a gap; `starts`: oldest first."""
-    ends = [one for one, other in pairwise(starts) if other - one != INTERVAL_LENGTH]
-    begins = [other for one, other in pairwise(starts) if other - one != INTERVAL_LENGTH]
-    return [*starts[:1], *begins], [*ends, *starts[-1:]]
+    gaps = [(one, other) for one, other in pairwise(starts) if other - one != INTERVAL_LENGTH]
+    return [*starts[:1], *(begin for _, begin in gaps)], [*(end for end, _ in gaps), *starts[-1:]]
 
 
 def _within(

@@ -125,6 +125,10 @@ class UtcDateTime(_Checked[datetime]):
     impl = DateTime(timezone=True)
     cache_ok = True
 
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], datetime | None] | None:
+        """Read SQLite's texts at once: a page of a month reads 43,200 of them."""
+        return _moment_of if dialect.name == "sqlite" else super().result_processor(dialect, coltype)
+
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         """Refuse naive moments: nobody could say which zone was meant."""
         if value is None:
@@ -142,6 +146,13 @@ class UtcDateTime(_Checked[datetime]):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
+def _moment_of(kept: str | None) -> datetime | None:
+    try:
+        return None if kept is None else datetime.fromisoformat(f"{kept}+00:00")
+    except (ValueError, TypeError) as error:
+        raise _damaged(kept, error) from error
+
+
 def from_text(kept: str) -> Any:
     """Return what the text of a `to_json` says; raises DamagedValue."""
     return _undamaged(lambda text: from_json(json.loads(text)), kept)
@@ -151,7 +162,11 @@ def _undamaged(read: Callable[[Any], Any], value: Any) -> Any:
     try:
         return read(value)
     except (ValueError, TypeError, AttributeError) as error:
-        raise DamagedValue(f"a value of {len(str(value))} characters: {type(error).__name__}") from error
+        raise _damaged(value, error) from error
+
+
+def _damaged(value: object, error: Exception) -> DamagedValue:
+    return DamagedValue(f"a value of {len(str(value))} characters: {type(error).__name__}")
 
 
 def to_json(value: Any) -> Any:

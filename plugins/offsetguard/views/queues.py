@@ -35,14 +35,17 @@ LAGS = (*QUEUE_NAME, "interval_start", "effective_lag")  # of queue_facts
 _UNKNOWN = 1  # message: a lag that is not known stands before none
 # Of the queues with the greatest lags, each step: how many intervals have a row, and the greatest (NULL: not known).
 STEPS = f"""
-SELECT topic, broker_name, queue_id, (epoch_us(interval_start) - epoch_us($since)) // $step_us AS place,
-  max(effective_lag) AS greatest, count(*) AS row_count
-FROM queues
-SEMI JOIN (
-  SELECT topic, broker_name, queue_id FROM queues GROUP BY ALL
-  ORDER BY coalesce(max(effective_lag), {_UNKNOWN}) DESC, topic, broker_name, queue_id LIMIT {HEAT_QUEUES}
-) USING (topic, broker_name, queue_id)
-GROUP BY ALL
+FROM (
+  WITH of_queues AS MATERIALIZED (
+    SELECT topic, broker_name, queue_id, (epoch_us(interval_start) - epoch_us($since)) // $step_us AS place,
+      max(effective_lag) AS greatest, count(*) AS row_count
+    FROM queues GROUP BY ALL
+  )
+  FROM of_queues SEMI JOIN (
+    SELECT topic, broker_name, queue_id FROM of_queues GROUP BY ALL
+    ORDER BY coalesce(max(greatest), {_UNKNOWN}) DESC, topic, broker_name, queue_id LIMIT {HEAT_QUEUES}
+  ) USING (topic, broker_name, queue_id)
+)
 """
 # Of each topic of the group, broker and step: in how many intervals a queue without a row was healthy; and, without a
 # topic, of how many intervals the group has facts.
@@ -215,8 +218,9 @@ def heat_lines(
 
     def lag(name: tuple[str, str, int], place: int) -> int | None:
         greatest, row_count = found[name].get(place, (None, 0))
-        was_healthy = seen.get((*name[:2], place), 0) > row_count
-        return _greatest((greatest, 0 if was_healthy else None))
+        if seen.get((name[0], name[1], place), 0) <= row_count:
+            return greatest
+        return 0 if greatest is None else max(greatest, 0)  # without a row it was healthy for a while
 
     lines = [
         HeatLine(
