@@ -76,7 +76,7 @@ def _check(how: str, said: ClientStacks, client_id: str) -> None:
     assert (said.client_id, said.cannot_tell, said.thread_count, said.idle_count) == (client_id, None, THREADS, 0)
     most = next(one for one in said.stacks if one.frames[0].startswith(f"{method}:"))
     assert (most.state, most.called, most.waits_for_network) == (state, called, how == "socket")
-    assert most.frames[-1].startswith("Consumers$Consumer.lambda"), "the listener is the outermost one"
+    assert most.frames[-1].startswith("Consumers$Pushed.lambda"), "the listener is the outermost one"
     expected = {"sleep": THREADS, "socket": THREADS, "lock": THREADS - 1, "deadlock": 2}
     assert most.count == expected[how]
     assert said.other_count == 0, "every thread is accounted for"
