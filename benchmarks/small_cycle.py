@@ -5,7 +5,8 @@
 
 `--clusters N`: the same rows, as those of N clusters, in one publication. `--waiting N`: N minutes that wait, in one
 publication. Each cycle has a Spark session of its own: "published" lasts until readers see the interval, "with history
-pages" is what it took altogether. Exit code 1 when the median of `published` is above 3 s.
+pages" is what it took altogether, CPU what the server and this process spent on it. Exit code 1 when the median of
+`published` is above 3 s.
 """
 
 import argparse
@@ -20,6 +21,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 import offsetguard_expectations.checkpoint  # noqa: F401 - before the clock starts: the second cycle of a process has it
 from offsetguard.collect.landing import land
@@ -72,6 +75,8 @@ class Round:
 
     published: float
     with_history: float
+    server_cpu: float
+    own_cpu: float
     steps: dict[str, float]
 
 
@@ -82,6 +87,7 @@ class Bench:
     folder: Path
     clusters: list[str]
     environment: dict[str, str] = field(default_factory=dict)
+    server_process: psutil.Process = field(init=False)
 
     @property
     def workspace(self) -> Workspace:
@@ -105,7 +111,7 @@ class Bench:
         """Run the warm server."""
         port = ReservedPort()
         server = ConnectServer(self.folder / "spark-server", port.port, master="local[2]")
-        server.start()
+        self.server_process = psutil.Process(server.start())
         self.environment = server.client_environment
         try:
             yield
@@ -125,14 +131,20 @@ class Bench:
             publisher = Publisher(self.workspace, self.config, engine, start_spark, Progress(hear))
             gc.collect()
             gc.disable()  # as in the process of a cycle, which ends with it
-            started = time.perf_counter()
+            started, (server_before, own_before) = time.perf_counter(), self._cpu()
             publication = Publication()
             publisher.publish_together(Minutes(tuple(self.clusters), intervals), publication, now=intervals[-1].end)
             ended = time.perf_counter()
             gc.enable()
-        published = moments["history"] - started
-        print(f"{intervals[-1].name}  published {published:6.2f} s", flush=True)
-        return Round(published, ended - started, publication.done[self.clusters[-1], intervals[-1]].seconds)
+        server, own = self._cpu()
+        published, cpu = moments["history"] - started, (server - server_before, own - own_before)
+        print(f"{intervals[-1].name}  published {published:6.2f} s, CPU {cpu[0]:6.2f} and {cpu[1]:5.2f} s", flush=True)
+        return Round(published, ended - started, *cpu, publication.done[self.clusters[-1], intervals[-1]].seconds)
+
+    def _cpu(self) -> tuple[float, float]:
+        """Return the seconds that the server's and this process's threads have worked so far."""
+        server = self.server_process.cpu_times()
+        return server.user + server.system, time.process_time()
 
 
 def land_snapshot(
@@ -187,6 +199,8 @@ def say_results(rounds: list[Round]) -> int:
     series = {
         "published": [one.published for one in rounds],
         "with history pages": [one.with_history for one in rounds],
+        "CPU of the server": [one.server_cpu for one in rounds],
+        "CPU of the publisher": [one.own_cpu for one in rounds],
     }
     print(f"\n{len(rounds)} rounds, seconds     median   minimum")
     for name, seconds in series.items():

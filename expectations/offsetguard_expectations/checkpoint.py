@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import great_expectations as gx
+import pandas as pd
 from great_expectations.checkpoint.actions import ActionContext, ValidationAction
 from great_expectations.checkpoint.checkpoint import CheckpointResult
 from great_expectations.compatibility.pydantic import PrivateAttr
@@ -60,14 +61,19 @@ def validate(
     *,
     pool: Executor,
 ) -> None:
-    """Validate Spark frames, a table each, in a pool's threads; `judge` what was found and write a page per cluster.
+    """Validate a frame of each table, in a pool's threads; `judge` what was found and write a page per cluster.
 
-    `landed`: of each cluster the rows of each landed table, those that repeat a key left out.
+    `frames`: all of them Spark's, or all of them pandas'. `landed`: of each cluster the rows of each landed table,
+    those that repeat a key left out.
     """
     context = _context()
     assets = [{"name": one.name, "type": "dataframe", "batch_definitions": [{"name": one.name}]} for one in frames]
-    options: dict[str, Any] = {"persist": False, "assets": assets}  # each asset that came later would cost 10 ms
-    source = context.data_sources.add_spark("written", **options)
+    options: dict[str, Any] = {"assets": assets}  # each asset that came later would cost 10 ms
+    source: Any
+    if all(isinstance(one, pd.DataFrame) for one in frames.values()):
+        source = context.data_sources.add_pandas("written", **options)
+    else:
+        source = context.data_sources.add_spark("written", persist=False, **options)
     definitions = []
     for table in frames:
         data = source.get_asset(table.name).get_batch_definition(table.name)

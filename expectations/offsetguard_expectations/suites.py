@@ -1,7 +1,7 @@
 """Invariants as Great Expectations' own expectations, evaluated by GX on the rows: on its Spark and its pandas engine.
 
 One metric has all aggregates of a table, by cluster (`aggregates_of`), and each expectation is judged by its own of
-them: a table costs one Spark job, whatever the number of its invariants and of the clusters that it holds.
+them: a table costs one query, whatever the number of its invariants and of the clusters that it holds.
 
 rows meeting a condition   an invariant needs two: the rows that it speaks about, and those that violate it
 figure                     an SQL aggregate in whole numbers: what must agree with another table
@@ -36,11 +36,12 @@ from great_expectations.validator.validator import ValidationDependencies
 from offsetguard.tables import Table
 from offsetguard.tables.table import arrow_schema
 from offsetguard_expectations.invariant import Invariant, count_of
-from offsetguard_expectations.invariants import ROW_INVARIANTS, aggregates_of, conditions_of
+from offsetguard_expectations.invariants import ROW_INVARIANTS, TABLES, aggregates_of
 
-_TABLES = {one.table.name: one.table for one in ROW_INVARIANTS}
+_TABLES = {one.name: one for one in TABLES}
 _COUNTED = "table.offsetguard_counted"
-_DUCKDB_HAS_NOT = "CREATE OR REPLACE TEMP MACRO unix_seconds(moment) AS CAST(FLOOR(EPOCH(moment)) AS BIGINT)"
+_DUCKDB_HAS_NOT = """CREATE OR REPLACE TEMP MACRO unix_seconds(moment) AS CAST(FLOOR(EPOCH(moment)) AS BIGINT);
+CREATE OR REPLACE TEMP MACRO size(list) AS LEN(list)"""
 
 
 def suite(table_name: str) -> gx.ExpectationSuite:
@@ -49,8 +50,9 @@ def suite(table_name: str) -> gx.ExpectationSuite:
     Each expectation has `meta["id"]`; its result counts the violating rows (`unexpected_count`) among those that the
     invariant speaks about (`element_count`), and both of each cluster in `details["by_cluster"]`.
     """
-    table = _TABLES[table_name]
-    expectations = [invariant_expectation(one) for one in ROW_INVARIANTS if one.table == table]
+    expectations = [invariant_expectation(one) for one in ROW_INVARIANTS if one.table.name == table_name]
+    if not expectations:
+        raise KeyError(table_name)
     return gx.ExpectationSuite(table_name, expectations=expectations)
 
 
@@ -223,11 +225,14 @@ def _why_not(rows: Any, aggregate: str) -> str | None:
 
 
 def _counted_by_duckdb(frame: Any, table: Table) -> Counted:
-    aggregates = conditions_of(table.name)
+    rows = _typed(frame, table)
+    if not len(rows):
+        return Counted({}, {})
+    aggregates = aggregates_of(table.name)
     shown = ", ".join(_with_columns_quoted(one, table) for one in aggregates)
     with duckdb.cursor() as cursor:  # of the process's own connection: a new one takes longer than the query
         cursor.execute(_DUCKDB_HAS_NOT)
-        cursor.register("offsetguard_rows", _typed(frame, table))
+        cursor.register("offsetguard_rows", rows)
         found = cursor.execute(f"SELECT cluster, {shown} FROM offsetguard_rows GROUP BY cluster").fetchall()
     return Counted({cluster: dict(zip(aggregates, row, strict=True)) for cluster, *row in found}, {})
 

@@ -10,9 +10,11 @@ in milliseconds, as commits to the same catalog, with the state of main that the
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.expressions import And, GreaterThanOrEqual, In, LessThanOrEqual, Reference
 from pyiceberg.expressions.literals import literal
@@ -30,6 +32,8 @@ from pyspark.sql import functions as F
 
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.catalog import NO_SNAPSHOT, catalog_errors_named, database_of, load_table
+from offsetguard.lake.data_files import Condition
+from offsetguard.lake.reading import read_snapshot
 from offsetguard.lake.upkeep.commit_times import check_times
 from offsetguard.lake.upkeep.packing import unpack
 from offsetguard.model.errors import PublishError
@@ -38,14 +42,19 @@ from offsetguard.store.published_intervals import CLUSTERS_PROPERTY, INTERVALS_P
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
 from offsetguard_spark.minutes import Minutes, columns_of
 from offsetguard_spark.session import tagged
-from offsetguard_spark.tables import Query, load_tables, prepare_tables, quoted, table_name
+from offsetguard_spark.tables import Query, as_frame, load_tables, prepare_tables, quoted, table_name
 
 MAIN = "main"
+EVER_SINCE = datetime.min.replace(tzinfo=UTC)
 INGESTED_TABLES = (LOG_EVENTS, OFFSET_MOVES)  # an interval's rows, and those of whole log files: see `ingest.py`
 INGESTED_PREFIX = "ingested/"  # of `source`; names of log sources and brokers have no slash
 ROWS_PER_FILE = 500_000
 _COMMIT_ATTEMPTS = 5
 _AT_ONCE = 3  # a commit waits for files and the catalog: other tables' work fills the gaps
+
+
+RowsByTable = Mapping[Table, tuple[pa.Table | Callable[[], DataFrame | Query], int]]
+"""The rows of some tables, or what makes them; and how many they are at most, which only decides about files."""
 
 
 @dataclass(slots=True)
@@ -60,8 +69,9 @@ class Branches:
     minutes: Minutes  # whose rows it replaces
     name: str
     states: Mapping[Table, IcebergTable]  # the tables' metadata when the run began: `load_tables`
-    small: bool = False  # there are few rows: one task reads them, so that no step after it needs an exchange
+    small: bool = False  # there are few rows
     tables: tuple[Table, ...] = ()  # those that take part
+    kept: dict[Table, tuple[int, pa.Table]] = field(default_factory=dict, repr=False)
 
     def start(self, tables: Iterable[Table]) -> None:
         """Let tables take part: create their branches, from main. May be called again with others."""
@@ -85,11 +95,10 @@ class Branches:
                     if unpack(self.states[table], table, cluster, self.minutes.first, self.minutes.last):
                         self.states[table].refresh()
 
-    def write(self, rows_by_table: Mapping[Table, tuple[Callable[[], DataFrame | Query], int]]) -> None:
+    def write(self, rows_by_table: RowsByTable) -> None:
         """Replace the intervals' rows in some tables: all of them, also when there are fewer now or none.
 
-        Rows are made where they are written, on several threads: what one table waits for, another one uses. The
-        numbers are the rows expected; they only decide how many files are written.
+        Rows are made where they are written, on several threads: what one table waits for, another one uses.
         """
         self._for_each(lambda table: self._replace(table, *rows_by_table[table]), tuple(rows_by_table))
 
@@ -102,12 +111,49 @@ class Branches:
         }
 
     def read(self, table: Table, interval: Interval | None = None) -> DataFrame:
-        """Return the rows of the intervals, or of one of them, as they were written."""
-        return self._gathered(self.read_with_history(table).where(self._only(table, interval)))
+        """Return the rows of the intervals, or of one of them, as they were written.
+
+        Few rows are read here and sent: Spark would look for them in catalog, manifests and files for each query.
+        """
+        if self.small:
+            rows = self.rows(table)
+            of_one = rows.filter(pc.field("interval_start") == interval.start) if interval else rows
+            return as_frame(self.spark, table, of_one).coalesce(1)  # so that no step after it needs an exchange
+        return self.read_with_history(table).where(self._only(table, interval))
 
     def read_with_history(self, table: Table) -> DataFrame:
         """Return the table's rows of all intervals."""
         return self.spark.table(table_name(table, self.name if table in self.tables else None))
+
+    def rows(self, table: Table) -> pa.Table:
+        """Return what `read` does, without Spark; kept for as long as nobody writes to the branch."""
+        state, snapshot_id = self._newest(table)
+        if table not in self.kept or self.kept[table][0] != snapshot_id:
+            own = pc.field("interval_start").isin([one.start for one in self.minutes.intervals])
+            if table in INGESTED_TABLES:
+                own &= ~pc.starts_with(pc.field("source"), INGESTED_PREFIX)
+            rows = read_snapshot(state, table, snapshot_id, self._span(self.minutes.first))
+            self.kept[table] = snapshot_id, rows.filter(own)
+        return self.kept[table][1]
+
+    def rows_since(self, since: datetime, table: Table) -> pa.Table:
+        """Return the clusters' rows of all intervals from `since` to the newest of these, without Spark."""
+        state, snapshot_id = self._newest(table)
+        return read_snapshot(state, table, snapshot_id, self._span(since))
+
+    def _newest(self, table: Table) -> tuple[IcebergTable, int]:
+        """Return a table with the snapshot that it would be published with."""
+        if table not in self.tables:
+            return self.states[table], self._main(table) or NO_SNAPSHOT
+        state = _loaded(self.states[table], table)
+        snapshot = state.snapshot_by_name(self.name)
+        if snapshot is None:
+            raise PublishError(_is_gone(table, self.name))
+        return state, snapshot.snapshot_id
+
+    def _span(self, since: datetime) -> list[Condition]:
+        span = ("interval_start", ">=", since), ("interval_start", "<", self.minutes.until)
+        return [("cluster", "in", self.minutes.clusters), *span]
 
     def _only(self, table: Table, interval: Interval | None = None) -> str:
         """Return the condition of the intervals' rows, in SQL; of a state: those of the queues that they saw."""
@@ -118,18 +164,16 @@ class Branches:
 
     def of_clusters(self, table: Table) -> DataFrame:
         """Return the clusters' rows of all intervals; of a state's rows, each is of its queue's newest interval."""
-        rows = self.read_with_history(table).where(self._of_clusters)
-        return self._gathered(rows) if _is_state(table) else rows
+        return self.read_with_history(table).where(self._of_clusters)
 
     def added_row_counts(self) -> dict[Table, int]:
         """Return how many rows each branch's last write added: Iceberg counted them when it wrote."""
         counts = {}
         for table in self.tables:
-            snapshot = _loaded(self.states[table], table).snapshot_by_name(self.name)
-            if snapshot is None:
-                raise PublishError(_is_gone(table, self.name))
-            added = snapshot.summary.additional_properties if snapshot.summary is not None else {}
-            counts[table] = int(added.get("added-records", 0)) if snapshot.snapshot_id != self._main(table) else 0
+            state, snapshot_id = self._newest(table)
+            snapshot = state.snapshot_by_id(snapshot_id)
+            added = snapshot.summary.additional_properties if snapshot and snapshot.summary else {}
+            counts[table] = int(added.get("added-records", 0)) if snapshot_id != self._main(table) else 0
         return counts
 
     def may_hold(
@@ -194,23 +238,21 @@ class Branches:
     def _of_clusters(self) -> str:
         return f"cluster IN ({', '.join(map(quoted, self.minutes.clusters))})"
 
-    def _gathered(self, rows: DataFrame) -> DataFrame:
-        return rows.coalesce(1) if self.small else rows
-
-    def _replace(self, table: Table, make: Callable[[], DataFrame | Query], row_count: int) -> None:
+    def _replace(self, table: Table, given: pa.Table | Callable[[], DataFrame | Query], row_count: int) -> None:
         """Write rows in the place of the intervals'; a state is replaced as a whole.
 
         A query is written by one statement: its rows would be analysed, and then once more with what writes them.
         """
-        rows, name, files = make(), table_name(table, self.name), row_count // ROWS_PER_FILE + 1
+        rows = as_frame(self.spark, table, given) if isinstance(given, pa.Table) else given()
+        name, files = table_name(table, self.name), row_count // ROWS_PER_FILE + 1
         starts = ",".join(one.start.isoformat() for one in self.minutes.intervals)
         options = self.write_options | {f"snapshot-property.{INTERVALS_PROPERTY}": starts}
         replaced = self._of_clusters if _is_state(table) else self._only(table)
         with tagged(self.spark, f"write {table.name}"):
             if isinstance(rows, Query):
-                given = ", ".join(f"{quoted(key)} = {quoted(value)}" for key, value in options.items())
+                told = ", ".join(f"{quoted(key)} = {quoted(value)}" for key, value in options.items())
                 text = f"SELECT /*+ COALESCE({files}) */ {self._columns(table)} FROM (\n{rows.text}\n)"
-                self.spark.sql(f"INSERT INTO {name} WITH ({given}) REPLACE WHERE {replaced}\n{text}", rows.parameters)
+                self.spark.sql(f"INSERT INTO {name} WITH ({told}) REPLACE WHERE {replaced}\n{text}", rows.parameters)
             else:
                 rows.coalesce(files).writeTo(name).options(**options).overwrite(F.expr(replaced))
 

@@ -1,21 +1,22 @@
 """The facts of some intervals on Spark: the texts of `facts/*.sql` as they are, classic or Connect, and what they read.
 
 Facts are made of written rows, never of landed ones, so that the two cannot disagree. A new fact is a line of
-FACT_TABLES.
+FACT_TABLES. `small_facts.py` makes those of a small interval.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from offsetguard.config import Config
 from offsetguard.facts import texts
 from offsetguard.facts.parameters import FIRST_MINUTES, hour_that_passed, parameters_of
+from offsetguard.facts.queries import HISTORY
 from offsetguard.tables import (
     BROKER_FACTS,
     BROKER_SNAPSHOTS,
@@ -38,12 +39,11 @@ from offsetguard.tables import (
     TRAFFIC_BASELINES,
     Table,
 )
-from offsetguard_spark.branches import Branches
+from offsetguard_spark.branches import Branches, RowsByTable
 from offsetguard_spark.minutes import Minutes, columns_of
 from offsetguard_spark.session import tagged
 from offsetguard_spark.tables import Query, nothing
 
-_HISTORY = "_history"
 _KEPT = ("kept", "pairs", "replicas")  # steps that are computed once: few rows of many, for several tables
 _TABLES = {table.name: table for table in PUBLISHED}
 
@@ -62,26 +62,53 @@ def query_of(name: str, parameters: Mapping[str, Any], *, steps: Sequence[str] =
 
 @dataclass(frozen=True, slots=True)
 class FactSources:
-    """Some intervals' rows of some clusters; nothing is read before a DataFrame is written.
+    """Some intervals' rows of some clusters, as they were written."""
+
+    minutes: Minutes
+    config: Config
+    written: Branches
+    row_counts: Mapping[str, int]  # table name -> rows of the intervals; a table that is not named has none
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What the queries may ask for besides rows."""
+        return parameters_of(self.config.judgement, self.minutes.last, self.minutes.intervals[0].end)
+
+    def row_count(self, table: Table) -> int:
+        """Return how many rows of the intervals were written to a table."""
+        return self.row_counts.get(table.name, 0)
+
+    def release(self) -> None:
+        """Forget what is kept. Call it when the facts are written or failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkFacts(FactSources):
+    """Their facts on Spark; nothing is read before a DataFrame is written.
 
     What the queries read and give has names in the place of clusters (`minutes.py`).
     """
 
     spark: SparkSession
-    minutes: Minutes
-    config: Config
-    written: Branches
-    row_counts: Mapping[str, int]  # table name -> rows of the intervals; a table that is not named has none
     folded_state: DataFrame  # `queue_state` as it is after each interval, also when a newer one stands already
     views: dict[str, Future[DataFrame]] = field(default_factory=dict, repr=False)  # what queries can read by name
     made: dict[Table, DataFrame] = field(default_factory=dict, repr=False)  # what the intervals add to histories
+
+    def rows(self) -> RowsByTable:
+        """Return what makes the rows of each fact table; the numbers are at least those of the rows."""
+        self._compare_with_each_other()
+        most = max(self.row_counts.values(), default=1)
+        return {
+            table: (partial(self.query, table), most) if has_work(self) else (partial(nothing, self.spark, table), 0)
+            for table, has_work in FACT_TABLES.items()
+        }
 
     def query(self, table: Table) -> Query:
         """Return the query of a fact table's rows, as they are to be written."""
         named = self._facts(table.name)
         return Query(self.minutes.without_names(named.text, table), named.parameters)
 
-    def compare_with_each_other(self) -> None:
+    def _compare_with_each_other(self) -> None:
         """Let each of several intervals be compared with the one before it, of which nothing is written yet.
 
         What is compared does not depend on what was before: so these tables are made twice.
@@ -90,7 +117,7 @@ class FactSources:
             return
         for table in (BROKER_FACTS, TOPIC_FACTS):
             self.made[table] = self.query(table).rows(self.spark).localCheckpoint(eager=True)
-            del self.views[f"{table.name}{_HISTORY}"]
+            del self.views[f"{table.name}{HISTORY}"]
 
     def _facts(self, name: str) -> Query:
         """Return the query of `facts/NAME.sql` about the intervals.
@@ -130,33 +157,20 @@ class FactSources:
                 raise
         view.result()
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """What the queries may ask for besides rows."""
-        return parameters_of(self.config.judgement, self.minutes.last, self.minutes.intervals[0].end)
-
     def _relation(self, name: str) -> DataFrame:
         if name == QUEUE_STATE.name:
             return self.minutes.named(self.folded_state, columns_of(QUEUE_STATE))
         if name == "intervals":
-            return self._intervals()
+            return self.spark.createDataFrame(self.minutes.table()).coalesce(1)
         if name in _KEPT:
             return self._facts(name).rows(self.spark)
-        if name.endswith(_HISTORY):
-            table = _TABLES[name.removesuffix(_HISTORY)]
+        if name.endswith(HISTORY):
+            table = _TABLES[name.removesuffix(HISTORY)]
             return self.minutes.history_of_each(self._earlier(table), table)
         table = _TABLES[name]
         if not self.row_count(table):
             return nothing(self.spark, table)
         return self.minutes.named(self.written.read(table), columns_of(table))
-
-    def _intervals(self) -> DataFrame:
-        """Return what the facts are about: `cluster`, `interval_start`, and `now`, the interval's end."""
-        rows = [
-            {"cluster": self.minutes.name(one), "interval_start": one[1].start, "now": one[1].end}
-            for one in self.minutes.each()
-        ]
-        return self.spark.createDataFrame(pa.Table.from_pylist(rows)).coalesce(1)
 
     def _earlier(self, table: Table) -> DataFrame:
         """Return a table's history; of usual traffic none where its metadata say so, for it begins after weeks."""
@@ -166,12 +180,8 @@ class FactSources:
         earlier = self.written.read_with_history(table).where(F.col("cluster").isin(*self.minutes.clusters))
         return earlier.unionByName(self.made[table]) if table in self.made else earlier
 
-    def row_count(self, table: Table) -> int:
-        """Return how many rows of the intervals were written to a table."""
-        return self.row_counts.get(table.name, 0)
-
     def release(self) -> None:
-        """Forget what is kept; Spark frees what nobody refers to. Call it when the facts are written or failed."""
+        """Forget what is kept; Spark frees what nobody refers to."""
         self.views.clear()
         self.made.clear()
 

@@ -1,7 +1,8 @@
 """The gate: Great Expectations evaluates everything that a run wrote to its branches, before any reader sees it.
 
-Every table is one Spark job, whatever the number of clusters and intervals; one more fetches examples where something
-is violated. What was counted is judged here, each interval of each cluster by itself, by plain numbers:
+Every table is one query, whatever the number of clusters and intervals: a Spark job, or, where all rows are few, one on
+DuckDB behind GX's engine for pandas. One Spark job more fetches examples where something is violated. What was counted
+is judged here, each interval of each cluster by itself, by plain numbers:
 
 results      of each invariant and agreement that was checked, for `invariant_results` and the Data Docs
 problems     why the interval may not be published: rows lost or doubled between landing and writing, a corrupt row that
@@ -9,14 +10,16 @@ problems     why the interval may not be published: rows lost or doubled between
 not checked  what could not be evaluated; nothing is published then either
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -43,7 +46,8 @@ from offsetguard_expectations.invariants import AGREEMENTS, ALL, CORRUPT, ROW_IN
 from offsetguard_spark.branches import Branches
 from offsetguard_spark.invariants import Sought, example_of, find_examples
 from offsetguard_spark.landed import Landed, LandedTable
-from offsetguard_spark.minutes import columns_of
+from offsetguard_spark.minutes import Minutes, columns_of
+from offsetguard_spark.tables import as_frame
 
 AT_ONCE = 4  # tables: small ones mostly wait for Spark
 TAG = "gate"  # of the Spark jobs
@@ -92,7 +96,7 @@ class GateReport(RunReport):
 
 def check_written(
     written: Branches,
-    state: DataFrame,
+    state: DataFrame | pa.Table,
     landed: Mapping[Minute, Landed],
     previous: Mapping[str, PublishedInterval | None],
     data_docs_folder: Path,
@@ -108,22 +112,39 @@ def check_written(
     from offsetguard_expectations.checkpoint import validate  # noqa: PLC0415 - seconds, for those who publish only
 
     spark, minutes = written.spark, written.minutes
-    rows = {table: state if table == QUEUE_STATE else written.read(table) for table in _tables_to_read(written)}
     manifests = pa.Table.from_pylist(list(_manifest_rows(landed.values(), previous)), schema=arrow_schema(MANIFEST))
-    rows[MANIFEST] = spark.createDataFrame(manifests)
+    rows: dict[Table, DataFrame | pa.Table] = {
+        table: state if table == QUEUE_STATE else written.rows(table) if written.small else written.read(table)
+        for table in _tables_to_read(written)
+    }
+    rows[MANIFEST] = manifests
+    frame = cache(lambda table: _spark_frame(spark, table, rows[table]))  # the same one, however often it is asked for
     reports: dict[Minute, GateReport] = {}
 
     def judge(findings: Mapping[str, Findings]) -> Iterable[RunReport]:
         judgements = [_Judgement(minute, one.tables, findings[minutes.name(minute)]) for minute, one in landed.items()]
-        examples = find_examples([sought for one in judgements for sought in one.sought(rows)])
+        examples = find_examples([sought for one in judgements for sought in one.sought(frame)])
         reports.update((one.minute, one.report(examples)) for one in judgements)
         return reports.values()
 
-    named = {table: minutes.named(of_it, columns_of(table)) for table, of_it in rows.items()}
+    named = {
+        table: _pandas_frame(minutes, of_it) if written.small else minutes.named(frame(table), columns_of(table))
+        for table, of_it in rows.items()
+    }
     expected = {minutes.name(minute): one.row_counts for minute, one in landed.items()}
     with _one_job_per_query(spark), ThreadPoolExecutor(AT_ONCE, initializer=spark.addTag, initargs=(TAG,)) as pool:
         validate(minutes.intervals[-1], named, expected, judge, data_docs_folder, pool=pool)
     return reports
+
+
+def _spark_frame(spark: SparkSession, table: Table, rows: DataFrame | pa.Table) -> DataFrame:
+    return as_frame(spark, table, rows) if isinstance(rows, pa.Table) else rows
+
+
+def _pandas_frame(minutes: Minutes, rows: DataFrame | pa.Table) -> pd.DataFrame:
+    """Return rows as pandas keeps Arrow's: by its own types, whole numbers beside NULL would become floats."""
+    plain = rows if isinstance(rows, pa.Table) else rows.toArrow()
+    return minutes.named_rows(plain).to_pandas(types_mapper=pd.ArrowDtype)
 
 
 def _manifest_rows(
@@ -188,8 +209,8 @@ class _Judgement:
         row_counts = {table.name: self._rows(table) for table in PUBLISHED if table != INVARIANT_RESULTS}
         return GateReport(*self.minute, outcomes, problems, row_counts, not_checked)
 
-    def sought(self, tables: Mapping[Table, DataFrame]) -> Iterator[Sought]:
-        """Yield the rows of which examples are shown."""
+    def sought(self, frame: Callable[[Table], DataFrame]) -> Iterator[Sought]:
+        """Yield the rows of which examples are shown. `frame`: of a table."""
         not_checked = self._not_checked()
         for one in ROW_INVARIANTS:
             if one.id in not_checked:
@@ -197,9 +218,9 @@ class _Judgement:
             if one.violation_means is ViolationMeans.CORRUPT:
                 if count := self._quarantined(one):
                     reason = is_reason(one.id)
-                    yield Sought(self.minute, one.id, tables[QUARANTINE], reason, F.col("reason"), count)
+                    yield Sought(self.minute, one.id, frame(QUARANTINE), reason, F.col("reason"), count)
             elif count := self.findings.count(one.table.name, one.id).violations:
-                yield Sought(self.minute, one.id, tables[one.table], one.violated_when, example_of(one), count)
+                yield Sought(self.minute, one.id, frame(one.table), one.violated_when, example_of(one), count)
 
     def _not_checked(self) -> dict[str, str]:
         """Return what was not evaluated, and the agreements of figures that were not."""

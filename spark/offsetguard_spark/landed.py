@@ -1,7 +1,7 @@
 """A landed snapshot as DataFrames: checked file by file, read with explicit schemas, one row per key."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -10,14 +10,16 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from offsetguard.collect.landing import read_table
+from offsetguard.collect.landing import read_table, with_plain_texts
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config.workspace import MANIFEST_FILE_NAME
 from offsetguard.model.errors import PublishError, SnapshotError
 from offsetguard.model.intervals import Interval, Minute
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import LANDED, Table
-from offsetguard_spark.tables import spark_schema
+from offsetguard.tables.table import arrow_schema
+from offsetguard_spark.session import is_small
+from offsetguard_spark.tables import as_frame, spark_schema
 
 CLOCKS_DIFFER = timedelta(minutes=1)  # so far may the collector's clock be ahead of the publisher's
 
@@ -29,6 +31,7 @@ class LandedTable:
     table: Table
     row_count: int
     duplicate_count: int = 0  # rows that repeat a key
+    rows: pa.Table | None = field(default=None, repr=False)  # of a small snapshot
 
     @property
     def key_count(self) -> int:
@@ -114,11 +117,19 @@ def read_landed(spark: SparkSession, landed: Mapping[Path, Mapping[str, LandedTa
     for table in LANDED:
         found = {folder: by_name[table.name] for folder, by_name in landed.items() if by_name[table.name].row_count}
         if found:
-            files = [str(folder / f"{table.name}.parquet") for folder in found]
-            rows = spark.read.schema(spark_schema(table)).parquet(*files)
+            rows = _read(spark, table, found)
             repeated = any(one.duplicate_count for one in found.values())
             tables[table] = one_row_per_key(rows, table) if repeated else rows
     return tables
+
+
+def _read(spark: SparkSession, table: Table, found: Mapping[Path, LandedTable]) -> DataFrame:
+    """Return the rows of all folders; those that the check has read already are sent: finding files costs more."""
+    read = [one.rows for one in found.values()]
+    if all(one is not None for one in read):
+        return as_frame(spark, table, pa.concat_tables(read).cast(arrow_schema(table)))
+    files = [str(folder / f"{table.name}.parquet") for folder in found]
+    return spark.read.schema(spark_schema(table)).parquet(*files)
 
 
 def _check_table(folder: Path, table: Table, manifest: Manifest) -> LandedTable:
@@ -134,6 +145,7 @@ def _check_table(folder: Path, table: Table, manifest: Manifest) -> LandedTable:
         table,
         landed.num_rows,
         duplicate_count=landed.num_rows - landed.group_by(list(table.key)).aggregate([]).num_rows,
+        rows=with_plain_texts(landed) if is_small(manifest.row_count) else None,
     )
 
 

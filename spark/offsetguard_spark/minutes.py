@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from offsetguard.model.intervals import Interval, Minute
+from offsetguard.model.intervals import NAME_FORMAT, Interval, Minute
 from offsetguard.tables import Table
 
 _NAME = "yyyyMMdd'T'HHmmss'Z'"  # `Interval.name`, in Spark's words
@@ -39,6 +41,11 @@ class Minutes:
         return self.intervals[-1].start
 
     @property
+    def until(self) -> datetime:
+        """The end of the newest interval."""
+        return self.intervals[-1].end
+
+    @property
     def are_one(self) -> bool:
         """Whether there is one interval."""
         return len(self.intervals) == 1
@@ -46,6 +53,13 @@ class Minutes:
     def each(self) -> list[Minute]:
         """Return every interval of every cluster, the oldest first."""
         return [(cluster, interval) for interval in self.intervals for cluster in self.clusters]
+
+    def table(self) -> pa.Table:
+        """Return what facts are about: by name (`cluster`) `interval_start`, and `now`, the interval's end."""
+        of_each = [
+            {"cluster": self.name(one), "interval_start": one[1].start, "now": one[1].end} for one in self.each()
+        ]
+        return pa.Table.from_pylist(of_each)
 
     def name(self, minute: Minute) -> str:
         """Return the name of one of them."""
@@ -55,6 +69,14 @@ class Minutes:
     def named(self, rows: DataFrame, columns: Sequence[str]) -> DataFrame:
         """Put names in the place of clusters; `columns`: those of the rows, among them `interval_start`."""
         return rows if self.are_one else rows.select(*_with_cluster(columns, _name_of("interval_start")))
+
+    def named_rows(self, rows: pa.Table) -> pa.Table:
+        """Do what `named` does with rows that Python has."""
+        if self.are_one:
+            return rows
+        starts = rows["interval_start"].cast(pa.timestamp("s", "UTC"))
+        names = pc.binary_join_element_wise(pc.strftime(starts, NAME_FORMAT), rows["cluster"], "")
+        return rows.set_column(rows.schema.get_field_index("cluster"), "cluster", names)
 
     def history_of_each(self, rows: DataFrame, table: Table) -> DataFrame:
         """Give each of them the rows of a table that are not of later intervals; named."""

@@ -9,7 +9,7 @@ session    the warm server is found, or started
 tables     tables that are missing are created, those of an earlier release get the new columns
 write      sound rows, and corrupt ones to quarantine, each to a branch of its table; what is and was empty is skipped
 state      the state of every queue, folded forward by one snapshot after the other; older ones leave it alone
-facts      made of what was written, to branches as well
+facts      made of what was written, to branches as well; these and the state by DuckDB where rows are few
 gate       Great Expectations evaluates all invariants on what was written and tells it in Data Docs; where it stops an
            interval of a cluster, the others start again at `tables` without it, so that none of its rows is in what
            follows; an interval that lacks a cluster then is published before those behind it
@@ -40,17 +40,18 @@ from offsetguard.model.intervals import Interval, Minute
 from offsetguard.store import published_intervals
 from offsetguard.store.locks import Lock, only_publisher
 from offsetguard.store.published_intervals import PublishedInterval
-from offsetguard.tables import INVARIANT_RESULTS, QUARANTINE, QUEUE_SNAPSHOTS
+from offsetguard.tables import INVARIANT_RESULTS, QUARANTINE, QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard_expectations.data_docs import is_due, publish_history
 from offsetguard_spark.branches import Branches, begin
-from offsetguard_spark.facts import FactSources
+from offsetguard_spark.facts import SparkFacts
 from offsetguard_spark.gate import TAG, GateReport, check_written
 from offsetguard_spark.landed import Landed, check_landed, check_moment, check_same_snapshot
 from offsetguard_spark.minutes import Minutes
-from offsetguard_spark.queue_state import fold_intervals, state_in_main
+from offsetguard_spark.queue_state import StateInMain, fold_intervals, state_in_main
 from offsetguard_spark.reports import Progress, Publication, PublishReport, RecordedCycles, recorded_cycles
 from offsetguard_spark.rows import Forwarding, IntervalRows
 from offsetguard_spark.session import disk_errors_named, is_small, suit_row_count, tagged
+from offsetguard_spark.small_facts import SmallFacts, fold_small
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,10 +160,17 @@ class Publisher:
         with step("write", "writing sound rows and quarantine to the branches"):
             row_counts = rows.write_landed({one.folder: one.tables for one in landed.values()})
         with step("state", "folding the snapshot into the state of its queues"):
-            state = fold_intervals(branches, row_counts.get(QUEUE_SNAPSHOTS.name, 0), previous, kind)
+            queue_count, of_each = row_counts.get(QUEUE_SNAPSHOTS.name, 0), (minutes, self.config, branches, row_counts)
+            facts: SparkFacts | SmallFacts
+            if small and minutes.are_one and kind is StateInMain.BEFORE_THEM:
+                if queue_count:
+                    fold_small(branches)
+                facts, state = SmallFacts(*of_each), branches.rows(QUEUE_STATE)
+            else:
+                state = fold_intervals(branches, queue_count, previous, kind)
+                facts = SparkFacts(*of_each, spark, state)
         with step("facts", "making facts of what was written"):
-            sources = FactSources(spark, minutes, self.config, branches, row_counts, state)
-            rows.write_facts(sources)
+            rows.write_facts(facts)
         with step("gate", "checking what was written and writing Data Docs"), tagged(spark, TAG):
             gate = check_written(branches, state, landed, previous, self.workspace.data_docs_folder)
             stopped = {minute: report.problem for minute, report in gate.items() if report.problem is not None}

@@ -1,7 +1,7 @@
 """Which rows go to which table of an interval, and which intervals may have rows already; `publish.py` says when."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -16,12 +16,13 @@ from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import INVARIANT_RESULTS, LANDED, PUBLISHED, QUARANTINE, UNDECODABLE_RECORDS, Table
 from offsetguard.tables.facts import InvariantResult
 from offsetguard.tables.table import arrow_schema
-from offsetguard_spark.branches import Branches
-from offsetguard_spark.facts import FACT_TABLES, FactSources
+from offsetguard_spark.branches import Branches, RowsByTable
+from offsetguard_spark.facts import SparkFacts
 from offsetguard_spark.invariants import mark, quarantine_rows, sound_rows
 from offsetguard_spark.landed import LandedTable, read_landed
 from offsetguard_spark.minutes import Minutes
-from offsetguard_spark.tables import Query, nothing
+from offsetguard_spark.small_facts import SmallFacts
+from offsetguard_spark.tables import nothing
 
 WRITTEN_AS_LANDED = tuple(table for table in LANDED if table in PUBLISHED)
 
@@ -47,40 +48,34 @@ class IntervalRows:
         frames = read_landed(self.branches.spark, landed)
         marked = {table.name: mark(rows, table) for table, rows in frames.items()}
         counts = {table: sum(one[table.name].key_count for one in landed.values()) for table in WRITTEN_AS_LANDED}
-        self._write({table: partial(self._sound, table, marked) for table in counts}, counts)
+        self._write({table: (partial(self._sound, table, marked), counts[table]) for table in counts})
         written = self.branches.added_row_counts()
         corrupt = {table.name: marked[table.name] for table in counts if written.get(table, 0) < counts[table]}
         if UNDECODABLE_RECORDS.name in marked:
             corrupt[UNDECODABLE_RECORDS.name] = marked[UNDECODABLE_RECORDS.name]
         rows = partial(quarantine_rows, self.branches.spark, corrupt, run_id=self.branches.name)
-        self._write({QUARANTINE: rows}, {QUARANTINE: len(corrupt)})
+        self._write({QUARANTINE: (rows, len(corrupt))})
         return {table.name: count for table, count in written.items()}
 
-    def write_facts(self, sources: FactSources) -> None:
+    def write_facts(self, facts: SparkFacts | SmallFacts) -> None:
         """Make the facts of the rows as they were written, so that facts and rows cannot disagree."""
-        most = max(sources.row_counts.values(), default=1)
-        makes, counts = {}, {}
-        for table, has_work in FACT_TABLES.items():
-            work = has_work(sources)
-            makes[table] = partial(sources.query, table) if work else partial(nothing, sources.spark, table)
-            counts[table] = most if work else 0
         try:
-            sources.compare_with_each_other()
-            self._write(makes, counts)
+            self._write(facts.rows())
         finally:
-            sources.release()
+            facts.release()
 
     def write_results(self, results: Mapping[Minute, Sequence[InvariantResult]]) -> None:
         """Write the invariants' results."""
-        self._write({INVARIANT_RESULTS: partial(_results_rows, self.branches, results)}, {INVARIANT_RESULTS: 1})
+        rows = _results_rows(results)
+        self._write({INVARIANT_RESULTS: (rows, len(rows))})
 
-    def _write(self, makes: Mapping[Table, Callable[[], DataFrame | Query]], row_counts: Mapping[Table, int]) -> None:
+    def _write(self, rows_by_table: RowsByTable) -> None:
         """Write the tables that take part; the counts are at least the rows that there are, 0 when there are none."""
-        taking_part = [table for table in makes if row_counts[table] or self._has_older_rows(table)]
+        taking_part = [table for table, (_, count) in rows_by_table.items() if count or self._has_older_rows(table)]
         if self.written_before:
             self.branches.unpack(taking_part)
         self.branches.start(taking_part)
-        self.branches.write({table: (makes[table], row_counts[table]) for table in taking_part})
+        self.branches.write({table: rows_by_table[table] for table in taking_part})
 
     def _has_older_rows(self, table: Table) -> bool:
         minutes = self.branches.minutes
@@ -92,14 +87,13 @@ class IntervalRows:
         return sound_rows(marked[table.name]).select(*[column.name for column in table.columns])
 
 
-def _results_rows(branches: Branches, results: Mapping[Minute, Sequence[InvariantResult]]) -> DataFrame:
-    """Give Spark the results as Arrow: rows of Python would start a Python worker to convert them."""
+def _results_rows(results: Mapping[Minute, Sequence[InvariantResult]]) -> pa.Table:
     rows = [
         {"cluster": cluster, "interval_start": interval.start} | asdict(result)
         for (cluster, interval), of_it in results.items()
         for result in of_it
     ]
-    return branches.spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schema(INVARIANT_RESULTS)))
+    return pa.Table.from_pylist(rows, schema=arrow_schema(INVARIANT_RESULTS))
 
 
 @dataclass(frozen=True, slots=True)

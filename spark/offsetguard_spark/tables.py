@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
 from pyiceberg.table import Table as IcebergTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -47,6 +48,11 @@ class Query:
 def nothing(spark: SparkSession, table: Table) -> DataFrame:
     """Return no rows of a table: the server need not look for it, and what is joined with it costs nothing."""
     return spark.createDataFrame([], spark_schema(table)).where(F.lit(False))  # by this the planner knows
+
+
+def as_frame(spark: SparkSession, table: Table, rows: pa.Table) -> DataFrame:
+    """Return rows that Python has, sent as Arrow: by any other way a Python worker would be started to convert them."""
+    return spark.createDataFrame(rows) if len(rows) else nothing(spark, table)
 
 
 def table_name(table: Table, branch: str | None = None) -> str:

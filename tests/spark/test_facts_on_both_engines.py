@@ -1,5 +1,6 @@
 """Every file of `facts/` says the same on Spark and on DuckDB, to the last row, of hundreds of random intervals."""
 
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 from random import Random
@@ -20,6 +21,7 @@ from offsetguard_peers.cases.running import is_thorough
 from offsetguard_peers.facts import generated
 from offsetguard_peers.facts.generated import SPAN
 from offsetguard_spark.facts import query_of
+from offsetguard_spark.small_facts import OLDEST
 from offsetguard_spark.tables import spark_schema
 
 INTERVALS = 300 if is_thorough() else 60
@@ -27,6 +29,7 @@ SEED = time_ns()
 START, END = generated.INTERVAL.start, generated.INTERVAL.end
 TABLES = {table.name: table for table in PUBLISHED}
 PARAMETERS = parameters_of(Judgement(), START, END) | {"first_interval_start": START - SPAN}
+OF_THE_FOLD = {(QUEUE_SNAPSHOTS.name, "first_interval_start")}  # of many intervals, which Spark makes
 
 
 class BothEngines:
@@ -68,6 +71,20 @@ def test_both_engines_make_the_same_rows(spark: SparkSession) -> None:
     _add_state_before(both, relations[QUEUE_SNAPSHOTS.name + HISTORY])
     for name in _in_order(texts.names()):
         both.add(name, both.same(name))
+
+
+def test_a_small_minute_reads_each_history_since_the_first_row_that_a_text_asks_for() -> None:
+    """Rows that are not read are no rows to DuckDB: a text that asks for older ones must be known to the reader."""
+    asked = {
+        (history, oldest)
+        for name in texts.names()
+        for history, oldest in re.findall(
+            r"FROM (\w+)_history\b.*?interval_start\s*(?:>=|BETWEEN)\s*:(\w+)", texts.spark_text(name), re.DOTALL
+        )
+    }
+    assert asked == {(table.name, one) for table, parameters in OLDEST.items() for one in parameters} | OF_THE_FOLD
+    read = {relation for name in texts.names() for relation in texts.relations_of(name) if relation.endswith(HISTORY)}
+    assert read == {f"{history}{HISTORY}" for history, _ in asked}
 
 
 def _add_state_before(both: BothEngines, history: list[dict[str, Any]]) -> None:

@@ -13,7 +13,7 @@ from offsetguard.config import Config
 from offsetguard.lake.reading import table_schema
 from offsetguard.model.intervals import Interval
 from offsetguard.tables.facts import Baseline
-from offsetguard_spark.facts import FactSources, has_traffic_to_fold
+from offsetguard_spark.facts import SparkFacts, has_traffic_to_fold
 from offsetguard_spark.minutes import Minutes
 from offsetguard_spark.queue_state import fold_snapshot
 from offsetguard_spark.session import suit_row_count
@@ -42,15 +42,15 @@ class Frames:
         return self.spark.createDataFrame(pa.Table.from_pylist(rows, schema=table_schema(table)))
 
 
-def sources_of(frames: Frames, config: Config, interval: Interval) -> FactSources:
+def sources_of(frames: Frames, config: Config, interval: Interval) -> SparkFacts:
     """Return what the makers of facts take; no queue was seen before."""
     before, queues = frames.read_with_history(tables.QUEUE_STATE), frames.read(tables.QUEUE_SNAPSHOTS)
     folded = fold_snapshot(before, queues, interval).rows(frames.spark)
     counts = {name: len(rows) for name, rows in frames.rows.items()}
-    return FactSources(frames.spark, Minutes(("demo",), (interval,)), config, frames, counts, folded)
+    return SparkFacts(Minutes(("demo",), (interval,)), config, frames, counts, frames.spark, folded)
 
 
-def rows_of(sources: FactSources, table: tables.Table) -> list[Row]:
+def rows_of(sources: SparkFacts, table: tables.Table) -> list[Row]:
     return [row.asDict() for row in sources.query(table).rows(sources.spark).collect()]
 
 

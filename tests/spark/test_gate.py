@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -51,6 +52,7 @@ class WrittenRows:
     interval: Interval
     data_docs_folder: Path
     frames: dict[Table, DataFrame] = field(default_factory=dict)
+    small: bool = False  # GX looks at what Python has read
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -62,6 +64,9 @@ class WrittenRows:
 
     def read(self, table: Table) -> DataFrame:
         return self.frames.get(table) or self.spark.createDataFrame([], spark_schema(table))
+
+    def rows(self, table: Table) -> pa.Table:
+        return self.read(table).toArrow()
 
     def put(self, table: Table, *rows: dict[str, Any]) -> None:
         key = {"cluster": self.clusters[0], "interval_start": self.interval.start}
@@ -211,11 +216,13 @@ class Checked:
     folder: Path
 
 
-@pytest.fixture(scope="module")
-def checked(new_session: Any, new_snapshot: Any, tmp_path_factory: pytest.TempPathFactory) -> Checked:
+@pytest.fixture(scope="module", params=[False, True], ids=["on Spark", "of few rows"])
+def checked(
+    new_session: Any, new_snapshot: Any, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Checked:
     folder, snapshots, connections = tmp_path_factory.mktemp("gate"), [], list[Any]()
     spark = new_session(Workspace(folder, folder / "offsetguard.yml", f"sqlite:///{folder / 'offsetguard.db'}"))
-    all_of_them = WrittenRows(spark, tuple(CASES), new_snapshot().interval, folder)
+    all_of_them = WrittenRows(spark, tuple(CASES), new_snapshot().interval, folder, small=request.param)
     for cluster, write in CASES.items():
         snapshots.append(new_snapshot(cluster=cluster))
         for table, rows in write(spark, snapshots[-1], folder).frames.items():

@@ -23,24 +23,15 @@ Check = Invariant | Agreement  # what the gate has a result for
 
 _MODULES = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
 _FOUND = [value for module in _MODULES for value in vars(module).values() if isinstance(value, Invariant | Agreement)]
-_TABLES = (MANIFEST, *PUBLISHED)
+TABLES = (MANIFEST, *PUBLISHED)
 
 ALL: tuple[Check, ...] = tuple(
-    sorted(_FOUND, key=lambda check: (_TABLES.index(check.table), isinstance(check, Agreement)))
+    sorted(_FOUND, key=lambda check: (TABLES.index(check.table), isinstance(check, Agreement)))
 )
 ROW_INVARIANTS = tuple(check for check in ALL if isinstance(check, Invariant))
 AGREEMENTS = tuple(check for check in ALL if isinstance(check, Agreement))
 CORRUPT = tuple(one for one in ROW_INVARIANTS if one.violation_means is ViolationMeans.CORRUPT)
 COMPARED = tuple(dict.fromkeys(figure for one in AGREEMENTS for figure in (one.figure, one.expected)))
-
-
-def conditions_of(table_name: str) -> tuple[str, ...]:
-    """Return the SQL aggregates of a table's invariants: rows that they speak about, and rows that violate them."""
-    own = [one for one in ROW_INVARIANTS if one.table.name == table_name]
-    conditions = [condition for one in own for condition in (one.speaks_about, one.violated_when)]
-    if table_name == QUARANTINE.name:
-        conditions += [EVERY_ROW, *(is_reason(one.id) for one in CORRUPT)]
-    return tuple(dict.fromkeys(map(count_of, conditions)))
 
 
 def figures_of(table: Table) -> tuple[Figure, ...]:
@@ -51,6 +42,13 @@ def figures_of(table: Table) -> tuple[Figure, ...]:
 
 
 def aggregates_of(table_name: str) -> tuple[str, ...]:
-    """Return every SQL aggregate that a run needs of a table."""
-    table = next(one for one in _TABLES if one.name == table_name)
-    return tuple(dict.fromkeys((*conditions_of(table_name), *(one.aggregate for one in figures_of(table)))))
+    """Return every SQL aggregate that a run needs of a table.
+
+    Rows that its invariants speak about, rows that violate them, and its figures.
+    """
+    table = next(one for one in TABLES if one.name == table_name)
+    own = [one for one in ROW_INVARIANTS if one.table == table]
+    conditions = [condition for one in own for condition in (one.speaks_about, one.violated_when)]
+    if table == QUARANTINE:
+        conditions += [EVERY_ROW, *(is_reason(one.id) for one in CORRUPT)]
+    return tuple(dict.fromkeys((*map(count_of, conditions), *(one.aggregate for one in figures_of(table)))))

@@ -254,6 +254,18 @@ def read_queue_state(catalog: SqlCatalog, published: PublishedInterval) -> pa.Ta
     return _rows(catalog, QUEUE_STATE, published, [("cluster", "=", published.cluster)])
 
 
+def read_snapshot(state: IcebergTable, table: Table, snapshot_id: int, wanted: Sequence[Condition]) -> pa.Table:
+    """Return a table's rows in a snapshot that meet all conditions, in any order; none of NO_SNAPSHOT.
+
+    For who writes it; readers look at what is published. Raises PublishError as FactReader does.
+    """
+    schema = table_schema(table)
+    if snapshot_id == NO_SNAPSHOT:
+        return _no_rows(schema)
+    rows = _Rows(table, schema.names, wanted).at(state, snapshot_id)
+    return _select("SELECT * FROM rows", {"rows": rows}, {}).cast(schema)
+
+
 def _rows(
     catalog: SqlCatalog,
     table: Table,

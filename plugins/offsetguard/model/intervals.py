@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from offsetguard.model.errors import ConfigError
 
 INTERVAL_LENGTH = timedelta(minutes=1)
-_NAME_FORMAT = "%Y%m%dT%H%M%SZ"
+NAME_FORMAT = "%Y%m%dT%H%M%SZ"
 
 
 class Interval(NamedTuple):
@@ -28,7 +28,7 @@ class Interval(NamedTuple):
     @classmethod
     def from_name(cls, name: str) -> "Interval":
         """Read the folder name back, e.g. `20261121T103900Z`; raises ValueError."""
-        return cls(datetime.strptime(name, _NAME_FORMAT).replace(tzinfo=UTC))
+        return cls(datetime.strptime(name, NAME_FORMAT).replace(tzinfo=UTC))
 
     @property
     def end(self) -> datetime:
@@ -38,7 +38,7 @@ class Interval(NamedTuple):
     @property
     def name(self) -> str:
         """Folder and branch name: `20261121T103900Z`."""
-        return self.start.strftime(_NAME_FORMAT)
+        return self.start.strftime(NAME_FORMAT)
 
 
 Minute = tuple[str, Interval]  # an interval of a cluster
