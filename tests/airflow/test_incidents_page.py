@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from html import unescape
+from html import escape, unescape
 from pathlib import Path
 
 import httpx
@@ -25,12 +25,13 @@ from offsetguard.model.intervals import Interval
 from offsetguard.model.notification import GroupKey, NotificationKey, Notified, NotifiedIncident
 from offsetguard.model.offsets import MessageQueue
 from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity
-from offsetguard.store import incidents, notifications, silences
+from offsetguard.store import incidents, notifications, outbox, silences
 from offsetguard.store.database import open_database, reading, writing
 from offsetguard.tables import GROUP_FACTS
 from offsetguard_airflow.web import forms
 from offsetguard_peers.airflow.api import AirflowApi
 from offsetguard_peers.airflow.standalone import AirflowStandalone
+from offsetguard_peers.cases.messages import VIEW
 from offsetguard_peers.collecting import manifest_of
 from offsetguard_peers.lake.warehouse import Warehouse
 from offsetguard_peers.pictures.chromium import log_in, open_page
@@ -339,6 +340,29 @@ def test_one_incident_is_given_as_data_with_its_timeline(airflow: AirflowStandal
         (event,) = csv.DictReader(io.StringIO(browser.get(f"{LIST}{incident.incident_id}?format=csv").text))
         assert event["text"] == f"critical: {incident.evidence.summary}"
         assert browser.get(LIST + "nobody").status_code == 404
+
+
+def test_beside_a_recipient_of_any_channel_stands_why_it_was_not_reached(
+    airflow: AirflowStandalone, engine: Engine
+) -> None:
+    incident, why = stored(engine, "not reached"), "the robot <b>refused</b> the message: 93000 invalid webhook url"
+    known = Notified(NOW, "not reached", {incident.incident_id: NotifiedIncident(Severity.CRITICAL, NOW, NOW)})
+    group, night = GroupKey("orders", "demo", "consumer_offline"), outbox.Lane("wecom", "night")
+    view = VIEW.model_copy(update={"thread_key": "not reached"})
+    with writing(engine) as session:
+        lanes = (night, ("dingtalk", "day"), ("feishu", "lark"), ("webhook", "hook"), ("alertmanager", "am"))
+        notifications.save(session, {NotificationKey(group, *one): known for one in lanes})
+        outbox.enqueue(session, idempotency_key="not reached", channel="wecom", receiver="night", view=view, now=NOW)
+    message = outbox.claim_next(engine, night, now=NOW, claim_ms=60_000)
+    assert message is not None
+    outbox.mark_retry(engine, message, next_attempt_at=NOW, error=why)
+    with client(airflow) as browser:
+        page = browser.get(LIST + incident.incident_id).text
+        for text in ("WeCom · night", "DingTalk · day", "Feishu · lark", "webhook · hook", "Alertmanager · am"):
+            assert text in page
+        assert re.search(rf"not delivered</span> <code[^>]*>{re.escape(escape(why))}</code>", page)
+        assert page.count("not delivered") == 1
+        assert "企业微信 · night" in browser.get(f"{LIST}{incident.incident_id}?lang=zh").text
 
 
 def test_an_incident_has_its_course_what_was_lost_and_ways_to_all_about_it(
