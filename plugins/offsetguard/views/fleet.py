@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import Field
 
@@ -207,14 +207,15 @@ class _Group:
     """A group with what is open about it, before it is known whether it is on the page."""
 
     line: GroupLine
-    open: Sequence[OpenIncident] = ()
-    is_well: bool = False  # but for what is open
+    open: Sequence[OpenIncident]
+    state: GroupState
 
-    @property
-    def state(self) -> GroupState:
-        if any(one.severity.is_sent for one in self.open):
-            return GroupState.TROUBLE
-        return GroupState.OK if self.is_well else GroupState.UNKNOWN
+    @classmethod
+    def of(cls, line: GroupLine, told: Sequence[OpenIncident], *, is_well: bool) -> Self:
+        """Return it with its state; `is_well`: but for what is open."""
+        if any(one.severity.is_sent for one in told):
+            return cls(line, told, GroupState.TROUBLE)
+        return cls(line, told, GroupState.OK if is_well else GroupState.UNKNOWN)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -283,15 +284,15 @@ def _groups(shown: Mapping[str, NewestFacts | None], incidents: Sequence[OpenInc
             told = about.pop((cluster, line.consumer_group), ())
             is_known = line.lag is not None and line.unknown_queue_count == 0
             is_well = is_known and not is_old and facts is not None and line.consumer_group not in facts.unseen_of
-            found.append(_Group(line, told, is_well))
+            found.append(_Group.of(line, told, is_well=is_well))
     left = ((GroupLine(cluster=cluster, consumer_group=group), told) for (cluster, group), told in about.items())
-    return [*found, *(_Group(line, told) for line, told in left)]
+    return [*found, *(_Group.of(line, told, is_well=False) for line, told in left)]
 
 
 def _is_wanted(group: _Group, asked: Wanted) -> bool:
     return (
-        asked.search.casefold() in group.line.consumer_group.casefold()
-        and asked.state in {None, group.state}
+        (not asked.search or asked.search.casefold() in group.line.consumer_group.casefold())
+        and (asked.state is None or asked.state is group.state)
         and (asked.severity is None or any(one.severity is asked.severity for one in group.open))
         and (not asked.rule or any(one.rule_id == asked.rule for one in group.open))
     )

@@ -78,12 +78,12 @@ def _until(since: datetime, first: datetime, kept: _Kept) -> dict[str, np.ndarra
     """Return what is kept of [first, since), in its places of the hour that begins at `first`."""
     count = (since - first) // INTERVAL_LENGTH
     moved = _MINUTES - (kept.newest.interval.end - first) // INTERVAL_LENGTH
-    found = {}
-    for group, lags in kept.minutes.items():
-        stays = lags[moved : moved + count]
-        if not np.isnan(stays).all():
-            found[group] = np.concatenate([stays, np.full(_MINUTES - count, np.nan)])
-    return found
+    if not kept.minutes:
+        return {}
+    hours = np.full((len(kept.minutes), _MINUTES), np.nan)
+    hours[:, :count] = np.stack([*kept.minutes.values()])[:, moved : moved + count]
+    is_known = ~np.isnan(hours).all(axis=1)
+    return {group: lags for group, lags, known in zip(kept.minutes, hours, is_known, strict=True) if known}
 
 
 def steps_of(minutes: np.ndarray[Any, Any] | None) -> Lags:
