@@ -108,9 +108,10 @@ def is_behind_everywhere(facts: IntervalFacts, config: Config, group: GroupFacts
 def falls_behind_fast(group: GroupFacts, policy: EffectivePolicy, now: datetime) -> bool:
     """Whether more than a few messages wait, and clearly more is written than consumed; unknown is neither.
 
-    Not while a client has just come.
+    Not while a client has just come. Of a filtered group the share counts that is known to match.
     """
-    many = group.effective_lag is not None and group.effective_lag >= policy.lag_floor
+    share = group.hit_ratio if group.filtered and group.hit_ratio is not None else 1.0
+    many = group.effective_lag is not None and group.effective_lag * share >= policy.lag_floor
     return many and is_overrun(group) is True and not just_came(group, now)
 
 

@@ -41,7 +41,7 @@ from offsetguard_peers.waiting import wait_until
 
 EVERY_S = 5
 PEACEFUL_ROUNDS = 2
-TROUBLED_ROUNDS = 14  # the minute that a killed client's locks live, and the one that brokers' rates cover
+TROUBLED_ROUNDS = 26  # two minutes, after which who is overrun is named; a killed client's locks live one
 PATIENCE_S = 900.0
 _BROKERS_ZONE = timezone(timedelta(hours=8))  # of their logs, wherever they run
 OFTEN_REBALANCING = {"rocketmq.client.rebalance.waitInterval": "5000"}  # of 4.x: 20 s; it asks again as often
