@@ -40,7 +40,7 @@ RULE = Rule(
         "default": Texts(
             summary="{consumer_group}: queue locks expire after {lock_max_live_time_ms:duration}, "
             "renewed every {lock_interval_ms:duration}",
-            summary_zh="{consumer_group}：队列锁 {lock_max_live_time_ms:duration} 过期，每 "
+            summary_zh="{consumer_group}：队列锁 {lock_max_live_time_ms:duration}后过期，每 "
             "{lock_interval_ms:duration} 续期一次",
             cause="Brokers of {cluster} drop a queue lock after {lock_max_live_time_ms:duration}, but clients of the "
             "orderly group {consumer_group} renew it only every {lock_interval_ms:duration}; the expiry must be at "

@@ -108,7 +108,7 @@ RULE = Rule(
             "offsets, so that it is no longer judged:",
             do_next_zh=_RESEND_ZH
             + "继续丢失：请先查看消费进度，再启动它的消费者。只有已下线的消费组才应连同位点一起删除，"
-            "以免继续被判断：",
+            "以免继续告警：",
             commands=(lookups.PROGRESS, lookups.DELETE_GROUP),
         ),
         "in_process": Texts(
