@@ -8,7 +8,8 @@ Evidence: "SyncConsumerOffset Exception" and the like in the slave's log, or "ma
 offset in slave": three lines about one thing over two
 minutes or more, without three minutes of silence; so it is told in the third minute. Slaves of 5.5.0 cannot read what
 their masters answer, by a bug.
-Not judged: a master that is being restarted; and nothing, where no log of the slave is read.
+Not judged: a master that is being restarted, nor a commit log that grows all the same; and nothing, where no log of
+the slave is read.
 Do next: see whether the slave reaches its master, and with which rights; upgrade 5.5.0; rebuild a slave whose commit
 log differs.
 Source: HAClient, SlaveSynchronize (4.9.7, 5.5.0): every 10 s in 4.x, 60 s in 5.x; apache/rocketmq#10284.
@@ -22,6 +23,7 @@ from offsetguard.judge.rule import BrokerFacts, Config, Finding, IntervalFacts, 
 from offsetguard.judge.rules.slave_ahead import REBUILD, REBUILD_ZH
 
 _CANNOT_READ = "V5_5_0"
+_COMMIT_LOG = "CommitLog"
 _CAUSE = (
     "Slave {worst_slave} of cluster {cluster} has not been able to take over {what} from its master since "
     "{first_failed_at:moment} ({line_count:messages} line{line_count:plural}, last at {last_failed_at:moment}; slaves "
@@ -92,7 +94,7 @@ RULE = Rule(
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """At most one finding, about all slaves whose logs say so."""
     failing = sorted(
-        (one for one in facts.brokers if one.sync_failed_what is not None),
+        (one for one in facts.brokers if _failed(one)),
         key=lambda one: (-_is_diverged(one), -(one.sync_failure_count or 0), one.broker_name, one.broker_id),
     )
     if failing:
@@ -104,7 +106,7 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             figures={
                 "slaves": names([replica_name(one) for one in failing]),
                 "worst_slave": replica_name(worst),
-                "what": worst.sync_failed_what,
+                "what": ", ".join(_failed(worst)),
                 "line_count": worst.sync_failure_count,
                 "first_failed_at": worst.sync_first_failed_at,
                 "last_failed_at": worst.sync_last_failed_at,
@@ -113,11 +115,18 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
         )
 
 
+def _failed(one: BrokerFacts) -> list[str]:
+    """Return what the slave cannot take over; each restart of a master costs a line about a commit log that goes on."""
+    goes_on = one.commit_log_growth is not None and one.commit_log_growth > 0
+    failed = (one.sync_failed_what or "").split(", ")
+    return [what for what in failed if what and not (what == _COMMIT_LOG and goes_on)]
+
+
 def _is_diverged(one: BrokerFacts) -> bool:
-    return "CommitLog" in (one.sync_failed_what or "")
+    return _COMMIT_LOG in _failed(one)
 
 
 def _variant(one: BrokerFacts) -> str:
     if _is_diverged(one):
         return "diverged"
-    return "cannot_read" if one.version == _CANNOT_READ and one.sync_failed_what == "ConsumerOffset" else "default"
+    return "cannot_read" if one.version == _CANNOT_READ and _failed(one) == ["ConsumerOffset"] else "default"
