@@ -104,7 +104,11 @@ class Judged:
                 if self.run.began[expected.began] / 1000
                 <= one.at.timestamp() + EVERY_S  # a round has the lines up to the next
             } | {(groups.STOCK.group, "messages_lost"), *kept}
-            false += [(number, f"{found.rule.id}: {found.cause}") for found in one.loud() if named(found) not in begun]
+            false += [
+                (number, f"{found.rule.id}: {found.cause}")
+                for found in one.loud()
+                if named(found) not in begun and found.variant != "cannot_read"  # so of every slave of 5.5.0
+            ]
         return false
 
 
