@@ -124,9 +124,9 @@ def read_landed(spark: SparkSession, landed: Mapping[Path, Mapping[str, LandedTa
 
 
 def _read(spark: SparkSession, table: Table, found: Mapping[Path, LandedTable]) -> DataFrame:
-    """Return the rows of all folders; those that the check has read already are sent: finding files costs more."""
+    """Return the rows of all folders; few that the check has read already are sent: finding files costs more."""
     read = [one.rows for one in found.values()]
-    if all(one is not None for one in read):
+    if all(one is not None for one in read) and is_small(sum(one.row_count for one in found.values())):
         return as_frame(spark, table, pa.concat_tables(read).cast(arrow_schema(table)))
     files = [str(folder / f"{table.name}.parquet") for folder in found]
     return spark.read.schema(spark_schema(table)).parquet(*files)
