@@ -10,7 +10,7 @@ whatever release wrote the files: they are found by Iceberg's numbers, and one t
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache, cached_property
@@ -85,7 +85,8 @@ class FactReader:
 
     def published(self, table: Table, published: PublishedInterval, *, columns: Sequence[str] = ()) -> pa.Table:
         """Return a table's rows of a published interval, ordered by key; `columns`: all by default."""
-        return read_interval(self._catalog, table, published, columns=columns)
+        within = _within_interval(published)
+        return _rows(lambda one: self._state_with(table, {one}), table, published, within, columns)
 
     def checked_invariants(self, cluster: str) -> set[str]:
         """Return the ids of the invariants that the newest published interval was checked for; none: there is none."""
@@ -178,6 +179,10 @@ def _within(
     return [("cluster", "=", cluster), *span, *((column, "in", list(values)) for column, values in where.items())]
 
 
+def _within_interval(published: PublishedInterval) -> list[Condition]:
+    return _within(published.cluster, published.interval.start, published.interval.end)
+
+
 @dataclass(frozen=True, slots=True)
 class _Rows:
     """Rows of a table that meet all conditions, in the files of a snapshot that may have them."""
@@ -242,17 +247,15 @@ def _select(sql: str, sources: Mapping[str, _Rows], given: Mapping[str, Any]) ->
         raise PublishError(f"{read}: data files cannot be read: {error}") from error
 
 
-def read_interval(
-    catalog: SqlCatalog, table: Table, published: PublishedInterval, *, columns: Sequence[str] = ()
-) -> pa.Table:
+def read_interval(catalog: SqlCatalog, table: Table, published: PublishedInterval) -> pa.Table:
     """Return a table's rows of one published interval, ordered by key; raises PublishError as FactReader does."""
-    interval = published.interval
-    return _rows(catalog, table, published, _within(published.cluster, interval.start, interval.end), columns)
+    return _rows(lambda _: load_table(catalog, table), table, published, _within_interval(published))
 
 
 def read_queue_state(catalog: SqlCatalog, published: PublishedInterval) -> pa.Table:
     """Return the state of every queue after a published interval; raises PublishError as FactReader does."""
-    return _rows(catalog, QUEUE_STATE, published, [("cluster", "=", published.cluster)])
+    of_cluster = [("cluster", "=", published.cluster)]
+    return _rows(lambda _: load_table(catalog, QUEUE_STATE), QUEUE_STATE, published, of_cluster)
 
 
 def read_snapshot(state: IcebergTable, table: Table, snapshot_id: int, wanted: Sequence[Condition]) -> pa.Table:
@@ -268,13 +271,16 @@ def read_snapshot(state: IcebergTable, table: Table, snapshot_id: int, wanted: S
 
 
 def _rows(
-    catalog: SqlCatalog,
+    state_with: Callable[[int], IcebergTable],
     table: Table,
     published: PublishedInterval,
     wanted: Sequence[Condition],
     columns: Sequence[str] = (),
 ) -> pa.Table:
-    """Return the rows of a published snapshot that meet all conditions, ordered by key (NULL first)."""
+    """Return the rows of a published snapshot that meet all conditions, ordered by key (NULL first).
+
+    `state_with`: returns the table as it has a snapshot, or as it is now.
+    """
     names = [column.name for column in table.columns if not columns or column.name in columns]
     schema = pa.schema(map(table_schema(table).field, names))
     snapshot_id = published.snapshot_ids.get(table.name, NO_SNAPSHOT)  # the table may have come later
@@ -283,7 +289,7 @@ def _rows(
     whose = f"{published.cluster} {published.interval.name}"
     if snapshot_id == RETENTION_PASSED:
         raise PublishError(f"{table.name}: rows of {whose} were deleted: retention passed")
-    state = load_table(catalog, table)
+    state = state_with(snapshot_id)
     if state.snapshot_by_id(snapshot_id) is None:
         raise _snapshot_is_gone(table, snapshot_id, whose)
     rows = _Rows(table, list(dict.fromkeys((*names, *table.key))), wanted).at(state, snapshot_id)
@@ -321,6 +327,8 @@ def _database() -> duckdb.DuckDBPyConnection:
     database.execute("SET GLOBAL allocator_bulk_deallocation_flush_threshold = '1MB'")
     database.execute("SET GLOBAL async_threads = 1")
     database.execute("SET GLOBAL threads = 1")  # who reads a page takes no core from others
+    # Footers of files, which never change: to read them anew was a quarter to a half of what a page costs; 40 MB.
+    database.execute("SET GLOBAL parquet_metadata_cache = true")
     return database
 
 

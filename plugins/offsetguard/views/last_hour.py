@@ -4,11 +4,14 @@ It is kept in memory, and of each publication only the minute that it published 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from sqlalchemy import Engine
 
 from offsetguard.lake.reading import FactReader, Source
@@ -17,6 +20,7 @@ from offsetguard.store import published_intervals
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import GROUP_FACTS
 
+_Lags = np.ndarray[Any, Any]
 Lags = tuple[int | None, ...]  # messages, of each two minutes the greatest, oldest first; None: not known
 STEPS, STEP = 30, 2  # intervals
 _MINUTES = STEPS * STEP
@@ -40,9 +44,24 @@ class Trend(StrEnum):
     STEADY = "steady"
 
 
+@dataclass(frozen=True, slots=True)
+class Hour:
+    """What waited in each minute of an hour, of some groups."""
+
+    rows: Mapping[str, int] = field(default_factory=dict)  # by group
+    lags: _Lags = field(default_factory=lambda: np.empty((0, _MINUTES)))  # of each row, oldest first; NaN: not known
+
+    def steps(self, group: str) -> Lags:
+        """Return a group's hour in steps; none of a group that is not in it."""
+        if (row := self.rows.get(group)) is None:
+            return ()
+        greatest = np.fmax.reduceat(self.lags[row], range(0, _MINUTES, STEP))
+        return tuple(None if np.isnan(one) else int(one) for one in greatest)
+
+
 class _Kept(NamedTuple):
     newest: PublishedInterval
-    minutes: Mapping[str, np.ndarray[Any, Any]]  # by group its lags, oldest first; NaN: not known
+    hour: Hour
 
 
 class LastHours:
@@ -52,46 +71,48 @@ class LastHours:
         self._reader, self._engine = reader, engine
         self._kept: dict[str, _Kept] = {}
 
-    def __call__(self, newest: PublishedInterval) -> Mapping[str, np.ndarray[Any, Any]]:
-        """Return by group what waited in each minute of the hour that ends with a cluster's newest interval."""
+    def __call__(self, newest: PublishedInterval) -> Hour:
+        """Return what waited in the hour that ends with a cluster's newest interval."""
         cluster, end, kept = newest.cluster, newest.interval.end, self._kept.get(newest.cluster)
         if kept is not None and kept.newest.run_id == newest.run_id:
-            return kept.minutes
+            return kept.hour
         since = first = end - _MINUTES * INTERVAL_LENGTH
-        minutes: dict[str, np.ndarray[Any, Any]] = {}
+        hour = Hour()
         if kept is not None and first < kept.newest.interval.end <= end:
             # who publishes reads the clock before others see it: what was published a little before counts, too
             published = published_intervals.published_since(
                 self._engine, cluster, kept.newest.published_at - INTERVAL_LENGTH
             )
             since = min((kept.newest.interval.end, *(one for one in published if one >= first)))
-            minutes = _until(since, first, kept)
+            hour = _until(since, first, kept)
         found = self._reader.query(_LAGS, cluster, since, end, groups=Source(GROUP_FACTS, _COLUMNS))
-        for row in found.to_pylist():
-            lags = minutes.setdefault(row["consumer_group"], np.full(_MINUTES, np.nan))
-            lags[np.array(row["places"]) + (since - first) // INTERVAL_LENGTH] = row["lags"]
-        self._kept[cluster] = _Kept(newest, minutes)
-        return minutes
+        hour = _with(hour, found, (since - first) // INTERVAL_LENGTH)
+        self._kept[cluster] = _Kept(newest, hour)
+        return hour
 
 
-def _until(since: datetime, first: datetime, kept: _Kept) -> dict[str, np.ndarray[Any, Any]]:
+def _until(since: datetime, first: datetime, kept: _Kept) -> Hour:
     """Return what is kept of [first, since), in its places of the hour that begins at `first`."""
     count = (since - first) // INTERVAL_LENGTH
     moved = _MINUTES - (kept.newest.interval.end - first) // INTERVAL_LENGTH
-    if not kept.minutes:
-        return {}
-    hours = np.full((len(kept.minutes), _MINUTES), np.nan)
-    hours[:, :count] = np.stack([*kept.minutes.values()])[:, moved : moved + count]
-    is_known = ~np.isnan(hours).all(axis=1)
-    return {group: lags for group, lags, known in zip(kept.minutes, hours, is_known, strict=True) if known}
+    lags = np.full_like(kept.hour.lags, np.nan)
+    lags[:, :count] = kept.hour.lags[:, moved : moved + count]
+    known = np.flatnonzero(~np.isnan(lags).all(axis=1))
+    groups = list(kept.hour.rows)
+    return Hour({groups[row]: place for place, row in enumerate(known)}, lags[known])
 
 
-def steps_of(minutes: np.ndarray[Any, Any] | None) -> Lags:
-    """Return a group's hour in steps; none of a group that is not in it."""
-    if minutes is None:
-        return ()
-    greatest = np.fmax.reduceat(minutes, range(0, _MINUTES, STEP))
-    return tuple(None if np.isnan(one) else int(one) for one in greatest)
+def _with(hour: Hour, found: pa.Table, places: int) -> Hour:
+    """Return an hour with rows of _LAGS, whose places begin so many later; thousands of groups at once."""
+    names = found["consumer_group"].to_pylist()
+    new = (name for name in names if name not in hour.rows)
+    rows = {**hour.rows, **{name: row for row, name in enumerate(new, start=len(hour.rows))}}
+    lags = np.full((len(rows), _MINUTES), np.nan)
+    lags[: len(hour.rows)] = hour.lags
+    at, waiting = (found[name].to_pylist() for name in ("places", "lags"))  # `to_numpy` would import pandas
+    of_each = np.fromiter((rows[name] for name, own in zip(names, at, strict=True) for _ in own), int)
+    lags[of_each, np.fromiter(chain(*at), int) + places] = np.fromiter(chain(*waiting), float)
+    return Hour(rows, lags)
 
 
 def trend_of(lags: Sequence[int | None]) -> Trend | None:

@@ -32,7 +32,7 @@ from offsetguard.views.course import USUAL_SPAN, AskedSpan
 from offsetguard.views.fleet import GROUP_COLUMNS, GROUP_LINES, GroupLine, NewestFacts
 from offsetguard.views.group import COURSES, HELD, READ, AskedGroup, GroupRows, MemberLine, QueueLine, TopicLine
 from offsetguard.views.incident import CLUSTER_COURSES
-from offsetguard.views.last_hour import Lags, LastHours, steps_of
+from offsetguard.views.last_hour import Hour, Lags, LastHours
 from offsetguard.views.listing import ROWS, page_count
 from offsetguard.views.queues import BROKERS, LAGS, PAIRS, SEEN, STEPS, AskedQueues, QueueRows, step_of
 from offsetguard.views.search import NamesOf
@@ -87,8 +87,7 @@ class PublishedFacts:
     def last_hour(self, cluster: str) -> Callable[[str], Lags]:
         """Return what gives by group what waited in the hour before the newest facts of a cluster."""
         newest = published_intervals.newest(self._engine, cluster)
-        minutes = {} if newest is None else self._hours(newest)
-        return lambda group: steps_of(minutes.get(group))
+        return (Hour() if newest is None else self._hours(newest)).steps
 
     def newest_run(self, cluster: str) -> Run | None:
         """Return the run of a cluster that was published last."""

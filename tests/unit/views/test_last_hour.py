@@ -9,7 +9,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.tables import GROUP_FACTS
 from offsetguard.views.course import spark_of
-from offsetguard.views.last_hour import STEPS, LastHours, Trend, steps_of, trend_of
+from offsetguard.views.last_hour import STEPS, LastHours, Trend, trend_of
 from offsetguard_peers.lake.warehouse import Warehouse, minute
 
 COUNT = 64  # minutes
@@ -18,7 +18,8 @@ COUNT = 64  # minutes
 def hour(hours: LastHours, warehouse: Warehouse) -> dict[str, tuple[int | None, ...]]:
     newest = published_intervals.newest(warehouse.engine, "main")
     assert newest is not None
-    return {group: steps_of(minutes) for group, minutes in hours(newest).items()}
+    found = hours(newest)
+    return {group: found.steps(group) for group in found.rows}
 
 
 def publish(warehouse: Warehouse, number: int, lag: int | None, *more: str, again_at: datetime | None = None) -> None:
@@ -41,6 +42,8 @@ def publish(warehouse: Warehouse, number: int, lag: int | None, *more: str, agai
 
 def test_what_is_kept_is_what_would_be_read_anew(tmp_path: Path) -> None:
     warehouse = Warehouse.in_folder(tmp_path, GROUP_FACTS)
+    warehouse.publish("main", Interval(minute(0)), {GROUP_FACTS: []})
+    assert hour(LastHours(warehouse.reader(), warehouse.engine), warehouse) == {}, "a cluster without groups"
     hours = LastHours(warehouse.reader(), warehouse.engine)
     for number in range(COUNT):
         if number in {30, 31, 32}:
