@@ -5,7 +5,8 @@ members of the group; or its holder gives it up late, because its listener is in
 Evidence: brokers' lock lines "locked by other client" over more than a minute whose holder is connected; clients that
 hold a queue without its lock.
 Not judged: a rebalance in progress (queues change hands within two rounds of 20 s), retry queues, POP groups, holders
-that have gone (see lock_not_released). What began within 90 s after the broker's start, and ends within 3 min, is INFO.
+that have gone (see lock_not_released). INFO is what began within 90 s after the broker's start, and ends within 3 min;
+and a lock that was given back before a fourth round: who waits asks every 20 s, so three may be little more than two.
 Do next: compare what each client and each broker take for the group's members.
 Source: RebalanceLockManager, AllocateMessageQueueAveragely, ConsumerGroupInfo#getAllClientId (4.9.8, 5.3.3).
 """
@@ -125,7 +126,8 @@ def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
             queues = evidence_of(long, suspects.get(subject, []), facts.now)
             figures = _of_wait(longest, facts)
             variant = _variant(longest, groups.get(subject))
-            severity = Severity.INFO if all(by_a_restart(one, facts) for one in long) else RULE.severity
+            is_quiet = all(by_a_restart(one, facts) or _was_brief(one, facts) for one in long)
+            severity = Severity.INFO if is_quiet else RULE.severity
             ended = [one.ended_at for one in long if one.ended_at is not None]
             over_at = max(ended) if len(ended) == len(long) else None
             finding = _finding(facts, subject, variant, figures, queues)
@@ -145,6 +147,10 @@ def _is_contended(wait: LockWaitFacts, facts: IntervalFacts) -> bool:
     alive = holder_of(wait) is Holder.ALIVE or wait.ended_by == "released"
     settled = wait.ended_at is not None or goes_on(wait, facts.now)
     return alive and settled and wait.refusal_count > 0 and stood_still_ms(wait, facts.now) >= LONG_MS
+
+
+def _was_brief(wait: LockWaitFacts, facts: IntervalFacts) -> bool:
+    return wait.ended_by == "released" and stood_still_ms(wait, facts.now) < LONG_MS + REBALANCE_INTERVAL_MS
 
 
 def _variant(wait: LockWaitFacts, group: GroupFacts | None) -> str:

@@ -26,6 +26,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
@@ -106,7 +107,7 @@ class Soak:
         self._removed: dict[str, float] = {}  # consumer group -> unix seconds
         self._ended = threading.Event()
         self._pods: dict[str, RunningConsumers] = {}
-        self._stopped_clients: list[str] = []  # of the orderly group
+        self._stopped: defaultdict[str, list[str]] = defaultdict(list)  # by group the clients of its pods that ended
         self._contexts = ExitStack()  # never left: the cluster kills its processes
         self._started_at = 0.0
         self.result = SoakResult(version, 0.0)
@@ -183,7 +184,7 @@ class Soak:
             elif begun <= self._removed.get(finding.consumer_group or "", begun - 1.0):
                 continue  # its clients were stopped to delete it
             elif self._is_true(finding):
-                self._tell(f"{self._now_s()} s: a client that was stopped kept a lock, which is so: {finding.summary}")
+                self._tell(f"{self._now_s()} s: {finding.rule.id}, which is so: {finding.summary}")
             else:
                 self._warn(finding, "a minute" if counts else "the judge that looks often")
 
@@ -216,10 +217,23 @@ class Soak:
         return finding.consumer_group == self._batch.group and finding.severity is Severity.WARNING and not known
 
     def _is_true(self, finding: Finding) -> bool:
-        """Whether a client of the orderly group that was stopped as it should be kept a lock: RocketMQ's own race."""
-        if finding.rule.id != "lock_not_released" or finding.consumer_group != PAYMENT_POD.group:
-            return False
-        return any(kept_locks(self._cluster, PAYMENT_POD.group, PAYMENTS, one) for one in self._stopped_clients)
+        """Whether it is so of who is well.
+
+        A client that was stopped as it should be kept a lock: RocketMQ's own race. The master's committed offsets
+        cannot be read by slaves of 5.5.0: apache/rocketmq#10284. Pods of a group ended as often as is said: here in
+        half an hour as often as elsewhere in a week.
+        """
+        stopped = self._stopped[finding.consumer_group or ""]
+        match finding.rule.id:
+            case "lock_not_released" if finding.consumer_group == PAYMENT_POD.group:
+                return any(kept_locks(self._cluster, PAYMENT_POD.group, PAYMENTS, one) for one in stopped)
+            case "slave_not_synchronized":
+                return finding.variant == "cannot_read" and self._cluster.version == "5.5.0"
+            case "rebalances_again":
+                figures = finding.figures
+                times, client_id = figures["departure_count"], figures["client_id"]
+                return isinstance(times, int) and times <= len(stopped) and client_id in stopped
+        return False
 
     def _stand_still(self, row: StoodStill) -> None:
         """Let a group be well, stop it, and delete it when it was named, or much later than it should have been."""
@@ -308,20 +322,19 @@ class Soak:
     def restart_a_pod(self) -> None:
         """Stop one pod of a concurrent group and start it again."""
         name = self._random.choice(self._pods_of("orders"))
-        self._pods[name].stop()
+        self._ended_pod(name, ORDER_POD).stop()
         self._start_pod(name, [ORDER_POD])
 
     def kill_a_pod(self) -> None:
         """Kill one pod of a concurrent group and start it again."""
         name = self._random.choice(self._pods_of("orders"))
-        self._pods[name].kill()
+        self._ended_pod(name, ORDER_POD).kill()
         self._start_pod(name, [ORDER_POD])
 
     def redeploy(self) -> None:
         """Replace the pods of the orderly group one after the other, each stopped as it should be."""
         for name in self._pods_of("payments"):
-            self._stopped_clients += self._pods[name].client_ids
-            self._pods[name].stop()
+            self._ended_pod(name, PAYMENT_POD).stop()
             self._start_pod(name, [PAYMENT_POD])
 
     def scale(self) -> None:
@@ -330,7 +343,7 @@ class Soak:
         if len(pods) < MOST_PODS:
             self._start_pod(f"orders-{len(pods)}", [ORDER_POD])
         else:
-            self._pods.pop(pods[-1]).stop()
+            self._ended_pod(pods[-1], ORDER_POD).stop()
 
     def burst(self) -> None:
         """Send many messages at once."""
@@ -355,6 +368,12 @@ class Soak:
     def _start_pod(self, name: str, specs: Sequence[ConsumerSpec]) -> None:
         home = self._cluster.folder / "clients" / name
         self._pods[name] = self._contexts.enter_context(running_consumers(self._cluster, specs, folder=home))
+
+    def _ended_pod(self, name: str, spec: ConsumerSpec) -> RunningConsumers:
+        """Return a pod that is about to end; its clients are written down."""
+        pod = self._pods.pop(name)
+        self._stopped[spec.group] += pod.client_ids
+        return pod
 
     def _wait_until(self, second: float) -> bool:
         """Wait for a second of the soak; returns whether the soak ended before."""
