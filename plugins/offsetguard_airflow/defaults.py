@@ -7,10 +7,10 @@ from typing import Any
 from airflow.sdk import Asset, AssetAlias, Param
 from airflow.sdk.definitions.context import Context
 
-from offsetguard import write_for_owner_only
 from offsetguard.config.file import load_config
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import ConfigError
+from offsetguard.model.processes import write_for_owner_only
 
 OWNER = "offsetguard"
 TAGS = ["offsetguard", "rocketmq"]

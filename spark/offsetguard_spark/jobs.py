@@ -23,7 +23,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from sqlalchemy import Engine
 
-from offsetguard import write_for_owner_only
 from offsetguard.collect.backlog import is_live
 from offsetguard.collect.landing import snapshot_folder
 from offsetguard.config import Config
@@ -31,6 +30,7 @@ from offsetguard.config.file import config_in_use, did_you_mean
 from offsetguard.config.workspace import ENDS_AT_VARIABLE, MANIFEST_FILE_NAME, TASK_PROCESS_VARIABLE, Workspace
 from offsetguard.model.errors import ConfigError, OffsetGuardError
 from offsetguard.model.intervals import Interval
+from offsetguard.model.processes import write_for_owner_only
 from offsetguard.store.database import open_database
 from offsetguard.store.locks import has_ended
 from offsetguard_spark.ingest import Ingester, LogBatch

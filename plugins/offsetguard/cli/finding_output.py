@@ -12,8 +12,8 @@ import click
 
 from offsetguard.catalogue import catalogue
 from offsetguard.cli.output import json_line
-from offsetguard.decide.incidents.history import queue_view, stack_views
 from offsetguard.deliver.messages.wording import CALLED_BY, harmless, pasteable
+from offsetguard.judge.incident_words import queue_view, stack_views
 from offsetguard.judge.rule import Finding
 from offsetguard.model.fact_records import ClientStacks
 from offsetguard.model.verdicts import CannotTell, QueueEvidence, Severity

@@ -13,8 +13,8 @@ from offsetguard.catalogue.text import format_duration, format_moment
 from offsetguard.cli.finding_output import queue_documents, queue_text, stacks_document, stacks_text
 from offsetguard.cli.output import show
 from offsetguard.cli.parameters import WithExamples, author_option, check_cluster, format_option
-from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.deliver.messages.wording import harmless, pasteable
+from offsetguard.judge.incident_words import IncidentWords
 from offsetguard.model.incident import Incident, IncidentEvent
 from offsetguard.model.notification import Acknowledgement, Silence
 from offsetguard.store import incidents as store

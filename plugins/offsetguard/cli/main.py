@@ -13,8 +13,9 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from offsetguard import cli, write_for_owner_only
+from offsetguard import cli
 from offsetguard.model.errors import OffsetGuardError
+from offsetguard.model.processes import write_for_owner_only
 
 EXIT_ERROR = 2
 _STANDARD_OUTPUT = "the standard output"

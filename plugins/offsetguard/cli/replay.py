@@ -23,12 +23,12 @@ from offsetguard.cli.parameters import Read, check_is_known, format_option, refu
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config.file import load_config
 from offsetguard.config.workspace import Workspace
-from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.decide.incidents.lifecycle import subject_of
 from offsetguard.decide.judge import JudgeReport, judge_interval
 from offsetguard.decide.planning import PlannedMessage
 from offsetguard.facts.interval import IntervalFacts
 from offsetguard.facts.published import read_interval_facts
+from offsetguard.judge.incident_words import IncidentWords
 from offsetguard.judge.registry import RULES, rule_title
 from offsetguard.model.incident import Incident
 from offsetguard.model.intervals import Interval

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from itertools import chain
 
-from offsetguard import left_behind
 from offsetguard.collect import read_broker
 from offsetguard.collect.broker_reading import BrokerReading, GroupClient
 from offsetguard.collect.client_stacks import StacksOfRound, read_stacks
@@ -51,6 +50,7 @@ from offsetguard.collect.system_names import is_system_group
 from offsetguard.config import Cluster, Config, LogSource
 from offsetguard.model.intervals import Interval
 from offsetguard.model.offsets import MASTER_ID
+from offsetguard.model.processes import left_behind
 from offsetguard.sources.logs.tailing import LogGap, LogReading, read_logs
 from offsetguard.sources.rocketmq.transport import Transport
 

@@ -1,7 +1,6 @@
 """One receiver's notification of one interval, as a view: what fires, what ended and how, what it mutes.
 
-Figures are formatted, evidence is capped, the worst stands first. A digest, one mail instead of many, takes the place
-of the messages that it is made of; each cause is a section with its worst incidents, and what is not listed is counted.
+Figures are formatted, evidence is capped, the worst stands first.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,8 +14,8 @@ from offsetguard.catalogue.text import Locale
 from offsetguard.config import Config
 from offsetguard.config.routes import Route
 from offsetguard.decide.audience import Audience, Routed
-from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.decide.outlooks import Outlooks
+from offsetguard.judge.incident_words import IncidentWords
 from offsetguard.judge.registry import rule_title
 from offsetguard.model.incident import Incident, worst_first
 from offsetguard.model.notification import Acknowledgement, GroupKey, Mute, MuteReason, NotifiedIncident
@@ -24,8 +23,6 @@ from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import (
     ACKNOWLEDGE,
     SILENCE,
-    DigestSection,
-    DigestView,
     FigureView,
     IncidentView,
     MessageView,
@@ -185,57 +182,6 @@ def _title(incidents: Sequence[Incident], key: GroupKey, locale: Locale) -> str:
     rules = [one.shown_by for one in sorted(incidents, key=worst_first)] or [key.rule_id]
     title = rule_title(rules[0], locale.language)
     return title if len(set(rules)) == 1 else catalogue(locale).say("title_of_several", title=title)
-
-
-INCIDENTS_PER_CAUSE = 5
-
-
-def digest(views: Sequence[MessageView], *, thread_key: str) -> DigestView:
-    """Return one view for messages of one team, cluster and interval; raises ValueError when there is none."""
-    if not views:
-        raise ValueError("a digest needs at least one message")
-    sections = tuple(sorted(map(_section, views), key=_worst_first))
-    first = views[0]
-    return DigestView(
-        team=first.team,
-        cluster=first.cluster,
-        severity=sections[0].severity,
-        interval_start=first.interval_start,
-        thread_key=thread_key,
-        sections=sections,
-        language=first.language,
-        time_zone=first.time_zone,
-        page_url=first.page_url,
-        data_docs_url=first.data_docs_url,
-        late=any(view.late for view in views),
-        mentions=first.mentions,
-    )
-
-
-def _section(view: MessageView) -> DigestSection:
-    groups = {incident.consumer_group for incident in (*view.firing, *view.resolved)} - {None}
-    said = {name: getattr(view, name) for name in DigestSection.model_fields}
-    return DigestSection(
-        **said
-        | {
-            "firing": tuple(map(_short, view.firing[:INCIDENTS_PER_CAUSE])),
-            "hidden_firing": view.hidden_firing + max(0, len(view.firing) - INCIDENTS_PER_CAUSE),
-            "resolved": tuple(map(_short, view.resolved[:INCIDENTS_PER_CAUSE])),
-            "hidden_resolved": view.hidden_resolved + max(0, len(view.resolved) - INCIDENTS_PER_CAUSE),
-            "group_count": view.group_count or len(groups),
-        }
-    )
-
-
-def _short(incident: IncidentView) -> IncidentView:
-    lists: dict[str, object] = dict.fromkeys(
-        ("queues", "changes", "stacks", "explains", "cannot_tell", "lag_curve"), ()
-    )
-    return incident.model_copy(update={**lists, "explained_count": 0})
-
-
-def _worst_first(section: DigestSection) -> tuple[bool, int, int, str]:
-    return (not section.firing, -Severity(section.severity).rank, -section.firing_count, section.rule_id)
 
 
 @dataclass(frozen=True, slots=True)

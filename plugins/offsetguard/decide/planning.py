@@ -17,8 +17,9 @@ from offsetguard.config import Config
 from offsetguard.config.routes import Route
 from offsetguard.decide.audience import Audience, Circumstances, Routed
 from offsetguard.decide.incidents import timing
-from offsetguard.decide.message_views import KnownIncidents, Notification, Writer, digest
+from offsetguard.decide.message_views import KnownIncidents, Notification, Writer
 from offsetguard.decide.outlooks import Outlooks
+from offsetguard.model.digest import digest
 from offsetguard.model.incident import Incident, IncidentEvent, digest_of
 from offsetguard.model.intervals import Interval
 from offsetguard.model.notification import (

@@ -16,10 +16,10 @@ from typing import TypeVar
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from offsetguard.decide.message_views import digest
 from offsetguard.deliver.channels.channel import Handover, Receipt, Transport, Unavailable
 from offsetguard.deliver.in_doubt import InDoubt, Slot
 from offsetguard.deliver.messages.wording import harmless
+from offsetguard.model.digest import digest
 from offsetguard.model.errors import DeliveryError
 from offsetguard.model.notification import Channel
 from offsetguard.model.views import DigestView, MessageView

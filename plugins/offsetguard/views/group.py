@@ -12,8 +12,8 @@ from pydantic import ConfigDict
 
 from offsetguard.catalogue import Catalogue
 from offsetguard.config.file import ConfigFile
-from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.deliver.messages.wording import pasteable
+from offsetguard.judge.incident_words import IncidentWords
 from offsetguard.model.incident import Incident, Kind, NamedChange
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.offsets import sum_of_known

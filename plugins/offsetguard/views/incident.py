@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
 from offsetguard.catalogue import Catalogue
-from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.deliver.messages.wording import pasteable
+from offsetguard.judge.incident_words import IncidentWords
 from offsetguard.model.incident import EventKind, Incident, IncidentEvent, Subject
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.notification import Acknowledgement, Channel, MuteReason

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from offsetguard.catalogue import Catalogue
 from offsetguard.config import Config
-from offsetguard.decide.incidents.history import IncidentWords
+from offsetguard.judge.incident_words import IncidentWords
 from offsetguard.model.incident import Incident
 from offsetguard.model.notification import Acknowledgement, Silence
 from offsetguard.model.verdicts import Severity

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict
 from sqlalchemy.orm import Session
 
 from offsetguard.catalogue import Catalogue, Sentence
-from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.deliver.messages.wording import harmless
+from offsetguard.judge.incident_words import IncidentWords
 from offsetguard.model.errors import UnknownName
 from offsetguard.model.incident import Incident
 from offsetguard.model.views import Record

@@ -15,7 +15,7 @@ from offsetguard.catalogue import Catalogue
 from offsetguard.config import Config
 from offsetguard.config.file import ConfigFile, config_in_use
 from offsetguard.config.workspace import Workspace
-from offsetguard.decide.incidents.history import IncidentWords
+from offsetguard.judge.incident_words import IncidentWords
 from offsetguard.model.errors import ConfigError, PublishError
 from offsetguard.model.incident import BEFORE, MOST_CHANGES, Incident, Kind
 from offsetguard.model.intervals import INTERVAL_LENGTH

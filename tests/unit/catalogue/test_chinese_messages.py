@@ -11,11 +11,11 @@ import pytest
 
 from offsetguard.catalogue import Sentence, catalogue
 from offsetguard.catalogue.text import ENGLISH_UTC, Locale
-from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.decide.incidents.lifecycle import opened_by
 from offsetguard.decide.incidents.visibility import Unanswered
 from offsetguard.decide.message_views import MessageContext, message_view
 from offsetguard.deliver.messages.slack import render_slack
+from offsetguard.judge.incident_words import IncidentWords
 from offsetguard.judge.registry import RULES, judge, run_rules
 from offsetguard.judge.windows.windows import judge_queues
 from offsetguard.model.incident import Incident

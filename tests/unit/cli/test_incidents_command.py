@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from offsetguard.decide.incidents.history import IncidentWords
+from offsetguard.judge.incident_words import IncidentWords
 from offsetguard.model.errors import UnknownName
 from offsetguard.model.incident import EventKind, IncidentEvent, Subject
 from offsetguard.model.notification import GroupKey, MuteReason, NotificationKey, Notified, NotifiedIncident

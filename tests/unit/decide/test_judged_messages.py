@@ -11,12 +11,13 @@ from sqlalchemy import Engine
 from offsetguard.catalogue import Sentence
 from offsetguard.catalogue.text import Language
 from offsetguard.config import Team
-from offsetguard.decide.incidents.history import IncidentWords
-from offsetguard.decide.message_views import MessageContext, digest, message_view
+from offsetguard.decide.message_views import MessageContext, message_view
 from offsetguard.decide.outlooks import Outlooks
 from offsetguard.deliver.messages.slack import render_slack
 from offsetguard.facts.interval import TrafficHour
+from offsetguard.judge.incident_words import IncidentWords
 from offsetguard.judge.registry import RULES, rule_title
+from offsetguard.model.digest import digest
 from offsetguard.model.incident import Incident, Kind, NamedChange
 from offsetguard.model.notification import GroupKey
 from offsetguard.model.offsets import MessageQueue, QueueOffsets

@@ -7,7 +7,7 @@ from pathlib import Path
 from offsetguard.catalogue import catalogue
 from offsetguard.catalogue.text import ENGLISH_UTC, Language, Locale
 from offsetguard.cli.finding_output import finding_document, findings_as_text
-from offsetguard.decide.incidents.history import stack_views
+from offsetguard.judge.incident_words import stack_views
 from offsetguard.judge.registry import RULES, judge
 from offsetguard.judge.rule import Finding
 from offsetguard.model.fact_records import ClientStacks, ThreadStack, as_text

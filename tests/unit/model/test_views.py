@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from offsetguard.decide.message_views import digest
 from offsetguard.model import views
+from offsetguard.model.digest import digest
 from offsetguard_peers.cases.messages import VIEW
 
 DAY = datetime(2026, 11, 21, tzinfo=UTC)

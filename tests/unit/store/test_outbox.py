@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event
 
-from offsetguard.decide.message_views import digest
+from offsetguard.model.digest import digest
 from offsetguard.model.incident import EventKind
 from offsetguard.model.views import AnyView, DigestView
 from offsetguard.store import notifications, outbox

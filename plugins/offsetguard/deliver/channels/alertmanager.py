@@ -29,11 +29,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from offsetguard.catalogue.text import Locale, format_duration
 from offsetguard.config import Config
 from offsetguard.config.routes import Delivery
-from offsetguard.decide.incidents.history import IncidentWords
 from offsetguard.deliver.channels.channel import LIMIT_S, Connection, Handover, Receipt, Transport, Unavailable
 from offsetguard.deliver.lane_service import Clock
 from offsetguard.deliver.messages.wording import harmless, harmless_document
 from offsetguard.deliver.one_request import Answer, NoAddress, ask
+from offsetguard.judge.incident_words import IncidentWords
 from offsetguard.model.errors import DeliveryError
 from offsetguard.model.incident import EventKind, Incident, IncidentEvent
 from offsetguard.model.notification import Declared

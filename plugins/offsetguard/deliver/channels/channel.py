@@ -16,10 +16,10 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from sqlalchemy import Engine
 
-from offsetguard import left_behind
 from offsetguard.config.routes import Delivery
 from offsetguard.deliver.in_doubt import Slot
 from offsetguard.model.errors import DeliveryError
+from offsetguard.model.processes import left_behind
 from offsetguard.model.views import AnyView
 from offsetguard.store.models import OutboxRow
 

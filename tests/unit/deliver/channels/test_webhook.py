@@ -19,11 +19,11 @@ from standardwebhooks import Webhook as Reference
 from standardwebhooks import WebhookVerificationError
 
 from offsetguard.config.routes import Delivery
-from offsetguard.decide.message_views import digest
 from offsetguard.deliver.channels.channel import Connection, Unavailable, open_by
 from offsetguard.deliver.channels.webhook import Webhook
 from offsetguard.deliver.deliver import CHANNELS, deliver_due
 from offsetguard.deliver.messages.cloud_event import cloud_event
+from offsetguard.model.digest import digest
 from offsetguard.model.errors import DeliveryError
 from offsetguard.model.views import AnyView, IncidentView, NotificationReason
 from offsetguard.store import outbox

@@ -4,7 +4,7 @@ from html import escape
 
 import pytest
 
-from offsetguard.decide.message_views import INCIDENTS_PER_CAUSE, digest
+from offsetguard.model.digest import INCIDENTS_PER_CAUSE, digest
 from offsetguard.model.views import read_view
 from offsetguard_peers.cases.messages import ENDED, VIEW, incident, mail_of, message
 

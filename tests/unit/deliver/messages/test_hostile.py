@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from offsetguard.decide.message_views import digest
 from offsetguard.deliver.messages.wording import harmless, harmless_link, unescaped
+from offsetguard.model.digest import digest
 from offsetguard.model.views import (
     AnyView,
     DailyReportView,

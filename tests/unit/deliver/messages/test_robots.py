@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from offsetguard.decide.message_views import digest
 from offsetguard.deliver.channels.one_post import as_json
 from offsetguard.deliver.deliver import CHANNELS
 from offsetguard.deliver.messages.robots import plain
 from offsetguard.deliver.messages.slack import render_slack
+from offsetguard.model.digest import digest
 from offsetguard.model.views import AnyView
 from offsetguard_peers.cases import messages
 from offsetguard_peers.cases.messages import incident, message
