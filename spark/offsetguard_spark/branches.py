@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -53,8 +54,12 @@ _COMMIT_ATTEMPTS = 5
 _AT_ONCE = 3  # a commit waits for files and the catalog: other tables' work fills the gaps
 
 
-RowsByTable = Mapping[Table, tuple[pa.Table | Callable[[], DataFrame | Query], int]]
-"""The rows of some tables, or what makes them; and how many they are at most, which only decides about files."""
+class TableRows(NamedTuple):
+    """Rows for a table, or what makes them."""
+
+    table: Table
+    rows: pa.Table | Callable[[], DataFrame | Query]
+    row_count: int  # at most
 
 
 @dataclass(slots=True)
@@ -70,19 +75,20 @@ class Branches:
     name: str
     states: Mapping[Table, IcebergTable]  # the tables' metadata when the run began: `load_tables`
     small: bool = False  # there are few rows
-    tables: tuple[Table, ...] = ()  # those that take part
+    tables: list[Table] = field(default_factory=list)  # those that take part
     kept: dict[Table, tuple[int, pa.Table]] = field(default_factory=dict, repr=False)
 
     def start(self, tables: Iterable[Table]) -> None:
         """Let tables take part: create their branches, from main. May be called again with others."""
-        added = tuple(table for table in tables if table not in self.tables)
-        for table in added:
+        for table in tables:
+            if table in self.tables:
+                continue
             main = self._main(table)
             if main is None:  # pyiceberg cannot branch off nothing; Spark writes an empty snapshot. Once in its life.
                 self.spark.sql(f"ALTER TABLE {table_name(table)} CREATE OR REPLACE BRANCH `{self.name}`")
             else:
                 self._commit(table, (_point(self.name, main),))
-        self.tables += added
+            self.tables.append(table)
 
     def unpack(self, tables: Iterable[Table]) -> None:
         """Give the intervals files of their own where several lie in one file.
@@ -95,12 +101,16 @@ class Branches:
                     if unpack(self.states[table], table, cluster, self.minutes.first, self.minutes.last):
                         self.states[table].refresh()
 
-    def write(self, rows_by_table: RowsByTable) -> None:
-        """Replace the intervals' rows in some tables: all of them, also when there are fewer now or none.
+    def write(self, rows_of_tables: Iterable[TableRows]) -> None:
+        """Replace the intervals' rows in some tables, which take part: all, also when there are fewer now or none.
 
-        Rows are made where they are written, on several threads: what one table waits for, another one uses.
+        On several threads, while the next ones are made: what one table waits for, another one uses. The first error
+        is raised after all have ended.
         """
-        self._for_each(lambda table: self._replace(table, *rows_by_table[table]), tuple(rows_by_table))
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            futures = [pool.submit(self._replace, *one) for one in rows_of_tables]
+        for future in futures:
+            future.result()
 
     @property
     def write_options(self) -> dict[str, str]:
@@ -243,6 +253,7 @@ class Branches:
 
         A query is written by one statement: its rows would be analysed, and then once more with what writes them.
         """
+        self.start([table])
         rows = as_frame(self.spark, table, given) if isinstance(given, pa.Table) else given()
         name, files = table_name(table, self.name), row_count // ROWS_PER_FILE + 1
         starts = ",".join(one.start.isoformat() for one in self.minutes.intervals)
@@ -277,13 +288,6 @@ class Branches:
         """Return main's snapshot id when the run began; None when nothing was ever written."""
         main = self.states[table].metadata.refs.get(MAIN)
         return None if main is None else main.snapshot_id
-
-    def _for_each(self, work: Callable[[Table], object], tables: tuple[Table, ...]) -> None:
-        """Run work on several tables at once; the first error is raised after all have ended."""
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            futures = [pool.submit(work, table) for table in tables]
-        for future in futures:
-            future.result()
 
 
 def begin(

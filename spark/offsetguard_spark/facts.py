@@ -4,7 +4,7 @@ Facts are made of written rows, never of landed ones, so that the two cannot dis
 FACT_TABLES. `small_facts.py` makes those of a small interval.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
@@ -39,7 +39,7 @@ from offsetguard.tables import (
     TRAFFIC_BASELINES,
     Table,
 )
-from offsetguard_spark.branches import Branches, RowsByTable
+from offsetguard_spark.branches import Branches, TableRows
 from offsetguard_spark.minutes import Minutes, columns_of
 from offsetguard_spark.session import tagged
 from offsetguard_spark.tables import Query, nothing
@@ -94,14 +94,15 @@ class SparkFacts(FactSources):
     views: dict[str, Future[DataFrame]] = field(default_factory=dict, repr=False)  # what queries can read by name
     made: dict[Table, DataFrame] = field(default_factory=dict, repr=False)  # what the intervals add to histories
 
-    def rows(self) -> RowsByTable:
-        """Return what makes the rows of each fact table; the numbers are at least those of the rows."""
+    def rows(self) -> Iterator[TableRows]:
+        """Give what makes the rows of each fact table; the numbers are at least those of the rows."""
         self._compare_with_each_other()
         most = max(self.row_counts.values(), default=1)
-        return {
-            table: (partial(self.query, table), most) if has_work(self) else (partial(nothing, self.spark, table), 0)
-            for table, has_work in FACT_TABLES.items()
-        }
+        for table, has_work in FACT_TABLES.items():
+            if has_work(self):
+                yield TableRows(table, partial(self.query, table), most)
+            else:
+                yield TableRows(table, partial(nothing, self.spark, table), 0)
 
     def query(self, table: Table) -> Query:
         """Return the query of a fact table's rows, as they are to be written."""

@@ -96,15 +96,15 @@ class GateReport(RunReport):
 
 def check_written(
     written: Branches,
-    state: DataFrame | pa.Table,
+    state: DataFrame | None,
     landed: Mapping[Minute, Landed],
     previous: Mapping[str, PublishedInterval | None],
     data_docs_folder: Path,
 ) -> dict[Minute, GateReport]:
     """Evaluate and judge what was written, and write the page of each to `<data_docs_folder>/<cluster>/`.
 
-    `state`: `queue_state` after each interval, of which the last one is written. `landed`: oldest first. `previous`: of
-    each cluster the newest interval published before.
+    `state`: `queue_state` after each interval, of which the last one is written; None: there is but one. `landed`:
+    oldest first. `previous`: of each cluster the newest interval published before.
 
     Returns a report of each; it says whether readers may see the interval (`problem`). A repeated run replaces its own
     pages and no others.
@@ -114,9 +114,10 @@ def check_written(
     spark, minutes = written.spark, written.minutes
     manifests = pa.Table.from_pylist(list(_manifest_rows(landed.values(), previous)), schema=arrow_schema(MANIFEST))
     rows: dict[Table, DataFrame | pa.Table] = {
-        table: state if table == QUEUE_STATE else written.rows(table) if written.small else written.read(table)
-        for table in _tables_to_read(written)
+        table: written.rows(table) if written.small else written.read(table) for table in _tables_to_read(written)
     }
+    if state is not None and QUEUE_STATE in rows:
+        rows[QUEUE_STATE] = state
     rows[MANIFEST] = manifests
     frame = cache(lambda table: _spark_frame(spark, table, rows[table]))  # the same one, however often it is asked for
     reports: dict[Minute, GateReport] = {}
@@ -179,8 +180,8 @@ def _manifest_row(landed: Landed, previous_start: datetime | None) -> dict[str, 
 def _tables_to_read(written: Branches) -> list[Table]:
     """Return what was written, and besides what must agree with it; a state that was not folded is not compared."""
     agreeing = (one.figure.table for one in AGREEMENTS if one.expected.table in written.tables)
-    besides = (QUARANTINE, *(table for table in agreeing if table != QUEUE_STATE))
-    return [table for table in dict.fromkeys((*written.tables, *besides)) if table != INVARIANT_RESULTS]
+    compared = {*written.tables, QUARANTINE, *(table for table in agreeing if table != QUEUE_STATE)}
+    return [table for table in PUBLISHED if table in compared and table != INVARIANT_RESULTS]
 
 
 @dataclass(frozen=True, slots=True)

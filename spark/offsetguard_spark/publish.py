@@ -40,7 +40,7 @@ from offsetguard.model.intervals import Interval, Minute
 from offsetguard.store import published_intervals
 from offsetguard.store.locks import Lock, only_publisher
 from offsetguard.store.published_intervals import PublishedInterval
-from offsetguard.tables import INVARIANT_RESULTS, QUARANTINE, QUEUE_SNAPSHOTS, QUEUE_STATE
+from offsetguard.tables import INVARIANT_RESULTS, QUARANTINE, QUEUE_SNAPSHOTS
 from offsetguard_expectations.data_docs import is_due, publish_history
 from offsetguard_spark.branches import Branches, begin
 from offsetguard_spark.facts import SparkFacts
@@ -51,7 +51,7 @@ from offsetguard_spark.queue_state import StateInMain, fold_intervals, state_in_
 from offsetguard_spark.reports import Progress, Publication, PublishReport, RecordedCycles, recorded_cycles
 from offsetguard_spark.rows import Forwarding, IntervalRows
 from offsetguard_spark.session import disk_errors_named, is_small, suit_row_count, tagged
-from offsetguard_spark.small_facts import SmallFacts, fold_small
+from offsetguard_spark.small_facts import SmallFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +163,7 @@ class Publisher:
             queue_count, of_each = row_counts.get(QUEUE_SNAPSHOTS.name, 0), (minutes, self.config, branches, row_counts)
             facts: SparkFacts | SmallFacts
             if small and minutes.are_one and kind is StateInMain.BEFORE_THEM:
-                if queue_count:
-                    fold_small(branches)
-                facts, state = SmallFacts(*of_each), branches.rows(QUEUE_STATE)
+                state, facts = None, SmallFacts(*of_each)
             else:
                 state = fold_intervals(branches, queue_count, previous, kind)
                 facts = SparkFacts(*of_each, spark, state)
@@ -180,11 +178,12 @@ class Publisher:
                 return tuple(stopped)
         with step("results", "writing the results of the invariants"):
             rows.write_results({minute: report.results for minute, report in gate.items()})
-        reports = self._reports(branches, gate, landed)
         with step("forward", "making the branches the main state of their tables"):
             lock.check()
+            snapshot_ids = branches.snapshot_ids()
             forwarding.begin()
-            branches.forward(branches.snapshot_ids())
+            branches.forward(snapshot_ids)
+        reports = self._reports(branches, snapshot_ids, gate, landed)
         with step("show", "making the interval visible to readers"):
             shown = [_row_of(report, landed[minute], now) for minute, report in reports.items()]
             published_intervals.record(self.engine, *shown)
@@ -204,9 +203,13 @@ class Publisher:
             publish_history(FactReader(self.workspace, self.engine), cluster, intervals[-1], folder)
 
     def _reports(
-        self, branches: Branches, gate: Mapping[Minute, GateReport], landed: Mapping[Minute, Landed]
+        self,
+        branches: Branches,
+        snapshot_ids: dict[str, int],
+        gate: Mapping[Minute, GateReport],
+        landed: Mapping[Minute, Landed],
     ) -> dict[Minute, PublishReport]:
-        snapshot_ids, files = branches.snapshot_ids(), branches.file_counts()
+        files = branches.file_counts()
         return {
             minute: PublishReport(
                 cluster=report.cluster,

@@ -21,7 +21,7 @@ from offsetguard.facts.texts import QUEUE_WINDOWS
 from offsetguard.model.intervals import Interval
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
-from offsetguard_spark.branches import Branches
+from offsetguard_spark.branches import Branches, TableRows
 from offsetguard_spark.facts import query_of
 from offsetguard_spark.tables import Query, table_name
 
@@ -98,8 +98,7 @@ def fold_intervals(
             state = query.rows(branches.spark).localCheckpoint(eager=True)
             states.append(state.where(F.col("interval_start") == F.lit(interval.start)))
     if in_main is not StateInMain.AFTER_THEM:
-        branches.start([QUEUE_STATE])
-        branches.write({QUEUE_STATE: (lambda: query, row_count)})
+        branches.write([TableRows(QUEUE_STATE, lambda: query, row_count)])
         folded = branches.read(QUEUE_STATE, intervals[-1])
     else:
         folded = query.rows(branches.spark)

@@ -29,7 +29,7 @@ from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.store import published_intervals
 from offsetguard.store.locks import only_publisher
 from offsetguard.tables import QUEUE_SNAPSHOTS, QUEUE_STATE
-from offsetguard_spark.branches import begin
+from offsetguard_spark.branches import TableRows, begin
 from offsetguard_spark.minutes import Minutes
 from offsetguard_spark.publish import Publisher
 from offsetguard_spark.publish_waiting import publish_waiting
@@ -199,9 +199,8 @@ def rebuild_state(publisher: Publisher, cluster: str) -> int:
         spark = publisher.start_spark()
         minutes = Minutes((cluster,), (newest.interval,))
         branches = begin(spark, publisher.workspace, minutes, name=run_name("rebuild"), say=say)
-        branches.start([QUEUE_STATE])
         rows = rebuild(branches.of_clusters(QUEUE_SNAPSHOTS), newest.interval)
-        branches.write({QUEUE_STATE: (lambda: rows, 0)})
+        branches.write([TableRows(QUEUE_STATE, lambda: rows, 0)])
         count = branches.added_row_counts()[QUEUE_STATE]
         snapshot_ids = branches.snapshot_ids()
         lock.check()

@@ -16,7 +16,7 @@ from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import INVARIANT_RESULTS, LANDED, PUBLISHED, QUARANTINE, UNDECODABLE_RECORDS, Table
 from offsetguard.tables.facts import InvariantResult
 from offsetguard.tables.table import arrow_schema
-from offsetguard_spark.branches import Branches, RowsByTable
+from offsetguard_spark.branches import Branches, TableRows
 from offsetguard_spark.facts import SparkFacts
 from offsetguard_spark.invariants import mark, quarantine_rows, sound_rows
 from offsetguard_spark.landed import LandedTable, read_landed
@@ -48,13 +48,13 @@ class IntervalRows:
         frames = read_landed(self.branches.spark, landed)
         marked = {table.name: mark(rows, table) for table, rows in frames.items()}
         counts = {table: sum(one[table.name].key_count for one in landed.values()) for table in WRITTEN_AS_LANDED}
-        self._write({table: (partial(self._sound, table, marked), counts[table]) for table in counts})
+        self._write(TableRows(table, partial(self._sound, table, marked), counts[table]) for table in counts)
         written = self.branches.added_row_counts()
         corrupt = {table.name: marked[table.name] for table in counts if written.get(table, 0) < counts[table]}
         if UNDECODABLE_RECORDS.name in marked:
             corrupt[UNDECODABLE_RECORDS.name] = marked[UNDECODABLE_RECORDS.name]
         rows = partial(quarantine_rows, self.branches.spark, corrupt, run_id=self.branches.name)
-        self._write({QUARANTINE: (rows, len(corrupt))})
+        self._write([TableRows(QUARANTINE, rows, len(corrupt))])
         return {table.name: count for table, count in written.items()}
 
     def write_facts(self, facts: SparkFacts | SmallFacts) -> None:
@@ -67,15 +67,17 @@ class IntervalRows:
     def write_results(self, results: Mapping[Minute, Sequence[InvariantResult]]) -> None:
         """Write the invariants' results."""
         rows = _results_rows(results)
-        self._write({INVARIANT_RESULTS: (rows, len(rows))})
+        self._write([TableRows(INVARIANT_RESULTS, rows, len(rows))])
 
-    def _write(self, rows_by_table: RowsByTable) -> None:
-        """Write the tables that take part; the counts are at least the rows that there are, 0 when there are none."""
-        taking_part = [table for table, (_, count) in rows_by_table.items() if count or self._has_older_rows(table)]
-        if self.written_before:
-            self.branches.unpack(taking_part)
-        self.branches.start(taking_part)
-        self.branches.write({table: rows_by_table[table] for table in taking_part})
+    def _write(self, rows_of_tables: Iterable[TableRows]) -> None:
+        self.branches.write(one for one in rows_of_tables if self._takes_part(one))
+
+    def _takes_part(self, one: TableRows) -> bool:
+        """Whether a table does; one of an earlier run's intervals is ready to be written then."""
+        takes_part = one.row_count > 0 or self._has_older_rows(one.table)
+        if takes_part and self.written_before:
+            self.branches.unpack([one.table])
+        return takes_part
 
     def _has_older_rows(self, table: Table) -> bool:
         minutes = self.branches.minutes

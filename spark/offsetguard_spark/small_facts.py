@@ -5,10 +5,12 @@ minute, of which its tasks were one. DuckDB makes them in a fifth of a second. B
 give is written by Spark; `tests/spark/test_facts_on_both_engines.py` holds that the two give the same rows.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from offsetguard.facts import texts
 from offsetguard.facts.duckdb_engine import DuckDBEngine
@@ -26,7 +28,7 @@ from offsetguard.tables import (
     Table,
 )
 from offsetguard.tables.table import arrow_schema
-from offsetguard_spark.branches import EVER_SINCE, Branches, RowsByTable
+from offsetguard_spark.branches import EVER_SINCE, TableRows
 from offsetguard_spark.facts import FACT_TABLES, FactSources
 
 _TABLES = {table.name: table for table in PUBLISHED}
@@ -40,29 +42,26 @@ OLDEST = {  # of a history: the parameters that say since when a text reads it
 }
 
 
-def fold_small(written: Branches) -> None:
-    """Write `queue_state` after an interval that has queues, where main has that of an earlier one."""
-    before = written.rows_since(EVER_SINCE, QUEUE_STATE)
-    folded = _as_written(QUEUE_STATE, fold(before, written.rows(QUEUE_SNAPSHOTS)))
-    written.start([QUEUE_STATE])
-    written.write({QUEUE_STATE: (folded, len(folded))})
-
-
 @dataclass(frozen=True, slots=True)
 class SmallFacts(FactSources):
-    """The facts of one interval of some clusters, made at once: they are few."""
+    """The state after one interval of some clusters, where main has that of an earlier one, and its facts."""
 
     engine: DuckDBEngine = field(default_factory=DuckDBEngine)
     since: dict[str, datetime] = field(default_factory=dict)  # by name of what queries can read: its oldest interval
 
-    def rows(self) -> RowsByTable:
-        """Return the rows of each fact table."""
-        made = {table: self._rows(table, has_work=has_work(self)) for table, has_work in FACT_TABLES.items()}
-        return {table: (rows, len(rows)) for table, rows in made.items()}
+    def rows(self) -> Iterator[TableRows]:
+        """Give the rows of `queue_state`, if there are queues, and of each fact table."""
+        if self.row_count(QUEUE_SNAPSHOTS):
+            before, own = self.written.rows_since(EVER_SINCE, QUEUE_STATE), self.written.rows(QUEUE_SNAPSHOTS)
+            state = _as_written(QUEUE_STATE, fold(before, own))
+            self.engine.add(QUEUE_STATE.name, state.filter(pc.field("interval_start") == self.minutes.first))
+            self.since[QUEUE_STATE.name] = self.minutes.first
+            yield TableRows(QUEUE_STATE, state, len(state))
+        for table, has_work in FACT_TABLES.items():
+            rows = self._facts(table) if has_work(self) else arrow_schema(table).empty_table()
+            yield TableRows(table, rows, len(rows))
 
-    def _rows(self, table: Table, *, has_work: bool) -> pa.Table:
-        if not has_work:
-            return arrow_schema(table).empty_table()
+    def _facts(self, table: Table) -> pa.Table:
         self._give(table.name)
         return _as_written(table, self.engine.table(table.name, self.parameters))
 

@@ -16,7 +16,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store.published_intervals import CLUSTERS_PROPERTY, INTERVALS_PROPERTY, RUN_PROPERTY
 from offsetguard.tables import BROKER_SNAPSHOTS
 from offsetguard_peers.lake.warehouse import put_newest_commit_ahead
-from offsetguard_spark.branches import Branches
+from offsetguard_spark.branches import Branches, TableRows
 from offsetguard_spark.minutes import Minutes
 from offsetguard_spark.tables import Query, load_tables, prepare_tables, table_name
 
@@ -49,11 +49,10 @@ def branches(by_query: bool, spark: SparkSession, workspace: Workspace, broker_r
     """Return the branches of a run that has replaced broker-a by broker-b."""
     broker_rows("broker-a").writeTo(table_name(BROKER_SNAPSHOTS)).append()
     branches = Branches(spark, Minutes(("demo",), (INTERVAL,)), "run_1", load_tables(workspace))
-    branches.start([BROKER_SNAPSHOTS])
     rows = broker_rows("broker-b")
     rows.createOrReplaceTempView("given")
     given = Query("SELECT * FROM given", {}) if by_query else rows
-    branches.write({BROKER_SNAPSHOTS: (lambda: given, 1)})
+    branches.write([TableRows(BROKER_SNAPSHOTS, lambda: given, 1)])
     return branches
 
 
@@ -93,9 +92,8 @@ def test_what_a_query_gives_is_written_to_its_columns_in_a_table_of_another_rele
     given = broker_rows("broker-a").unionAll(broker_rows("broker-b"))
     given.createOrReplaceTempView("given")
     query = Query("SELECT * FROM given WHERE broker_name = :name", {"name": "broker-b"})
-    branches.start([BROKER_SNAPSHOTS])
     for _ in range(2):  # the second time in the place of the first
-        branches.write({BROKER_SNAPSHOTS: (lambda: query, 1)})
+        branches.write([TableRows(BROKER_SNAPSHOTS, lambda: query, 1)])
     (row,) = branches.read(BROKER_SNAPSHOTS).collect()
     (expected,) = query.rows(spark).collect()
     assert row.asDict() == expected.asDict() | {"of_a_later_release": None}
@@ -127,8 +125,7 @@ def test_old_metadata_do_not_gather(spark: SparkSession, workspace: Workspace, b
     branches.forward(branches.snapshot_ids())
     for number in range(10):
         run = Branches(spark, Minutes(("demo",), (INTERVAL,)), f"more_{number}", load_tables(workspace))
-        run.start([BROKER_SNAPSHOTS])
-        run.write({BROKER_SNAPSHOTS: (partial(broker_rows, "broker-b"), 1)})
+        run.write([TableRows(BROKER_SNAPSHOTS, partial(broker_rows, "broker-b"), 1)])
         run.forward(run.snapshot_ids())
     table = load_tables(workspace)[BROKER_SNAPSHOTS]
     there = {file.name for file in Path(table.metadata_location.removeprefix("file:")).parent.glob("*.metadata.json")}

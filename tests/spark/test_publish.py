@@ -22,7 +22,7 @@ from offsetguard.model.intervals import Interval
 from offsetguard.store import published_intervals
 from offsetguard.tables import INVARIANT_RESULTS, PUBLISHED, QUARANTINE, QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard_peers.lake.readers import Readers
-from offsetguard_spark.branches import Branches
+from offsetguard_spark.branches import Branches, TableRows
 from offsetguard_spark.minutes import Minutes
 from offsetguard_spark.publish import Publisher
 from offsetguard_spark.reports import Progress, PublishReport
@@ -188,11 +188,11 @@ def test_rows_changed_behind_the_writer_stop_at_the_gate_and_readers_stay(public
             name = next(iter(publications.branch_names() - {"main"}))
             minutes = Minutes(("demo",), (snapshot.interval,))
             branches = Branches(publications.publisher.start_spark(), minutes, name, states)
-            branches.tables = (QUEUE_SNAPSHOTS,)
+            branches.tables = [QUEUE_SNAPSHOTS]
             rows = branches.read(QUEUE_SNAPSHOTS).where("consumer_group <> 'digg'")
             broken = F.when(F.col("queue_id") == 1, F.lit(-1)).otherwise(F.col("queue_id"))
             changed = rows.withColumn("queue_id", broken).localCheckpoint()
-            branches.write({QUEUE_SNAPSHOTS: (lambda: changed, 1)})
+            branches.write([TableRows(QUEUE_SNAPSHOTS, lambda: changed, 1)])
 
     problem = "nothing was published: queue_snapshots: 5 rows written and 0 in quarantine, 6 landed"
     with pytest.raises(PublishError, match=problem) as failure:
