@@ -98,6 +98,17 @@ class Gap:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """What a line of a broker's log says was deleted there, a topic or a consumer group."""
+
+    name: str
+    is_group: bool
+    broker_name: str
+    at: datetime
+    thread: str | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """Written last into a landed snapshot; a folder without one is not a snapshot."""
@@ -124,6 +135,7 @@ class Manifest:
     )  # start of the first of the rounds in a row that had the kind; empty: no round before this one
     missing_masters: tuple[MissingMaster, ...] = ()  # remembered for a day, then taken for removed on purpose
     vanished: tuple[VanishedFacts, ...] = ()  # topics and groups that masters have no longer; remembered likewise
+    deletions: tuple[Deletion, ...] = ()  # that came after the settings were read, or of a master that gave none
     cluster_unseen: bool = False  # no name server answered
     format: int = 1
 

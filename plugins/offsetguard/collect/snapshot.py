@@ -22,7 +22,7 @@ from offsetguard.collect.round import Round
 from offsetguard.collect.snapshot_moves import jumps
 from offsetguard.collect.snapshot_rows import SnapshotRows, client_queue_rows, unreadable_lines
 from offsetguard.collect.system_names import is_system_group
-from offsetguard.collect.vanished import known_before, remembering, vanished
+from offsetguard.collect.vanished import deletions_in, known_before, remembering, to_remember, vanished
 from offsetguard.sources.logs.events import event_row, moves_from
 from offsetguard.tables import (
     BROKER_SNAPSHOTS,
@@ -64,12 +64,14 @@ def snapshot_of(one_round: Round, origin: str, *, started_at: datetime, finished
         if gap := offsets_out_of_sight(master, lambda name: _committed_count(earlier, name)):
             ledger.add_gap(gap)
     before = known_before(earlier)
+    told_before = earlier.manifest.deletions if earlier.manifest else ()
+    told = deletions_in(one_round.log_reading.events)
     gone = vanished(
         earlier,
         before,
         masters,
         members=one_round.merged_members(masters),
-        events=one_round.log_reading.events,
+        deletions=(*told_before, *told),
         now=started_at,
     )
     unseen_brokers = (
@@ -96,6 +98,7 @@ def snapshot_of(one_round: Round, origin: str, *, started_at: datetime, finished
         gap_kinds_since=kinds_since(ledger.kinds, earlier, started_at),
         missing_masters=one_round.missing,
         vanished=gone,
+        deletions=to_remember(told_before, told, masters),
         cluster_unseen=one_round.members is None,
     )
     return Snapshot(manifest, tables, ledger.everything_missing)

@@ -3,7 +3,8 @@
 Compared are the settings that a master gives (GET_ALL_TOPIC_CONFIG, GET_ALL_SUBSCRIPTIONGROUP_CONFIG) with those of the
 newest round in which it gave any. While it is away, what it had stands in the manifest, in its `unseen_brokers`, up to
 MAX_REMEMBERED names of a kind: a failover mostly costs a round. What has vanished is remembered for a day, unless it
-comes back; then it is taken for removed on purpose.
+comes back; then it is taken for removed on purpose. Who did it, a line of the broker's log says; logs are read after
+the settings, so the line may come a round before the name is missed, and stands in the manifest till then.
 """
 
 from collections import defaultdict
@@ -16,7 +17,7 @@ from pyarrow import compute as pc
 from offsetguard.collect.broker_reading import BrokerReading
 from offsetguard.collect.earlier_round import MISSING_REMEMBERED, EarlierRound
 from offsetguard.collect.group_members import GroupMembers
-from offsetguard.collect.manifest import RequestLedger
+from offsetguard.collect.manifest import Deletion, RequestLedger
 from offsetguard.collect.system_names import is_system_group
 from offsetguard.model.fact_records import UnseenBrokerFacts, VanishedFacts
 from offsetguard.model.rocketmq import OPERATORS_THREAD
@@ -28,7 +29,6 @@ MAX_VANISHED = 200  # of a round: a master that comes up empty loses thousands a
 _NORMAL = "normal"
 _DELETIONS = {"topic_deleted": "topic", "group_deleted": "consumer_group"}
 Names = Mapping[str, frozenset[str]]  # by broker name
-_Deletion = tuple[str, str | None, object]  # kind, broker, name
 
 
 def known_before(earlier: EarlierRound) -> tuple[Names, Names]:
@@ -70,17 +70,11 @@ def vanished(
     masters: Sequence[BrokerReading],
     *,
     members: Mapping[str, GroupMembers],
-    events: Iterable[LogEvent],
+    deletions: Iterable[Deletion],
     now: datetime,
 ) -> tuple[VanishedFacts, ...]:
-    """Return what is gone from masters that say what they have; at most MAX_VANISHED. `events`: of their logs."""
-    now_there = {
-        one.broker_name: (
-            None if one.topics is None else frozenset(one.topics),
-            None if one.groups is None else frozenset(one.groups),
-        )
-        for one in masters
-    }
+    """Return what is gone from masters that say what they have; at most MAX_VANISHED."""
+    now_there = _there(masters)
     found = (
         [one for one in earlier.manifest.vanished if now - one.gone_at < MISSING_REMEMBERED] if earlier.manifest else []
     )
@@ -94,17 +88,58 @@ def vanished(
             used = _used(place == 1, gone, broker_name, earlier, members) if gone else {}
             last_seen_at = away_since.get(broker_name) or (earlier.manifest.finished_at if earlier.manifest else None)
             found += [VanishedFacts(name, place == 1, broker_name, last_seen_at, now, *used[name]) for name in gone]
-    deletions = [event for event in events if event.kind in _DELETIONS]
-    deletions.sort(key=lambda event: (event.thread or "").startswith(OPERATORS_THREAD))  # these count most
-    deleted_by: dict[_Deletion, tuple[datetime, str | None]] = {
-        (event.kind, event.origin.broker_name, event.fields[_DELETIONS[event.kind]]): (event.at, event.thread)
-        for event in deletions
-    }
+    by_operators = sorted(deletions, key=_is_an_operators)  # which count most: the last of equal names stays
+    deleted = {_key(one): one for one in by_operators}
     return tuple(
-        _with_thread(one, deleted_by)
+        _with_thread(one, deleted.get(_key(one)))
         for one in dict.fromkeys(found)
         if one.name not in (now_there.get(one.broker_name, (None, None))[one.is_group] or ())
     )[:MAX_VANISHED]
+
+
+def deletions_in(events: Iterable[LogEvent]) -> list[Deletion]:
+    """Return what the masters' logs say was deleted."""
+    return [
+        Deletion(str(one.fields[name]), one.kind == "group_deleted", one.origin.broker_name, one.at, one.thread)
+        for one in events
+        if (name := _DELETIONS.get(one.kind)) and one.origin.broker_name is not None
+    ]
+
+
+def to_remember(
+    before: Iterable[Deletion], told: Iterable[Deletion], masters: Sequence[BrokerReading]
+) -> tuple[Deletion, ...]:
+    """Return the deletions that the next round may have to know; at most MAX_VANISHED.
+
+    `told`: by this round's logs; of these, what the settings still have. `before`: those that the round before
+    remembered; of these, what a master that gave no settings had. Others are told of by now.
+    """
+    there = _there(masters)
+
+    def names(one: Deletion) -> frozenset[str] | None:
+        return there.get(one.broker_name, (None, None))[one.is_group]
+
+    kept = [one for one in (*before, *told) if names(one) is None]
+    return (*kept, *(one for one in told if one.name in (names(one) or ())))[:MAX_VANISHED]
+
+
+def _there(masters: Sequence[BrokerReading]) -> dict[str, tuple[frozenset[str] | None, frozenset[str] | None]]:
+    """Return by broker the topics and groups that it has; None: it did not say."""
+    return {
+        one.broker_name: (
+            None if one.topics is None else frozenset(one.topics),
+            None if one.groups is None else frozenset(one.groups),
+        )
+        for one in masters
+    }
+
+
+def _key(one: Deletion | VanishedFacts) -> tuple[bool, str, str]:
+    return one.is_group, one.broker_name, one.name
+
+
+def _is_an_operators(one: Deletion) -> bool:
+    return (one.thread or "").startswith(OPERATORS_THREAD)
 
 
 def _used(
@@ -137,16 +172,14 @@ def _any_online(counts: Sequence[int | None]) -> bool | None:
     return None if None in counts else False
 
 
-def _with_thread(one: VanishedFacts, deleted_by: Mapping[_Deletion, tuple[datetime, str | None]]) -> VanishedFacts:
+def _with_thread(one: VanishedFacts, deletion: Deletion | None) -> VanishedFacts:
     """Return it with the thread that deleted it, where a line of the broker's log says so.
 
     What an operator deletes on a master another thread deletes on its slaves, whose logs have the broker's name, too.
     """
-    kind = "group_deleted" if one.is_group else "topic_deleted"
-    at, thread = deleted_by.get((kind, one.broker_name, one.name), (None, None))
-    if at is None or (one.deleted_by or "").startswith(OPERATORS_THREAD):
+    if deletion is None or (one.deleted_by or "").startswith(OPERATORS_THREAD):
         return one
-    return replace(one, deleted_at=at, deleted_by=thread)
+    return replace(one, deleted_at=deletion.at, deleted_by=deletion.thread)
 
 
 def _frozen(names: Mapping[str, set[str]]) -> dict[str, frozenset[str]]:

@@ -1,6 +1,7 @@
 """Topics and groups that a master had and has no longer: seen in the round after, also where it was away meanwhile."""
 
 from datetime import timedelta
+from pathlib import Path
 
 from offsetguard.collect.manifest import Manifest, RequestLedger
 from offsetguard.collect.vanished import MAX_REMEMBERED, remembering
@@ -9,7 +10,7 @@ from offsetguard.sources.rocketmq.codes import RequestCode
 from offsetguard.sources.rocketmq.header import RemotingCommand
 from offsetguard_peers.scripted.broker import ScriptedBroker
 from offsetguard_peers.scripted.peer import Conversation
-from offsetguard_peers.scripted.rounds import Play, healthy_broker
+from offsetguard_peers.scripted.rounds import INTERVAL, Play, healthy_broker
 
 
 def names(manifest: Manifest) -> list[tuple[str, bool, str]]:
@@ -33,6 +34,35 @@ def test_what_a_master_has_no_longer_is_told_with_what_waited_until_it_is_back(p
     assert rounds.run().vanished == gone.vanished, "it is still gone"
     broker.topics, broker.committed = topics, committed
     assert names(rounds.run()) == []
+
+
+def test_a_line_of_the_log_that_comes_a_round_before_the_name_is_missed_says_who_did_it(
+    play: Play, tmp_path: Path
+) -> None:
+    """Logs are read after the settings; and the master may be away in the round between."""
+    log = tmp_path / "broker.log"
+    source = {"name": "broker-a", "broker_name": "broker-a", "broker_id": 0, "time_zone": "UTC", "files": [str(log)]}
+    deleted = "2026-11-21 10:40:10 INFO {} - delete subscription group OK, subscription group:SubscriptionGroupConfig"
+    broker = healthy_broker()
+    rounds = play(broker, logs=[source])
+    log.write_text("")
+    rounds.run()
+    log.write_text(deleted.format("AdminBrokerThread_1") + "{groupName=billing, consumeEnable=true}\n")
+    assert names(rounds.run()) == []
+
+    async def closes(conversation: Conversation, _: RemotingCommand) -> bool:
+        conversation.close()
+        return True
+
+    broker.trouble = closes
+    rounds.run()
+    broker.trouble = None
+    lose_everything(broker)
+    (topic, group) = rounds.run().vanished
+    assert (topic.name, topic.deleted_by) == ("orders", None)
+    assert (group.name, group.deleted_by) == ("billing", "AdminBrokerThread_1")
+    assert group.deleted_at == INTERVAL.start + timedelta(seconds=70)
+    assert rounds.run().deletions == (), "it is told of by now"
 
 
 def test_a_failover_that_costs_a_round_hides_nothing(play: Play) -> None:
