@@ -50,8 +50,8 @@ from offsetguard_spark.minutes import Minutes
 from offsetguard_spark.queue_state import StateInMain, fold_intervals, state_in_main
 from offsetguard_spark.reports import Progress, Publication, PublishReport, RecordedCycles, recorded_cycles
 from offsetguard_spark.rows import Forwarding, IntervalRows
-from offsetguard_spark.session import disk_errors_named, is_small, suit_row_count, tagged
-from offsetguard_spark.small_facts import SmallFacts
+from offsetguard_spark.session import disk_errors_named, suit_row_count, tagged
+from offsetguard_spark.small_facts import MOST_ROWS, SmallFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +147,8 @@ class Publisher:
         for published in newest.values():
             check_catalog_is_there(self.workspace, published)
         with step("tables", "looking for tables that are missing, and columns that are new"):
-            small, say = is_small(sum(waiting[one].manifest.row_count for one in every.each())), self.progress.say
-            branches = begin(spark, self.workspace, every, name=cycles.run_id, say=say, small=small)
+            row_count, say = sum(waiting[one].manifest.row_count for one in every.each()), self.progress.say
+            branches = begin(spark, self.workspace, every, name=cycles.run_id, say=say, small=row_count <= MOST_ROWS)
             in_main = {cluster: state_in_main(branches, cluster) for cluster in every.clusters}
             kind = in_main[every.clusters[0]]
             minutes = replace(every, clusters=tuple(one for one in every.clusters if in_main[one] is kind))
@@ -162,7 +162,7 @@ class Publisher:
         with step("state", "folding the snapshot into the state of its queues"):
             queue_count, of_each = row_counts.get(QUEUE_SNAPSHOTS.name, 0), (minutes, self.config, branches, row_counts)
             facts: SparkFacts | SmallFacts
-            if small and minutes.are_one and kind is StateInMain.BEFORE_THEM:
+            if branches.small and minutes.are_one and kind is StateInMain.BEFORE_THEM:
                 state, facts = None, SmallFacts(*of_each)
             else:
                 state = fold_intervals(branches, queue_count, previous, kind)
