@@ -10,6 +10,7 @@
 -- 5. A wait ends when a client gets the lock within the silence after the last refusal; else its end is not known.
 -- 6. A client that gets an expired lock without a refusal since somebody last got it has not waited: its wait has no
 --    refusals and lasts 0 ms. It tells that the holder had not renewed in time.
+-- 7. A holder that asked for some lock itself lived then: every line of a broker names who asked.
 --
 -- Source of the lines: `logs.lock`, `logs.client`. A renewal prints nothing.
 WITH told_lines AS (
@@ -141,6 +142,18 @@ ended_waits AS (
   FROM waits
 ),
 
+askers AS (
+  SELECT
+    cluster,
+    interval_start,
+    consumer_group,
+    client,
+    MAX(at) AS asked_at
+  FROM lines
+  WHERE told_by = 'broker' AND client <> ''
+  GROUP BY cluster, interval_start, consumer_group, client
+),
+
 online AS (
   SELECT
     cluster,
@@ -179,8 +192,15 @@ SELECT
     AS waited_ms,
   CASE WHEN groups_seen.cluster IS NOT NULL AND waits.holder <> '' THEN online.cluster IS NOT NULL END
     AS holder_online,
-  CASE WHEN groups_seen.cluster IS NOT NULL THEN online.start_at END AS holder_start_at
+  CASE WHEN groups_seen.cluster IS NOT NULL THEN online.start_at END AS holder_start_at,
+  askers.asked_at AS holder_asked_at
 FROM ended_waits AS waits
+LEFT JOIN askers
+  ON
+    askers.cluster = waits.cluster
+    AND askers.interval_start = waits.interval_start
+    AND askers.consumer_group = waits.consumer_group
+    AND askers.client = waits.holder
 LEFT JOIN online
   ON
     online.cluster = waits.cluster

@@ -14,6 +14,7 @@ LOCK_INTERVALS_PER_LIFE = 3  # with fewer, two late renewals hand a queue to ano
 
 REBALANCE_INTERVAL_MS = 20_000  # rocketmq.client.rebalance.waitInterval: how often a client asks for a lock again
 
+LOCK_LIFE = timedelta(seconds=60)  # by default
 LOCK_SILENCE = timedelta(seconds=90)  # four rebalances and a late one: who was not refused meanwhile waits no more
 
 SILENCE = timedelta(seconds=45)  # ends a spell of lines: two rebalance rounds and a late one

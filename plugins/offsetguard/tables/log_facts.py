@@ -118,6 +118,9 @@ class LockWaitFacts:
     holder_start_at: Annotated[
         datetime | None, "when the client that has the holder's id now was started; NULL = not online, or not told"
     ] = None
+    holder_asked_at: Annotated[
+        datetime | None, "when the holder itself asked for a lock last, within the window; NULL = no line says so"
+    ] = None
 
 
 LOCK_WAIT_FACTS = Table(

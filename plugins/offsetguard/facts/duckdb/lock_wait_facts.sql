@@ -147,6 +147,21 @@ WITH told_lines AS (
       THEN got
     END AS ended
   FROM waits
+), askers AS (
+  SELECT
+    cluster,
+    interval_start,
+    consumer_group,
+    client,
+    MAX("at") AS asked_at
+  FROM lines
+  WHERE
+    told_by = 'broker' AND client <> ''
+  GROUP BY
+    cluster,
+    interval_start,
+    consumer_group,
+    client
 ), online AS (
   SELECT
     cluster,
@@ -189,8 +204,14 @@ SELECT
     WHEN NOT groups_seen.cluster IS NULL AND waits.holder <> ''
     THEN NOT online.cluster IS NULL
   END AS holder_online,
-  CASE WHEN NOT groups_seen.cluster IS NULL THEN online.start_at END AS holder_start_at
+  CASE WHEN NOT groups_seen.cluster IS NULL THEN online.start_at END AS holder_start_at,
+  askers.asked_at AS holder_asked_at
 FROM ended_waits AS waits
+LEFT JOIN askers
+  ON askers.cluster = waits.cluster
+  AND askers.interval_start = waits.interval_start
+  AND askers.consumer_group = waits.consumer_group
+  AND askers.client = waits.holder
 LEFT JOIN online
   ON online.cluster = waits.cluster
   AND online.consumer_group = waits.consumer_group

@@ -18,7 +18,7 @@ from offsetguard.judge.evidence.lookups import master_boots, queues_by_group, su
 from offsetguard.judge.windows.pace import paces
 from offsetguard.judge.windows.rules import POP
 from offsetguard.model.offsets import MessageQueue
-from offsetguard.model.rocketmq import LOCK_SILENCE, REBALANCE_INTERVAL_MS
+from offsetguard.model.rocketmq import LOCK_LIFE, LOCK_SILENCE, REBALANCE_INTERVAL_MS
 from offsetguard.model.verdicts import CannotTell, Figure, QueueEvidence
 from offsetguard.tables.group_facts import GroupFacts
 from offsetguard.tables.log_facts import LockWaitFacts
@@ -49,11 +49,21 @@ def holder_of(wait: LockWaitFacts) -> Holder:
     if wait.holder_online is None:
         return Holder.UNKNOWN
     if not wait.holder_online:
-        return Holder.GONE
+        return Holder.UNKNOWN if _let_it_lapse(wait) else Holder.GONE
     if wait.holder_start_at is not None:
         return Holder.GONE if wait.holder_start_at > wait.first_refused_at else Holder.ALIVE
     # `ip@pid#nanoseconds`, made by clients since 4.9, never comes back; a fixed instance name does, after a restart
     return Holder.ALIVE if wait.holder_client_id and "#" in wait.holder_client_id else Holder.UNKNOWN
+
+
+def _let_it_lapse(wait: LockWaitFacts) -> bool:
+    """Whether the holder lived when its lock expired, and left later: it had asked for another one meanwhile.
+
+    Clients do so after a broker's start, when they count on fewer members. Why, no line says.
+    """
+    if wait.ended_at is None or wait.holder_asked_at is None or "#" not in (wait.holder_client_id or ""):
+        return False
+    return wait.holder_asked_at > max(wait.first_refused_at, wait.ended_at - LOCK_LIFE)
 
 
 def waits_for_messages(facts: IntervalFacts) -> Mapping[Subject, list[LockWaitFacts]]:

@@ -100,7 +100,8 @@ def lock_wait(given: dict[str, Any]) -> LockWaitFacts:
         "next_holder_client_id": who,
         "waited_ms": given["waited_s"] * 1000,
     }
-    found: LockWaitFacts = record(LockWaitFacts, entry | ({} if ended is None else {"ended_s_ago": ended}))
+    moments = {"ended_s_ago": ended, "holder_asked_s_ago": given.get("asked")}
+    found: LockWaitFacts = record(LockWaitFacts, entry | {name: at for name, at in moments.items() if at is not None})
     return found
 
 
