@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
+from grpc import RpcError
 from pyiceberg.table import Table as IcebergTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -26,6 +27,7 @@ from offsetguard.lake.upkeep.commit_times import TOLERATED, check_times
 from offsetguard.model.errors import PublishError
 from offsetguard.tables import PUBLISHED, Table
 from offsetguard.tables.table import arrow_schema
+from offsetguard_spark.connect import telling_line
 
 
 def spark_schema(table: Table) -> StructType:
@@ -52,7 +54,15 @@ def nothing(spark: SparkSession, table: Table) -> DataFrame:
 
 def as_frame(spark: SparkSession, table: Table, rows: pa.Table) -> DataFrame:
     """Return rows that Python has, sent as Arrow: by any other way a Python worker would be started to convert them."""
-    return spark.createDataFrame(rows) if len(rows) else nothing(spark, table)
+    if not len(rows):
+        return nothing(spark, table)
+    try:
+        return spark.createDataFrame(rows)
+    except RpcError as error:  # of the upload, which PySpark gives no error of its own
+        raise PublishError(
+            f"{table.name}: Spark's server could not keep {len(rows):,} rows that were sent to it; is its disk full? "
+            f"{telling_line(str(error))}"
+        ) from error
 
 
 def table_name(table: Table, branch: str | None = None) -> str:
