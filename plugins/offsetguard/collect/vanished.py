@@ -83,7 +83,7 @@ def vanished(
     )
     for place, names in enumerate(before):
         for broker_name, had in sorted(names.items()):
-            there = now_there.get(broker_name, (None, None))[place]
+            there = now_there.get((place == 1, broker_name))
             gone = sorted(name for name in had - there if not is_system_group(name)) if there is not None else []
             used = _used(place == 1, gone, broker_name, earlier, members) if gone else {}
             last_seen_at = away_since.get(broker_name) or (earlier.manifest.finished_at if earlier.manifest else None)
@@ -93,7 +93,7 @@ def vanished(
     return tuple(
         _with_thread(one, deleted.get(_key(one)))
         for one in dict.fromkeys(found)
-        if one.name not in (now_there.get(one.broker_name, (None, None))[one.is_group] or ())
+        if one.name not in now_there.get((one.is_group, one.broker_name), ())
     )[:MAX_VANISHED]
 
 
@@ -115,23 +115,16 @@ def to_remember(
     remembered; of these, what a master that gave no settings had. Others are told of by now.
     """
     there = _there(masters)
-
-    def names(one: Deletion) -> frozenset[str] | None:
-        return there.get(one.broker_name, (None, None))[one.is_group]
-
-    kept = [one for one in (*before, *told) if names(one) is None]
-    return (*kept, *(one for one in told if one.name in (names(one) or ())))[:MAX_VANISHED]
+    unseen = [one for one in (*before, *told) if (one.is_group, one.broker_name) not in there]
+    still = [one for one in told if one.name in there.get((one.is_group, one.broker_name), ())]
+    return (*unseen, *still)[:MAX_VANISHED]
 
 
-def _there(masters: Sequence[BrokerReading]) -> dict[str, tuple[frozenset[str] | None, frozenset[str] | None]]:
-    """Return by broker the topics and groups that it has; None: it did not say."""
-    return {
-        one.broker_name: (
-            None if one.topics is None else frozenset(one.topics),
-            None if one.groups is None else frozenset(one.groups),
-        )
-        for one in masters
-    }
+def _there(masters: Sequence[BrokerReading]) -> dict[tuple[bool, str], frozenset[str]]:
+    """Return the groups, or topics, that a broker has, by whether they are groups; none of what it did not say."""
+    named = ((is_group, one) for one in masters for is_group in (False, True))
+    found = {(is_group, one.broker_name): one.groups if is_group else one.topics for is_group, one in named}
+    return {whose: frozenset(names) for whose, names in found.items() if names is not None}
 
 
 def _key(one: Deletion | VanishedFacts) -> tuple[bool, str, str]:
