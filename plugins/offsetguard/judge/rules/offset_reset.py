@@ -97,11 +97,11 @@ RULE = Rule(
             summary="{consumer_group} was set back on {topic}",
             summary_zh="{consumer_group} 在 {topic} 上的位点回退",
             cause="The committed offset of consumer group {consumer_group} went back on {queue_count} "
-            "queue{queue_count:plural} of topic {topic} " + _WORST + ": {repeated:messages} message{repeated:plural} "
-            "are consumed again.",
+            "queue{queue_count:plural} of topic {topic} " + _WORST + ": as far as seen, {repeated:messages} "
+            "message{repeated:plural} are consumed again.",
             cause_zh="消费组 {consumer_group} 在主题 {topic} 的 {queue_count} 个队列上的消费位点回退（最严重：队列 "
-            "{worst_queue}，从 {requested_offset:messages} 到 {corrected_offset:messages}）：{repeated:messages} 条消息"
-            "会重复消费。",
+            "{worst_queue}，从 {requested_offset:messages} 到 {corrected_offset:messages}）：就目前所见，"
+            "{repeated:messages} 条消息会重复消费。",
             do_next="Ask who reset the offsets around {first_moved_at:moment}. If nobody did, find out whether a "
             "replica that was behind took over, or a second application commits as {consumer_group}; see that the "
             "consumers can take messages twice.",

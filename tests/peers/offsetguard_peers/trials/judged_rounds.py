@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 from offsetguard.cli.parameters import default_config
@@ -106,6 +106,28 @@ class LiveRounds:
             earlier=EarlierRound(before.manifest, before.tables) if before else None,
             log_sources=self._logs,
         )
+
+
+_COMMITTED_LESS = re.compile(
+    r"^(?P<at>[-0-9]+ [:0-9]+) WARN .*update consumer offset less than store\. .*, key=(?P<key>.+), queueId=[0-9]+, "
+    "requestOffset=(?P<asked>[0-9]+), storeOffset=(?P<kept>[0-9]+)$"
+)
+_EAST_8 = timezone(timedelta(hours=8))  # as brokers write times
+
+
+def went_back(cluster: RocketMQCluster, consumer_group: str, topic: str, since: datetime) -> int:
+    """Return by how many messages commits of a group went back since then, by the masters' logs: what they say of it.
+
+    Two commits that overtake each other are a message or two apart.
+    """
+    found = 0
+    for broker in cluster.brokers:
+        log = broker.log_folder / "broker.log"
+        for line in log.read_text(errors="replace").splitlines() if log.exists() else []:
+            if (told := _COMMITTED_LESS.match(line)) and told["key"] == f"{topic}@{consumer_group}":
+                at = datetime.strptime(told["at"], "%Y-%m-%d %H:%M:%S").replace(tzinfo=_EAST_8)
+                found += int(told["kept"]) - int(told["asked"]) if at >= since else 0
+    return found
 
 
 _TAKEN, _GIVEN_BACK = ("I got it", "not been locked yet"), "unlockBatch"  # in the words of 4.x and 5.x
