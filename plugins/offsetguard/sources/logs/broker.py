@@ -92,11 +92,19 @@ _OFFSETS = (
         meaning="a commit below the committed offset; one less is normal now and then (commits overtake each other)",
         source="ConsumerOffsetManager 4.9.7, 4.9.8, 5.3.3, 5.5.0",
     ),
-    _line(
+    *forms(
+        (LogKind.BROKER,),
         "offsets_removed",
-        r"^remove topic offset, <topic:[^@,\n]{1,512}>@<consumer_group>",
-        meaning="the committed offsets of a group in a topic were dropped",
-        source="ConsumerOffsetManager 4.9.7, 4.9.8, 5.3.3, 5.5.0",
+        "the committed offsets of a group in a topic were dropped; without a topic: those of the group in all topics, "
+        "since the group was deleted with its offsets",
+        (
+            "ConsumerOffsetManager 4.9.7, 4.9.8, 5.3.3, 5.5.0",
+            r"^(?:remove topic offset,|clean group offset) <topic:[^@,\n]{1,512}>@<consumer_group>",
+        ),
+        (  # false: it had none
+            "ConsumerOffsetManager, develop",
+            "^Consumer offset manager clean group offset, groupName=<consumer_group>, offsetTable=true,",
+        ),
     ),
     _line(
         "offset_reset_started",
@@ -117,6 +125,46 @@ _OFFSETS = (
         r"^Reset offset, topic=<topic>, group=<consumer_group>, queues=<offsets:rest>",
         meaning="the broker keeps these offsets of its queues for the next pull of each",
         source="AdminBrokerProcessor 5.3.3, 5.5.0",
+    ),
+)
+
+_STATE_FILES = (
+    _line(
+        "state_file_not_read",
+        r"^load <path:[^\n]{1,4096}?> failed, and try to load backup file",
+        meaning="at its start the broker could not read one of its state files and turns to the .bak beside it, which "
+        "is older: consumerOffset.json (messages are consumed again), delayOffset.json (delayed ones are sent again), "
+        "topics.json, subscriptionGroup.json",
+        source="ConfigManager 4.5 to 5.x; apache/rocketmq#1498, 2531",
+    ),
+    _line(
+        "state_file_not_read",
+        r"^load <path:[^\n]{1,4096}?> Failed<END>",
+        meaning="the .bak could not be read either: the broker does not start",
+        source="ConfigManager 4.5 to 5.x",
+    ),
+    _line(
+        "state_file_not_written",
+        r"^persist file \[?<path:[^\]\n]{1,4096}?>\]? exception",
+        meaning="the broker cannot write one of its state files (a full disk, rights): after a restart it goes on with "
+        "what stands there, so that offsets go back",
+        source="ConfigManager 4.5 to 5.x",
+    ),
+    pattern(
+        (LogKind.BROKER, LogKind.STORE),
+        "delay_offset_invalid",
+        r"^schedule CQ offset invalid\. offset=<delay_offset:int>,(?: cqMinOffset=<min_offset:int>,)?"
+        "(?: cqMaxOffset=<max_offset:int>,)? queueId=<queue_id:int>",
+        meaning="the broker was to go on with delayed messages at an offset outside of their queue (delay level: queue "
+        "+ 1), as after a failover: some are delivered again, or left out",
+        source="ScheduleMessageService 4.5 to 5.x; apache/rocketmq#1934, 7077",
+    ),
+    pattern(
+        (LogKind.BROKER, LogKind.STORE),
+        "delay_offset_corrected",
+        r"^correct delay offset \[ delayLevel <delay_level:int> \] from <delay_offset:int> to <corrected_offset:int>",
+        meaning="the broker goes on with the delayed messages of a level at another offset",
+        source="ScheduleMessageService 4.9.2 to 5.x; apache/rocketmq#7077",
     ),
 )
 
@@ -311,4 +359,4 @@ _POP = (
     ),
 )
 
-PATTERNS = (*_PULLS, *_OFFSETS, *_SLAVES, *_POP, *_MEMBERS)
+PATTERNS = (*_PULLS, *_OFFSETS, *_STATE_FILES, *_SLAVES, *_POP, *_MEMBERS)

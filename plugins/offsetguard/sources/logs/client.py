@@ -17,7 +17,8 @@ _ORDERLY = "ConsumeMessageOrderlyService 4.9.7, 4.9.8, 5.3.3, 5.5.0"
 _LITE = "DefaultLitePullConsumerImpl 4.9.4, 5.5.0"
 _REFUSAL = (
     r"org\.apache\.rocketmq\.client\.exception\.MQBrokerException: "
-    r"CODE: <response_code:int>  DESC: <description:[^\n]*?>(?: BROKER: <broker_address:address>)?<END>"
+    r"CODE: <response_code:int>  DESC: <description:[^\n]*?>"
+    r"(?:(?: ?\nSee [^\n]{1,200}?)? BROKER: <broker_address:address>)?<END>"
 )
 
 _PULLS = (
@@ -31,7 +32,7 @@ _PULLS = (
     _line(
         "pull_refused",
         "^execute the pull request exception<END>\n" + _REFUSAL,
-        meaning="as before; the group stands in the description, where anywhere (codes 16, 26)",
+        meaning="as before; the group or the topic stands in the description, where anywhere (codes 1, 16, 17, 26)",
         source="DefaultMQPushConsumerImpl 4.9.7, 4.9.8; PullMessageProcessor",
         spans_lines=True,
         parts=(
@@ -40,6 +41,7 @@ _PULLS = (
                 "description",
                 r"(?:subscription group \[|subscription group no permission, |consumer group\[)([^\] ,\n]{1,512})",
             ),
+            Part("topic", "description", r"topic:?\[([^\]\n]{1,512})\]"),
         ),
     ),
     _line(
@@ -213,9 +215,9 @@ _MEMBERS = (
     ),
     _line(
         "heartbeat_collided",
-        r"^lock heartBeat, but failed\. \[<client_id:client>\]",
+        r"^(?:sendHeartbeatToAllBrokerWithLockV2 )?lock heartBeat, but failed\.(?: \[<client_id:client>\])?",
         meaning="two heartbeats met, one was left out: pulls may be refused with code 25 for 20 to 30 s",
-        source="MQClientInstance 4.9.7, 4.9.8, 5.3.3, 5.5.0",
+        source="MQClientInstance 4.9.7, 4.9.8, 5.3.3, 5.5.0; without the client since 5.1 (apache/rocketmq#7570)",
     ),
     _line(
         "members_changed",

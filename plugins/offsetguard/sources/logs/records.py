@@ -67,7 +67,7 @@ LAYOUTS = (
 APPLICATION_HEAD = re.compile(_APPLICATION)
 """What a record of an application begins with; group 1 is its time. Its message stands behind one of SEPARATORS."""
 
-SEPARATORS = re.compile(r"(?<= )- |: |[\]}] +")
+SEPARATORS = re.compile(r"(?<= )- |: |[\]}] +|(?<=[\t ]msg)[:=]")
 
 MAX_RECORD_BYTES = 64 * 1024
 STARTS_RECORD = re.compile(RECORD_START.encode())

@@ -164,6 +164,14 @@ _STORE = (
         source="CommitLog 4.9.7, 5.3.3, 5.5.0",
     ),
     _line(
+        "queue_order_wrong",
+        r"^\[BUG\]logic queue order maybe wrong, expectLogicOffset: <expected_position:int> currentLogicOffset: "
+        "<queue_position:int> Topic: <topic> QID: <queue_id:int> Diff: <difference_bytes:int>",
+        meaning="a consume queue (20 bytes for each message) does not end where a message is to be added: entries are "
+        "missing before it (below 0: there are too many), until the broker builds the queue anew",
+        source="ConsumeQueue 3.2 to 5.x (storeerror.log); apache/rocketmq#7355, alibaba/rocketmq#354",
+    ),
+    _line(
         "commit_log_lost",
         "^The commitlog files are deleted, and delete the consume queue files",
         meaning="the broker started without its commit log: all queues begin at 0 again (normal at the first start)",
