@@ -81,6 +81,21 @@ _PULLS = (
         meaning="a pull of a topic that the group's registered subscriptions do not hold",
         source=_PULL,
     ),
+    pattern(
+        (LogKind.BROKER, LogKind.POP),
+        "topic_unknown",
+        "^(?:the|The) topic <topic> not exist, consumer: <client_address:address>",
+        meaning="a client asks for messages of a topic that the broker does not have (code 17): it was deleted, or "
+        "never created there; the client asks until it is restarted (apache/rocketmq#2777)",
+        source="PullMessageProcessor 4.2 to 5.x, PopMessageProcessor 5.x",
+    ),
+    _line(
+        "queue_unknown",
+        r"^queueId\[<queue_id:int>\] is illegal, topic:\[<topic:[^\]\n]{1,512}>\] "
+        r"topicConfig\.readQueueNums:\[<read_queue_count:int>\] consumer:\[<client_address:address>\]",
+        meaning="a client asks for a queue that the topic does not have: its read queues were made fewer",
+        source="PullMessageProcessor 4.2 to 5.x",
+    ),
 )
 
 _OFFSETS = (
@@ -119,6 +134,13 @@ _OFFSETS = (
         "clientId=<client_id:rest>",
         meaning="the reset was sent to a client of the group",
         source="Broker2Client 4.9.7, 5.5.0",
+    ),
+    _line(
+        "offset_reset_failed",
+        "^Consumer not online, so can not reset offset, Group: <consumer_group> Topic: <topic> "
+        "Timestamp: <target_timestamp_ms:int>",
+        meaning="an operator's reset did nothing: no client of the group is connected (clients carry it out)",
+        source="Broker2Client 4.2 to 5.x",
     ),
     _line(  # "Reset offset OK", of each queue, is DEBUG
         "offset_reset_stored",
@@ -211,6 +233,13 @@ _SLAVES = (
         r"(?=[,}\]])",
         meaning="a consumer group's settings are gone: as of a topic",
         source="SubscriptionGroupManager 4.9.7, 4.9.8, 5.3.3, 5.5.0",
+    ),
+    _line(
+        "role_changed",
+        "^Begin to change to <role:master|slave>,? brokerName[=:]<broker_name>",
+        meaning="a replica becomes the master, or a slave (DLedger, controller): offsets that the new master had not "
+        "taken over yet (10 s in 4.x, 60 s in 5.x, or more) go back, and messages are consumed again",
+        source="BrokerController 4.5 to 4.9, DLedgerRoleChangeHandler and ReplicasManager 5.x",
     ),
     _line(
         "slave_synchronized",

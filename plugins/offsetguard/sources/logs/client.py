@@ -7,7 +7,7 @@ With rocketmq-tools on the application's class path (5.x) the lines stand in too
 
 from functools import partial
 
-from offsetguard.sources.logs.pattern import LogKind, Part, forms, pattern
+from offsetguard.sources.logs.pattern import FieldType, LogKind, Part, forms, pattern
 
 _line, _forms = partial(pattern, (LogKind.CLIENT,)), partial(forms, (LogKind.CLIENT,))
 _PUSH = "DefaultMQPushConsumerImpl 4.9.7, 4.9.8, 5.3.3, 5.5.0"
@@ -17,7 +17,7 @@ _ORDERLY = "ConsumeMessageOrderlyService 4.9.7, 4.9.8, 5.3.3, 5.5.0"
 _LITE = "DefaultLitePullConsumerImpl 4.9.4, 5.5.0"
 _REFUSAL = (
     r"org\.apache\.rocketmq\.client\.exception\.MQBrokerException: "
-    r"CODE: <response_code:int>  DESC: <description:[^\n]*?>"
+    r"CODE: <response_code:int>  ?DESC: <description:[^\n]*?>"
     r"(?:(?: ?\nSee [^\n]{1,200}?)? BROKER: <broker_address:address>)?<END>"
 )
 
@@ -157,6 +157,27 @@ _PULLS = (
         meaning="the client has not pulled the queue for 120 s and takes it anew",
         source=_REBALANCE,
     ),
+    _line(
+        "pull_loop_failed",
+        "^Pull Message Service Run Method exception",
+        meaning="a pull broke in the client, which does not pull that queue any more: it stands until a rebalance "
+        "finds it after 120 s, or until a restart (apache/rocketmq#7538)",
+        source="PullMessageService 4.2 to 5.x",
+    ),
+    _line(
+        "consume_failed",
+        r"^consumeMessage exception: <exception:[^\n]{1,300}?> Group: <consumer_group> Msgs: <detail:rest>",
+        meaning="the listener threw an exception: a message is sent again later, or an orderly queue waits",
+        source="ConsumeMessageConcurrentlyService, ConsumeMessageOrderlyService 4.2 to 5.x; apache/rocketmq#2447",
+        routine=True,
+        parts=(
+            Part("topic", "detail", r" MQ: MessageQueue \[topic=([^,\n]{1,512})"),
+            Part("broker_name", "detail", r" MQ: MessageQueue \[topic=[^,\n]{1,512}, brokerName=([^,\n]{1,512})"),
+            Part(
+                "queue_id", "detail", r" MQ: MessageQueue \[[^\]\n]{1,1100}, queueId=(-?[0-9]{1,10})\]", FieldType.INT
+            ),
+        ),
+    ),
 )
 
 _LOCKS = (
@@ -268,10 +289,23 @@ _OFFSETS = (
         routine=True,
     ),
     _line(
+        "offset_commit_failed",
+        "^updateConsumeOffsetToBroker exception, <MESSAGE_QUEUE>",
+        meaning="the client could not commit its offset: what came since is consumed again after a restart",
+        source="RemoteBrokerOffsetStore 4.2 to 5.x",
+    ),
+    _line(
         "offset_file_not_written",
         "^(?:persistAll|persist) consumer offset [Ee]xception, <path:rest>",
         meaning="a broadcasting client cannot write its local offsets: it will ask for the same old offset again",
         source="LocalFileOffsetStore 4.9.7, 4.9.8, 5.3.3, 5.5.0",
+    ),
+    _line(
+        "offset_reset_failed",
+        r"^\[reset-offset\] consumer dose not exist\. group=<consumer_group>",
+        meaning="an operator's reset reached a client that has no push consumer of the group, and did nothing: lite "
+        "pull consumers cannot be reset so (apache/rocketmq#5318)",
+        source="MQClientInstance 4.2 to 5.x",
     ),
     _line(
         "client_offset_reset",
