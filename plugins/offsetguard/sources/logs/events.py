@@ -206,7 +206,8 @@ def event_row(event: LogEvent, cluster: str, interval_start: datetime) -> dict[s
 @lru_cache(maxsize=4096)  # many lines share a second
 def _utc(text: str, zone: tzinfo) -> datetime | None:
     try:
-        return datetime.fromisoformat(text).replace(tzinfo=zone).astimezone(UTC)
+        at = datetime.fromisoformat(text)
+        return (at if at.tzinfo else at.replace(tzinfo=zone)).astimezone(UTC)  # some layouts name the zone
     except (ValueError, OverflowError):  # a 31st of February; the year 1 in another zone
         return None
 

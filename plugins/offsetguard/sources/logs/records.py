@@ -21,9 +21,11 @@ from dataclasses import dataclass
 
 SECOND = r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}"
 _LEVEL = r"([A-Z]{4,5})"
-# applications write the client's lines into their own log: `[id] 2025-10-16 20:40:50,965`, `[2019-09-25T18:29:19,853]`
+# applications write the client's lines into their own log: `[id] 2025-10-16 20:40:50,965`, `[2019-09-25T18:29:19,853]`,
+# `WARN  2022-10-14 10:19:19.123`, `2022-10-14T10:19:19.123Z` (Spring Boot 3); `broker_1  | ` is put before by compose
 _APPLICATION = (
-    r"^(?:\[[^\]\n]{1,64}\] )?\[?([0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,6})?)"
+    r"^(?:\[[^\]\n]{1,64}\] |[A-Z]{4,5} {1,3}|[A-Za-z0-9_.-]{1,64} {0,40}\| )?"
+    r"\[?([0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)"
 )
 RECORD_START = f"^{SECOND}[ ,.]|{_APPLICATION}"
 
@@ -67,7 +69,7 @@ LAYOUTS = (
 APPLICATION_HEAD = re.compile(_APPLICATION)
 """What a record of an application begins with; group 1 is its time. Its message stands behind one of SEPARATORS."""
 
-SEPARATORS = re.compile(r"(?<= )- |: |[\]}] +|(?<=[\t ]msg)[:=]")
+SEPARATORS = re.compile(r"(?<= )- |: |[\]}] +|\| ?|(?<=[\t ]msg)[:=]")
 
 MAX_RECORD_BYTES = 64 * 1024
 STARTS_RECORD = re.compile(RECORD_START.encode())

@@ -19,7 +19,7 @@ def _layouts() -> Iterator[str]:
     for layout in LAYOUTS:
         yield f"| {layout.name} | `{layout.example}` | {', '.join(layout.fields)} |"
     example = "2026-11-21 14:27:02.100  WARN 8 --- [main] RocketmqClient   : "
-    yield f"| an application's | `{example}`, or another prefix that ends with ` - `, `: ` or `]` | at, level |"
+    yield f"| an application's | `{example}`, or another prefix that ends with ` - `, `: `, `]` or `\\|` | at, level |"
     yield ""
 
 

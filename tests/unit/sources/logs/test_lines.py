@@ -33,6 +33,29 @@ def test_a_line_is_recognised_with_its_fields(case):
         assert {name: value for name, value in outcome.fields.items() if value is not None} == case["fields"]
 
 
+@for_each(
+    "head, hour",
+    [  # what stands before a message in logs of applications and of containers, and the hour in UTC that it says
+        ("2022-10-14T10:19:19.123Z  WARN 1 --- [RebalanceService] RocketmqClient : ", 10),  # Spring Boot 3
+        ("2022-10-14T10:19:19.123+08:00  WARN 1 --- [RebalanceService] RocketmqClient : ", 2),
+        ("2022-10-14T10:19:19.123456789Z 2022-10-14 10:19:19 WARN PullMessageThread_1 - ", 10),  # kubectl logs
+        ("2022-10-14 10:19:19.123 [RebalanceService] WARN  RocketmqClient:115 - ", 2),
+        ("WARN  2022-10-14 10:19:19.123 [RebalanceService] RocketmqClient - ", 2),
+        ("[WARN ] 2022-10-14 10:19:19.123 [RebalanceService] RocketmqClient - ", 2),
+        ("2022-10-14 10:19:19|WARN|RebalanceService|RocketmqClient|", 2),
+        ("broker_1  | 2022-10-14 10:19:19 WARN PullMessageThread_1 - ", 2),  # docker-compose logs
+    ],
+    name_of=lambda one: one[0],
+)
+def test_what_stands_before_a_message_says_when_it_was_written(head, hour):
+    (outcome,) = parsed(head + "the consumer's group info not exist, group: g")
+    assert isinstance(outcome, LogEvent)
+    assert (outcome.kind, outcome.at.replace(microsecond=0)) == (
+        "group_not_online",
+        datetime(2022, 10, 14, hour, 19, 19, tzinfo=UTC),
+    )
+
+
 @for_each("pattern", PATTERNS, name_of=lambda one: one.kind)
 def test_every_pattern_has_a_line(pattern):
     messages = [message_of(case["line"]) for case in CASES]
