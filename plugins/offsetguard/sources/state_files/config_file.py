@@ -17,6 +17,7 @@ import gzip
 import io
 import re
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -167,6 +168,9 @@ def _unpacked(raw: bytes, max_bytes: int) -> bytes:
 
 def _as_utf8(text: bytes) -> tuple[bytes, str]:
     """Return the text as UTF-8, and a remark when it was not: 4.x brokers write the charset of their platform."""
+    remark = ""
+    if text.startswith(BOM_UTF8):  # Windows editors write it, and fastjson passes over it
+        text, remark = text.removeprefix(BOM_UTF8), "begins with a byte order mark: an editor wrote it"
     try:
         text.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -174,7 +178,7 @@ def _as_utf8(text: bytes) -> tuple[bytes, str]:
             return text.decode("gb18030").encode(), f"is not UTF-8 from byte {error.start} on; read as GB18030"
         except UnicodeDecodeError:
             raise _NotWhole(f"is neither UTF-8 nor GB18030 (byte {error.start})", text) from error
-    return text, ""
+    return text, remark
 
 
 def _checked(check: Callable[[bytes], object], text: bytes, raw: bytes) -> tuple[bytes, str]:

@@ -17,6 +17,8 @@ from offsetguard.sources.state_files.config_file import Reading, StateFile, read
 CONSUMER_OFFSETS, TOPICS, GROUPS = "consumerOffset.json", "topics.json", "subscriptionGroup.json"
 LMQ_OFFSETS = "lmqConsumerOffset.json"
 ROCKSDB_FOLDERS = {CONSUMER_OFFSETS: "consumerOffsets", TOPICS: "topics", GROUPS: "subscriptionGroups"}
+# one RocksDB for all of them: useSingleRocksDBForAllConfigs (apache/rocketmq#9774), configManagerVersion=v2 (#8856)
+SHARED_ROCKSDB_FOLDERS = ("metadata", "rdb")
 
 _DECODERS: dict[str, Callable[[bytes], object]] = {
     CONSUMER_OFFSETS: offset_table.all_consumer_offsets,
@@ -98,8 +100,10 @@ def _config_folder(folder: Path) -> Path | None:
 
 
 def _is_state_file(path: Path) -> bool:
-    return path.name.startswith((CONSUMER_OFFSETS, TOPICS, GROUPS, LMQ_OFFSETS)) or (
-        path.name in ROCKSDB_FOLDERS.values() and path.is_dir()
+    return (
+        path.name.startswith((CONSUMER_OFFSETS, TOPICS, GROUPS, LMQ_OFFSETS))
+        or (path.name in ROCKSDB_FOLDERS.values() and path.is_dir())
+        or (path.name in SHARED_ROCKSDB_FOLDERS and (path / "CURRENT").is_file())
     )
 
 
@@ -143,23 +147,33 @@ def _current(broker: BrokerFiles, offsets: dict[str, Reading]) -> str:
     return LMQ_OFFSETS
 
 
+def _rocksdb_of(broker: BrokerFiles, name: str) -> Path | None:
+    """Return the RocksDB in which the broker keeps these settings: the newest, where it has moved them."""
+    folders = (broker.config / each for each in (ROCKSDB_FOLDERS[name], *SHARED_ROCKSDB_FOLDERS))
+    return max((each for each in folders if (each / "CURRENT").is_file()), key=_written_at, default=None)
+
+
+def _written_at(folder: Path) -> float:
+    return max((path.stat().st_mtime for path in folder.iterdir()), default=0.0)
+
+
 def _written_since(folder: Path, file: StateFile) -> bool:
-    newest = max((path.stat().st_mtime for path in folder.iterdir()), default=0.0)
-    return newest > file.written_at.timestamp() + EXPORT_TAKES_S
+    return _written_at(folder) > file.written_at.timestamp() + EXPORT_TAKES_S
 
 
 def _keep(broker: BrokerFiles, name: str, reading: Reading) -> None:
     for problem in reading.problems:
         broker.note(problem)
-    in_rocksdb = broker.config / ROCKSDB_FOLDERS[name]
-    is_rocksdb = (in_rocksdb / "CURRENT").is_file()
+    in_rocksdb = _rocksdb_of(broker, name)
     if reading.whole is not None:
         broker.files[name] = reading.whole
-        if is_rocksdb and _written_since(in_rocksdb, reading.whole):
+        if in_rocksdb is not None and _written_since(in_rocksdb, reading.whole):
             reason = f"is older than {in_rocksdb}, where the broker keeps these settings: export it again"
             broker.note(Damage(str(reading.whole.path), reason))
         return
-    if is_rocksdb:
+    if in_rocksdb is not None and in_rocksdb.name in SHARED_ROCKSDB_FOLDERS:
+        broker.missing[name] = f"{in_rocksdb} is one RocksDB for all settings, which is not read: ask the broker itself"
+    elif in_rocksdb is not None:
         broker.missing[name] = (
             f"{in_rocksdb} is RocksDB, which RocketMQ's own tools read: make a copy of {broker.config}, run `mqadmin "
             f"rocksDBConfigToJson -p COPY -t {ROCKSDB_FOLDERS[name]} -e COPY/{name}` (5.4 and later), collect from it"

@@ -98,6 +98,13 @@ def test_each_kind_of_damage_has_a_name(tmp_path: Path, content: bytes, reason: 
     assert reason in reading.problems[0].reason
 
 
+def test_a_byte_order_mark_is_passed_over_as_fastjson_does(tmp_path: Path) -> None:
+    (tmp_path / CONSUMER_OFFSETS).write_bytes(b"\xef\xbb\xbf" + OFFSETS_4)
+    reading, offsets = read_offsets(tmp_path)
+    assert offsets
+    assert [one.reason for one in reading.problems] == ["begins with a byte order mark: an editor wrote it"]
+
+
 def test_a_missing_file_gives_way_to_its_bak_and_is_named(tmp_path: Path) -> None:
     (tmp_path / f"{CONSUMER_OFFSETS}.bak").write_bytes(OFFSETS_4)
     reading, offsets = read_offsets(tmp_path)
@@ -176,6 +183,21 @@ def test_a_broker_on_rocksdb_says_how_to_export(tmp_path: Path) -> None:
     (broker,) = read_state_folder(tmp_path)
     assert CONSUMER_OFFSETS not in broker.files
     assert "rocksDBConfigToJson" in broker.missing[CONSUMER_OFFSETS]
+
+
+@pytest.mark.parametrize("name", ["metadata", "rdb"])
+def test_one_rocksdb_for_all_settings_is_named_and_makes_older_files_stale(tmp_path: Path, name: str) -> None:
+    config = write_broker(tmp_path / "config")
+    (config / name).mkdir()
+    (config / name / "CURRENT").write_text("MANIFEST-000001\n")
+    os.utime(config / CONSUMER_OFFSETS, (1_795_000_000, 1_795_000_000))
+    os.utime(config / name / "CURRENT", (1_795_003_600, 1_795_003_600))
+    (broker,) = read_state_folder(tmp_path)
+    assert f"is older than {config / name}, where the broker keeps" in broker.notes[-1].reason
+    for path in config.glob("*.json"):
+        path.unlink()
+    (broker,) = read_state_folder(tmp_path)
+    assert f"{config / name} is one RocksDB for all settings" in broker.missing[CONSUMER_OFFSETS]
 
 
 @pytest.mark.parametrize(("age_s", "is_noted"), [(3_600, True), (-5, False)])
