@@ -4,7 +4,7 @@ A broker refuses pulls, in this order: all of them (`brokerPermission` without r
 know (code 26; it makes one by itself unless `autoCreateSubscriptionGroup=false`), of a group with `consumeEnable=false`
 (code 16), of a topic without read permission (code 16), of broadcasting clients with `consumeBroadcastEnable=false`
 (code 16), and of a topic that it forbids to the group (5.x, `forbiddenTable`, code 16). Those of topics and of all of a
-broker stand in `topic_settings` and `broker_snapshots`.
+broker stand in `topic_settings` and `broker_snapshots`. Of a topic that it does not have it knows nothing (code 17).
 Source: PullMessageProcessor, PopMessageProcessor, SubscriptionGroupManager#findSubscriptionGroupConfig (4.9.7, 5.3.3,
 5.5.0). A heartbeat of a group that the broker does not know is taken by 4.x and passed over by 5.x.
 """
@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from offsetguard.collect.broker_reading import BrokerReading
 from offsetguard.collect.group_members import GroupMembers
 from offsetguard.collect.landing import Row
+from offsetguard.collect.system_names import TopicKind, is_lite_topic, topic_kind
 from offsetguard.model.rocketmq import as_written
 from offsetguard.sources.rocketmq.brokers import SubscriptionGroupConfig
 
@@ -38,6 +39,7 @@ def refusing_columns(group: str, masters: Sequence[BrokerReading], members: Grou
         "no_broadcast_broker_names": sorted(unicast) or None,
         "uncreated_broker_names": sorted(uncreated) or None,
         "forbidden_topics": sorted(forbidden) or None,
+        "missing_topics": _missing_topics(group, masters, members),
         "enabling_options": enabling_options(like, broadcasts=broadcasts) if to_be_changed else None,
         "reset_settings": ", ".join(like.others_set) or None if like and to_be_changed else None,
     }
@@ -66,6 +68,16 @@ def enabling_options(settings: SubscriptionGroupConfig | None, *, broadcasts: bo
     return " ".join(
         ["-s true", *(f"-{name} {as_written(value)}" for name, value in given.items() if value is not None)]
     )
+
+
+def _missing_topics(group: str, masters: Sequence[BrokerReading], members: GroupMembers | None) -> list[str] | None:
+    if members is None or any(one.topics is None for one in masters):
+        return None
+    there = {topic for one in masters for topic in one.topics or ()}
+    committed = {topic for one in masters for topic in one.committed_offsets.topics_of(group)}
+    missing = {one for one in members.subscribed_topics - there if topic_kind(one) is TopicKind.NORMAL}
+    named = (f"{'committed' if one in committed else 'uncommitted'} {one}" for one in missing if not is_lite_topic(one))
+    return sorted(named) or None
 
 
 def _lacks(master: BrokerReading, group: str, members: GroupMembers | None) -> bool:

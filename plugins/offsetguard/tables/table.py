@@ -260,6 +260,11 @@ class RefusedGroup:
         tuple[str, ...] | None,
         "`broker_name topic` of what masters forbid the group to read (forbiddenTable, 5.x)",
     ] = None
+    missing_topics: Annotated[
+        tuple[str, ...] | None,
+        "`committed topic` or `uncommitted topic`: what its clients subscribe to and no master has (code 17), and"
+        " whether one keeps commits of the group in it; NULL = none, or not all masters said what they have",
+    ] = None
     enabling_options: Annotated[
         str | None,
         "what mqadmin updateSubGroup takes to let it consume, its other settings kept; NULL = none of these, and it"

@@ -100,3 +100,16 @@ def test_members_are_not_missing_where_nobody_asked_for_them() -> None:
     assert missing_members("billing", [here, master("broker-b", None, settings=MAKES)]) == [("c1", "broker-b")]
     for settings in (MAKES_NONE, None):
         assert missing_members("billing", [here, master("broker-b", None, settings=settings)]) is None
+
+
+def test_a_topic_that_clients_subscribe_to_is_missing_where_no_master_has_it_and_all_said_what_they_have() -> None:
+    topics = frozenset({"orders", "gone", "%RETRY%billing", "%LMQ%$chat$1", "TBW102"})
+    members = GroupMembers(2, "CLUSTERING", "CONSUME_PASSIVELY", topics)
+    here, there = master("broker-a", "{}"), master("broker-b", "{}", topics={})
+    assert refused(here, there, members=members)["missing_topics"] == ["uncommitted gone"]
+    committed = Answer(all_consumer_offsets(b'{"offsetTable":{"gone@billing":{0:1}}}'), NOW)
+    kept = master("broker-b", "{}", topics={}, committed=committed)
+    assert refused(here, kept, members=members)["missing_topics"] == ["committed gone"]
+    has_it = master("broker-b", "{}", topics={"gone": TOPICS["orders"]})
+    for other in (has_it, master("broker-b", "{}", topics=None)):
+        assert "missing_topics" not in refused(here, other, members=members)

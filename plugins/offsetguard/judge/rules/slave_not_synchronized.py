@@ -8,17 +8,18 @@ Evidence: "SyncConsumerOffset Exception" and the like in the slave's log, or "ma
 offset in slave": three lines about one thing over two
 minutes or more, without three minutes of silence; so it is told in the third minute. Slaves of 5.5.0 cannot read what
 their masters answer, by a bug.
-Not judged: a master that is being restarted, nor a commit log that grows all the same; and nothing, where no log of
-the slave is read.
+Not judged: a master that is being restarted; a commit log that grows all the same, or of which that is not
+known since its slave does not answer or was started within 90 s; and nothing, where no log of the slave is read.
 Do next: see whether the slave reaches its master, and with which rights; upgrade 5.5.0; rebuild a slave whose commit
 log differs.
 Source: HAClient, SlaveSynchronize (4.9.7, 5.5.0): every 10 s in 4.x, 60 s in 5.x; apache/rocketmq#10284.
 """
 
 from collections.abc import Iterator
+from datetime import datetime
 
 from offsetguard.judge.evidence.lookups import replica_name
-from offsetguard.judge.evidence.unseen import names
+from offsetguard.judge.evidence.unseen import GRACE, names
 from offsetguard.judge.rule import BrokerFacts, Config, Finding, IntervalFacts, Rule, Severity, Texts
 from offsetguard.judge.rules.slave_ahead import REBUILD, REBUILD_ZH
 
@@ -70,13 +71,13 @@ RULE = Rule(
             summary="slave {worst_slave} cannot follow the commit log of its master",
             summary_zh="从节点 {worst_slave} 无法跟上主节点的 CommitLog",
             cause="The commit log of slave {worst_slave} of cluster {cluster} does not end where its master's goes on, "
-            "as its log has said since {first_failed_at:moment} ({line_count:messages} line{line_count:plural}, last "
-            "at {last_failed_at:moment}; slaves concerned: {slaves}): it has what its master does not have, or lacks "
-            "something between. Replication stands: what the master takes is on no other replica, and a failover "
-            "would lose it.",
-            cause_zh="集群 {cluster} 的从节点 {worst_slave} 的 CommitLog 末尾与主节点推送的位置不一致，其日志自 "
-            "{first_failed_at:moment} 起这样提示（{line_count:messages} 行，最近一次在 {last_failed_at:moment}；涉及的"
-            "从节点：{slaves}）：它保存着主节点没有的内容，或缺少中间的一段。复制已停止：主节点写入的消息没有其他副本，"
+            "by its own log, which has told since {first_failed_at:moment} what it cannot take over: {what} "
+            "({line_count:messages} line{line_count:plural}, last at {last_failed_at:moment}; slaves concerned: "
+            "{slaves}). It has what its master does not have, or lacks something between. Replication stands: what the "
+            "master takes is on no other replica, and a failover would lose it.",
+            cause_zh="集群 {cluster} 的从节点 {worst_slave} 的 CommitLog 末尾与主节点推送的位置不一致；其日志自 "
+            "{first_failed_at:moment} 起提示无法同步 {what}（{line_count:messages} 行，最近一次在 "
+            "{last_failed_at:moment}；涉及的从节点：{slaves}）。它保存着主节点没有的内容，或缺少中间的一段。复制已停止：主节点写入的消息没有其他副本，"
             "切换会丢失它们。",
             do_next=REBUILD,
             do_next_zh=REBUILD_ZH,
@@ -94,39 +95,39 @@ RULE = Rule(
 def find(facts: IntervalFacts, config: Config) -> Iterator[Finding]:
     """At most one finding, about all slaves whose logs say so."""
     failing = sorted(
-        (one for one in facts.brokers if _failed(one)),
-        key=lambda one: (-_is_diverged(one), -(one.sync_failure_count or 0), one.broker_name, one.broker_id),
+        ((one, failed) for one in facts.brokers if (failed := _failed(one, facts.now))),
+        key=lambda both: (_COMMIT_LOG not in both[1], -(both[0].sync_failure_count or 0), replica_name(both[0])),
     )
     if failing:
-        worst = failing[0]
+        worst, what = failing[0]
         yield RULE.finding(
             facts,
-            variant=_variant(worst),
+            variant=_variant(worst, what),
             state="AT_RISK",
             figures={
-                "slaves": names([replica_name(one) for one in failing]),
+                "slaves": names([replica_name(one) for one, _ in failing]),
                 "worst_slave": replica_name(worst),
-                "what": ", ".join(_failed(worst)),
+                "what": ", ".join(what),
                 "line_count": worst.sync_failure_count,
                 "first_failed_at": worst.sync_first_failed_at,
                 "last_failed_at": worst.sync_last_failed_at,
             },
-            broker_names=frozenset(one.broker_name for one in failing),
+            broker_names=frozenset(one.broker_name for one, _ in failing),
         )
 
 
-def _failed(one: BrokerFacts) -> list[str]:
-    """Return what the slave cannot take over; each restart of a master costs a line about a commit log that goes on."""
-    goes_on = one.commit_log_growth is not None and one.commit_log_growth > 0
-    failed = (one.sync_failed_what or "").split(", ")
+def _failed(one: BrokerFacts, now: datetime) -> list[str]:
+    """Return what the slave cannot take over; each restart of either costs a line about a commit log that goes on.
+
+    Whether it goes on is not known of a slave that does not answer, nor of one that has just been started.
+    """
+    growth, failed = one.commit_log_growth, (one.sync_failed_what or "").split(", ")
+    is_started = one.answered is False or (one.boot_at is not None and now - one.boot_at < GRACE)
+    goes_on = is_started if growth is None else growth > 0
     return [what for what in failed if what and not (what == _COMMIT_LOG and goes_on)]
 
 
-def _is_diverged(one: BrokerFacts) -> bool:
-    return _COMMIT_LOG in _failed(one)
-
-
-def _variant(one: BrokerFacts) -> str:
-    if _is_diverged(one):
+def _variant(one: BrokerFacts, failed: list[str]) -> str:
+    if _COMMIT_LOG in failed:
         return "diverged"
-    return "cannot_read" if one.version == _CANNOT_READ and _failed(one) == ["ConsumerOffset"] else "default"
+    return "cannot_read" if one.version == _CANNOT_READ and failed == ["ConsumerOffset"] else "default"
