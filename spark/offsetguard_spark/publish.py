@@ -51,7 +51,7 @@ from offsetguard_spark.queue_state import StateInMain, fold_intervals, state_in_
 from offsetguard_spark.reports import Progress, Publication, PublishReport, RecordedCycles, recorded_cycles
 from offsetguard_spark.rows import Forwarding, IntervalRows
 from offsetguard_spark.session import disk_errors_named, suit_row_count, tagged
-from offsetguard_spark.small_facts import MOST_ROWS, SmallFacts
+from offsetguard_spark.small_facts import MOST_READ, MOST_ROWS, SmallFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +147,13 @@ class Publisher:
         for published in newest.values():
             check_catalog_is_there(self.workspace, published)
         with step("tables", "looking for tables that are missing, and columns that are new"):
-            row_count, say = sum(waiting[one].manifest.row_count for one in every.each()), self.progress.say
-            branches = begin(spark, self.workspace, every, name=cycles.run_id, say=say, small=row_count <= MOST_ROWS)
+            branches = begin(spark, self.workspace, every, name=cycles.run_id, say=self.progress.say)
             in_main = {cluster: state_in_main(branches, cluster) for cluster in every.clusters}
             kind = in_main[every.clusters[0]]
             minutes = replace(every, clusters=tuple(one for one in every.clusters if in_main[one] is kind))
-            branches = replace(branches, minutes=minutes)
+            is_usual = minutes.are_one and kind is StateInMain.BEFORE_THEM
+            row_count = sum(waiting[one].manifest.row_count for one in minutes.each())
+            branches = replace(branches, minutes=minutes, small=row_count <= (MOST_ROWS if is_usual else MOST_READ))
         previous = {one: published_intervals.newest(self.engine, one, before=minutes.first) for one in minutes.clusters}
         landed = {one: waiting[one] for one in minutes.each()}
         forwarding = Forwarding(self.workspace, minutes)
@@ -162,7 +163,7 @@ class Publisher:
         with step("state", "folding the snapshot into the state of its queues"):
             queue_count, of_each = row_counts.get(QUEUE_SNAPSHOTS.name, 0), (minutes, self.config, branches, row_counts)
             facts: SparkFacts | SmallFacts
-            if branches.small and minutes.are_one and kind is StateInMain.BEFORE_THEM:
+            if branches.small and is_usual:
                 state, facts = None, SmallFacts(*of_each)
             else:
                 state = fold_intervals(branches, queue_count, previous, kind)

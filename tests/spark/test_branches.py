@@ -5,18 +5,22 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyiceberg.table.update import RemoveSnapshotRefUpdate
 from pyspark.sql import SparkSession
 
 from offsetguard.config.workspace import Workspace
+from offsetguard.facts.queries import fold
 from offsetguard.lake.catalog import load_table, open_catalog
+from offsetguard.lake.reading import table_schema
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.store.published_intervals import CLUSTERS_PROPERTY, INTERVALS_PROPERTY, RUN_PROPERTY
-from offsetguard.tables import BROKER_SNAPSHOTS
+from offsetguard.tables import BROKER_SNAPSHOTS, QUEUE_SNAPSHOTS, QUEUE_STATE
+from offsetguard.tables.table import arrow_schema
 from offsetguard_peers.lake.warehouse import put_newest_commit_ahead
-from offsetguard_spark.branches import Branches, TableRows
+from offsetguard_spark.branches import MOST_SENT, Branches, TableRows, begin
 from offsetguard_spark.minutes import Minutes
 from offsetguard_spark.tables import Query, load_tables, prepare_tables, table_name
 
@@ -119,6 +123,22 @@ def test_a_branch_that_was_dropped_changes_nothing(
     with pytest.raises(PublishError, match=r"^broker_snapshots: something else has changed the table .*run_1"):
         branches.forward(ids)
     assert names_in_main(spark) == ["broker-a"]
+
+
+def test_rows_that_are_too_many_to_be_sent_lie_in_a_file_for_as_long_as_spark_writes_them(
+    spark: SparkSession, workspace: Workspace, new_snapshot
+) -> None:
+    folder = workspace.handed_over_folder
+    folder.mkdir(parents=True)
+    (folder / "of_a_run_that_was_killed.parquet").touch()
+    run = begin(spark, workspace, Minutes(("demo",), (INTERVAL,)), name="run_1", say=print)
+    assert not folder.exists()
+    rows = [new_snapshot(INTERVAL).queue("billing", "orders", number, (0, 1, 2)) for number in range(MOST_SENT + 1)]
+    snapshots = pa.Table.from_pylist(rows, schema=table_schema(QUEUE_SNAPSHOTS))
+    state = fold(table_schema(QUEUE_STATE).empty_table(), snapshots).cast(arrow_schema(QUEUE_STATE))
+    run.write([TableRows(QUEUE_STATE, state, len(state))])
+    assert list(folder.iterdir()) == []
+    assert run.rows(QUEUE_STATE).sort_by("queue_id").to_pylist() == state.sort_by("queue_id").to_pylist()
 
 
 def test_old_metadata_do_not_gather(spark: SparkSession, workspace: Workspace, branches: Branches, broker_rows) -> None:

@@ -80,6 +80,11 @@ class Workspace:
         return self.home / "spark-server"
 
     @property
+    def handed_over_folder(self) -> Path:
+        """Rows that a publication has made and Spark is about to write: where Spark sees them, as what has landed."""
+        return self.landing_folder / ".handed_over"
+
+    @property
     def data_docs_folder(self) -> Path:
         """Data Docs, one folder per cluster: `<cluster>/index.html` is the newest run."""
         return self.home / "data_docs"
