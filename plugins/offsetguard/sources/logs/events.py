@@ -10,14 +10,14 @@ Source of the pairs: PullMessageProcessor, DefaultPullMessageResultHandler 4.9.7
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from itertools import islice
 
 from offsetguard.sources.logs.matching import ALL, PATTERNS, Matcher, Recognised, Value
 from offsetguard.sources.logs.pattern import Pattern
-from offsetguard.sources.logs.records import APPLICATION_HEAD, LAYOUTS, SEPARATORS, Record, RecordReader
+from offsetguard.sources.logs.records import APPLICATION_HEAD, LAYOUTS, OBJECT_HEAD, SEPARATORS, Record, RecordReader
 
 _LAYOUTS = tuple((layout, re.compile(layout.regex)) for layout in LAYOUTS)
 _SHOWN_CHARACTERS = 300
@@ -153,6 +153,8 @@ def _of_application(
     record: Record, zone: tzinfo, origin: LogOrigin, matcher: Matcher
 ) -> LogEvent | Unreadable | Skipped | None:
     """Find a known message behind whatever an application's layout writes before it; None: the line has no layout."""
+    if head := OBJECT_HEAD.match(record.text):
+        return _of_object(record, head[1], zone, origin, matcher)
     head = APPLICATION_HEAD.match(record.text)
     if head is None:
         return None
@@ -166,6 +168,28 @@ def _of_application(
             level = _LEVEL.search(first_line, head.end(), place)
             return _event(record, origin, at, found, level=level and level[0], thread=None)
     foreign = _foreign(first_line)
+    return _unreadable(record, origin, foreign) if foreign else Skipped(record.line_count)
+
+
+def _of_object(
+    record: Record, time: str, zone: tzinfo, origin: LogOrigin, matcher: Matcher
+) -> LogEvent | Unreadable | Skipped | None:
+    """Read a record that is a JSON object: its message, with the trace behind it; Docker's has the whole line in it."""
+    try:
+        said = json.loads(record.text.partition("\n")[0])
+    except (ValueError, RecursionError):
+        return None
+    texts = {name: value for name, value in said.items() if isinstance(value, str)}
+    if "log" in texts:
+        return outcome_of(replace(record, text=texts["log"].rstrip("\n")), zone, origin, matcher)
+    message = next((texts[name] for name in ("message", "msg") if name in texts), None)
+    at = _utc(time.replace(",", "."), zone)
+    if message is None or at is None:
+        return None
+    trace = next((texts[name] for name in ("stack_trace", "exception", "thrown") if name in texts), None)
+    if found := matcher.recognise(message if trace is None else f"{message}\n{trace}"):
+        return _event(record, origin, at, found, level=texts.get("level"), thread=None)
+    foreign = _foreign(record.text)
     return _unreadable(record, origin, foreign) if foreign else Skipped(record.line_count)
 
 

@@ -23,11 +23,11 @@ SECOND = r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}"
 _LEVEL = r"([A-Z]{4,5})"
 # applications write the client's lines into their own log: `[id] 2025-10-16 20:40:50,965`, `[2019-09-25T18:29:19,853]`,
 # `WARN  2022-10-14 10:19:19.123`, `2022-10-14T10:19:19.123Z` (Spring Boot 3); `broker_1  | ` is put before by compose
-_APPLICATION = (
-    r"^(?:\[[^\]\n]{1,64}\] |[A-Z]{4,5} {1,3}|[A-Za-z0-9_.-]{1,64} {0,40}\| )?"
-    r"\[?([0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)"
-)
-RECORD_START = f"^{SECOND}[ ,.]|{_APPLICATION}"
+_TIME = "([0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)"
+_APPLICATION = r"^(?:\[[^\]\n]{1,64}\] |[A-Z]{4,5} {1,3}|[A-Za-z0-9_.-]{1,64} {0,40}\| )?\[?" + _TIME
+# an object a line: encoders for JSON, and Docker's `{"log":"...","stream":"stdout","time":"2025-10-16T20:40:50Z"}`
+_OBJECT = r'^\{"(?:[^\n]{0,16384}?")?(?:@timestamp|timestamp|time)" ?: ?"' + _TIME
+RECORD_START = f"^{SECOND}[ ,.]|{_APPLICATION}|{_OBJECT}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,9 @@ LAYOUTS = (
 
 APPLICATION_HEAD = re.compile(_APPLICATION)
 """What a record of an application begins with; group 1 is its time. Its message stands behind one of SEPARATORS."""
+
+OBJECT_HEAD = re.compile(_OBJECT)
+"""What a record that is a JSON object begins with; group 1 is its time."""
 
 SEPARATORS = re.compile(r"(?<= )- |: |[\]}] +|\| ?|(?<=[\t ]msg)[:=]")
 

@@ -20,6 +20,7 @@ def _layouts() -> Iterator[str]:
         yield f"| {layout.name} | `{layout.example}` | {', '.join(layout.fields)} |"
     example = "2026-11-21 14:27:02.100  WARN 8 --- [main] RocketmqClient   : "
     yield f"| an application's | `{example}`, or another prefix that ends with ` - `, `: `, `]` or `\\|` | at, level |"
+    yield '| JSON | `{"@timestamp":"2026-11-21T14:27:02.100Z","message":"..."`, or `timestamp`, `time` | at, level |'
     yield ""
 
 

@@ -1,5 +1,6 @@
 """Every kind of line, from real logs and from the texts of RocketMQ's classes, and lines that only look like one."""
 
+import json
 import re
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -54,6 +55,54 @@ def test_what_stands_before_a_message_says_when_it_was_written(head, hour):
         "group_not_online",
         datetime(2022, 10, 14, hour, 19, 19, tzinfo=UTC),
     )
+
+
+REFUSED = {
+    "message": "execute the pull request exception",
+    "stack_trace": "org.apache.rocketmq.client.exception.MQBrokerException: CODE: 26  DESC: subscription group [g] "
+    "does not exist, See http://rocketmq.apache.org",
+}
+
+
+@for_each(
+    "line, kind, level",
+    [  # objects, as encoders for JSON write them, and Docker
+        (
+            {"@timestamp": "2022-10-14T10:19:19.123+08:00", "level": "WARN", **REFUSED},
+            "pull_refused",
+            "WARN",
+        ),
+        (
+            {"msg": "the consumer's group info not exist, group: g", "time": "2022-10-14 10:19:19,123"},
+            "group_not_online",
+            None,
+        ),
+        (
+            {
+                "log": "2022-10-14 10:19:19 WARN PullMessageThread_1 - the consumer's group info not exist, group: g",
+                "stream": "stdout",
+                "time": "2022-10-14T02:19:19.123456789Z",
+            },
+            "group_not_online",
+            "WARN",
+        ),
+    ],
+    name_of=lambda one: one[1],
+)
+def test_a_line_that_is_an_object_is_read_by_its_fields(line, kind, level):
+    (outcome,) = parsed(json.dumps(line))
+    assert isinstance(outcome, LogEvent)
+    assert (outcome.kind, outcome.level, outcome.fields["consumer_group"]) == (kind, level, "g")
+    assert outcome.at.replace(microsecond=0) == datetime(2022, 10, 14, 2, 19, 19, tzinfo=UTC)
+
+
+def test_what_only_looks_like_such_an_object_is_unreadable_or_goes_on_with_the_record_before():
+    broken = '{"time":"2022-10-14T10:19:19Z","message":' + "[" * 3000
+    text = f'2022-10-14 10:19:19 WARN main - a remark\n{{"without": "a time"}}\n{broken}'
+    (first, second) = read_records(text.encode(), GMT_8)
+    assert isinstance(first, Skipped)
+    assert first.line_count == 2
+    assert isinstance(second, Unreadable)
 
 
 @for_each("pattern", PATTERNS, name_of=lambda one: one.kind)
