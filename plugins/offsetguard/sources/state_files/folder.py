@@ -11,11 +11,13 @@ from pathlib import Path
 from offsetguard.model.errors import BundleError
 from offsetguard.sources.bundle.layout import broker_of
 from offsetguard.sources.bundle.replay import Damage
-from offsetguard.sources.rocketmq import brokers, offset_table
+from offsetguard.sources.rocketmq import brokers, fastjson, offset_table
+from offsetguard.sources.rocketmq.json_fields import object_field
 from offsetguard.sources.state_files.config_file import Reading, StateFile, read_state_file
 
 CONSUMER_OFFSETS, TOPICS, GROUPS = "consumerOffset.json", "topics.json", "subscriptionGroup.json"
 LMQ_OFFSETS = "lmqConsumerOffset.json"
+DELAY_OFFSETS = "delayOffset.json"  # how far each delay level is; a broker may not start with a broken one (#1498)
 ROCKSDB_FOLDERS = {CONSUMER_OFFSETS: "consumerOffsets", TOPICS: "topics", GROUPS: "subscriptionGroups"}
 # one RocksDB for all of them: useSingleRocksDBForAllConfigs (apache/rocketmq#9774), configManagerVersion=v2 (#8856)
 SHARED_ROCKSDB_FOLDERS = ("metadata", "rdb")
@@ -25,6 +27,7 @@ _DECODERS: dict[str, Callable[[bytes], object]] = {
     LMQ_OFFSETS: offset_table.all_consumer_offsets,
     TOPICS: brokers.topic_config_table,
     GROUPS: brokers.subscription_group_table,
+    DELAY_OFFSETS: lambda text: object_field(fastjson.decode_object(text), "offsetTable"),
 }
 _INHERIT = 1  # PermName.PERM_INHERIT: a broker's own topics have it
 _TEMPLATE_TOPIC, _SYSTEM_PREFIX = "TBW102", "rmq_sys_"
@@ -130,6 +133,8 @@ def _own_topics(file: StateFile | None) -> dict[str, int]:
 
 
 def _read(broker: BrokerFiles) -> None:
+    for problem in read_state_file(broker.config, DELAY_OFFSETS, _DECODERS[DELAY_OFFSETS]).problems:
+        broker.note(problem)
     for name in (TOPICS, GROUPS):
         _keep(broker, name, read_state_file(broker.config, name, _DECODERS[name]))
     offsets = {name: read_state_file(broker.config, name, _DECODERS[name]) for name in (CONSUMER_OFFSETS, LMQ_OFFSETS)}

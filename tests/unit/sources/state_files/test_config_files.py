@@ -175,6 +175,16 @@ def test_a_folder_without_state_files_says_what_to_name(tmp_path: Path) -> None:
         read_state_folder(tmp_path)
 
 
+def test_delay_offsets_are_only_looked_whether_they_can_be_read(tmp_path: Path) -> None:
+    config = write_broker(tmp_path / "config")
+    (config / "delayOffset.json").write_bytes(b'{"dataVersion":{"counter":1},"offsetTable":{3:1204,4:88}}')
+    (broker,) = read_state_folder(tmp_path)
+    assert broker.notes == []
+    (config / "delayOffset.json").write_bytes(b"")
+    (broker,) = read_state_folder(tmp_path)
+    assert [one.reason for one in broker.notes] == ["is empty; nothing is left to be used instead"]
+
+
 def test_a_broker_on_rocksdb_says_how_to_export(tmp_path: Path) -> None:
     config = write_broker(tmp_path / "config")
     (config / CONSUMER_OFFSETS).unlink()
