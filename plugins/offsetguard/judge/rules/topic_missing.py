@@ -18,12 +18,12 @@ from collections.abc import Iterator
 from offsetguard.judge.rule import Config, Finding, IntervalFacts, Rule, Severity, Texts
 
 _CODE_17 = "clients are answered with code 17 (topic not exist) and ask on"
-_CODE_17_ZH = "客户端收到 code 17（topic not exist）并不断重试"
+_CODE_17_ZH = "客户端收到 code 17 并不断重试"
 
 RULE = Rule(
     id="topic_missing",
     severity=Severity.WARNING,
-    place=86,
+    place=87,
     needs=("online_groups", "groups", "vanished"),
     means="Clients subscribe to a topic that no broker has.",
     texts={
