@@ -73,11 +73,17 @@ def enabling_options(settings: SubscriptionGroupConfig | None, *, broadcasts: bo
 def _missing_topics(group: str, masters: Sequence[BrokerReading], members: GroupMembers | None) -> list[str] | None:
     if members is None or any(one.topics is None for one in masters):
         return None
-    there = {topic for one in masters for topic in one.topics or ()}
+    missing = [
+        topic
+        for topic in members.subscribed_topics
+        if not any(topic in (one.topics or ()) for one in masters)
+        and topic_kind(topic) is TopicKind.NORMAL
+        and not is_lite_topic(topic)
+    ]
+    if not missing:
+        return None
     committed = {topic for one in masters for topic in one.committed_offsets.topics_of(group)}
-    missing = {one for one in members.subscribed_topics - there if topic_kind(one) is TopicKind.NORMAL}
-    named = (f"{'committed' if one in committed else 'uncommitted'} {one}" for one in missing if not is_lite_topic(one))
-    return sorted(named) or None
+    return sorted(f"{'committed' if topic in committed else 'uncommitted'} {topic}" for topic in missing)
 
 
 def _lacks(master: BrokerReading, group: str, members: GroupMembers | None) -> bool:
