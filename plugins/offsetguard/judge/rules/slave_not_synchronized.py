@@ -123,8 +123,8 @@ def _failed(one: BrokerFacts, now: datetime) -> list[str]:
     """
     growth, failed = one.commit_log_growth, (one.sync_failed_what or "").split(", ")
     is_started = one.answered is False or (one.boot_at is not None and now - one.boot_at < GRACE)
-    goes_on = is_started if growth is None else growth > 0
-    return [what for what in failed if what and not (what == _COMMIT_LOG and goes_on)]
+    may_go_on = is_started if growth is None else growth > 0
+    return [what for what in failed if what and not (what == _COMMIT_LOG and may_go_on)]
 
 
 def _variant(one: BrokerFacts, failed: list[str]) -> str:
