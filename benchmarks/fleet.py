@@ -1,13 +1,14 @@
 """A fleet, one minute after the other: every cluster asked, published together and judged, and what each part costs.
 
-    uv run python benchmarks/fleet.py [--size S] [--minutes 10] [--warm-up 5] [--apart] [--master local[2]]
+    uv run python benchmarks/fleet.py [--size S] [--minutes 10] [--warm-up 5] [--apart] [--workers 0]
 
 Goal: a minute is done within a minute, and costs what its rows cost, however many clusters they come from.
 Plan: the brokers are scripted (one process, ready-made answers over real sockets); each minute, as it begins, is
 collected, published on one warm Spark and judged by a process each, forked from one that has imported everything, as
 Airflow forks its tasks. One group in twenty is behind and stands still. Seconds are counted from the start of the
 collection; CPU and memory are those of each process. `--apart`: every second minute has a publication per cluster, to
-compare with. Exit code 1: a minute was not done within a minute.
+compare with. `--workers N`: Spark works on so many workers of a standalone cluster (one core each) instead of in its
+server. Exit code 1: a minute was not done within a minute.
 """
 
 import argparse
@@ -21,7 +22,7 @@ import time
 import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager, redirect_stdout
+from contextlib import AsyncExitStack, ExitStack, contextmanager, redirect_stdout
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import StringIO
@@ -44,6 +45,7 @@ from offsetguard.store import published_intervals
 from offsetguard.store.database import open_database
 from offsetguard_peers.processes import ReservedPort
 from offsetguard_peers.scripted.broker import scripted_cluster
+from offsetguard_peers.spark.standalone import StandaloneSpark
 from offsetguard_spark.connect_server import ConnectServer
 from offsetguard_spark.minutes import Minutes
 from offsetguard_spark.publish import Publisher
@@ -52,6 +54,7 @@ from offsetguard_spark.session import session_when_needed
 
 BEHIND_EACH = 20  # of so many groups one is behind
 GROUPS_PER_TOPIC = 5
+WORKER_MEMORY = "1500m"  # an executor of Spark's default size
 
 
 @dataclass(frozen=True)
@@ -204,16 +207,19 @@ def _peak_mib(pid: int) -> float:
 
 
 @contextmanager
-def running(size: Size, master: str) -> Iterator[Fleet]:
+def running(size: Size, workers: int) -> Iterator[Fleet]:
     """Run brokers and Spark; gives the fleet."""
     ours, theirs = multiprocessing.get_context("spawn").Pipe()
     brokers = multiprocessing.get_context("spawn").Process(target=serve, args=(size, theirs), daemon=True)
     brokers.start()
     port = ReservedPort()
-    with tempfile.TemporaryDirectory() as folder:
-        server = ConnectServer(Path(folder) / "spark-server", port.port, master=master)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        cluster = StandaloneSpark(folder, workers=workers, worker_memory=WORKER_MEMORY) if workers else None
+        master = stack.enter_context(cluster).master if cluster is not None else "local[2]"
+        server = ConnectServer(folder / "spark-server", port.port, master=master)
         try:
-            yield Fleet(Path(folder), ours.recv(), server)
+            yield Fleet(folder, ours.recv(), server)
         finally:
             server.stop()
             port.release()
@@ -228,12 +234,12 @@ def main() -> int:
     parser.add_argument("--minutes", type=int, default=10)
     parser.add_argument("--warm-up", type=int, default=5, help="minutes before")
     parser.add_argument("--apart", action="store_true", help="each second minute has a publication per cluster")
-    parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--workers", type=int, default=0, help="of a standalone Spark; 0: the server works itself")
     options = parser.parse_args()
     size = SIZES[options.size]
     print(f"{options.size}: {size}", flush=True)
     measured: dict[bool, list[dict[str, Cost]]] = defaultdict(list)
-    with running(size, options.master) as fleet:
+    with running(size, options.workers) as fleet:
         for number in range(options.warm_up + options.minutes):
             time.sleep(60 - time.time() % 60 + 0.1)
             apart = options.apart and number % 2 == 1

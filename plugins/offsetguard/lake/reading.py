@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table as IcebergTable
@@ -305,6 +306,11 @@ def python_rows(rows: pa.Table) -> list[dict[str, Any]]:
     for row in found:
         row |= {name: row[name].replace(tzinfo=UTC) for name in times if row[name] is not None}
     return found
+
+
+def numbers_of(column: pa.ChunkedArray) -> np.ndarray[Any, Any]:
+    """Return a column of numbers in which nothing is unknown; `to_numpy` imports pandas."""
+    return np.from_dlpack(column.combine_chunks()) if len(column) else np.empty(0, np.int64)
 
 
 def _listed(columns: Sequence[str]) -> str:

@@ -26,6 +26,7 @@ from pydantic import (
     model_validator,
 )
 
+from offsetguard.lake.reading import numbers_of
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.views import Record
 from offsetguard.views.fleet import Trust, trust_in
@@ -198,11 +199,6 @@ def course_of(
         unknown_ms=sum(gaps) * step // _MS,
         at_least_ms=sum(one.at_least for one in points) * step // _MS,
     )
-
-
-def numbers_of(column: pa.ChunkedArray) -> np.ndarray[Any, Any]:
-    """Return a column of numbers in which nothing is unknown."""
-    return np.from_dlpack(column.combine_chunks()) if len(column) else np.empty(0, np.int64)
 
 
 def microseconds(moment: datetime) -> int:

@@ -1,7 +1,8 @@
 """The fleet: what is wrong with clusters, which groups are in trouble, worst first, and whether figures can be trusted.
 
 Of each cluster the newest published interval is shown, and its age beside it. Unknown is never zero, nor well: a lag is
-the sum of what is known, and says of how many queues nothing is; a group is well where all of it was seen, lately.
+the sum of what is known, and says of how many queues nothing is; a group is well where all of it was seen, lately, and
+somebody consumes what waits, or a rule has said why nobody does.
 """
 
 from collections import defaultdict
@@ -9,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated, NamedTuple, Self
 
 from pydantic import Field
 
@@ -25,16 +26,16 @@ CLUSTERS = 10  # on one page: what is in trouble stands below them
 TROUBLES = 10  # of clusters, on the page
 NAMED = 5  # groups of which something is unknown because of one trouble
 GROUP_COLUMNS = (
-    *("consumer_group", "system_group", "effective_lag", "beyond_end", "lag_ms", "produce_tps", "consume_tps"),
-    *("online_client_count", "unknown_queue_count"),
+    *("cluster", "consumer_group", "system_group", "effective_lag", "beyond_end", "lag_ms"),
+    *("produce_tps", "consume_tps", "online_client_count", "unknown_queue_count"),
 )
 # A line for each group of group_facts, RocketMQ's own left out; a sum that no column holds is not known.
 GROUP_LINES = """
-SELECT consumer_group, count(*) AS topic_count, TRY_CAST(sum(effective_lag) AS BIGINT) AS lag,
+SELECT cluster, consumer_group, count(*) AS topic_count, TRY_CAST(sum(effective_lag) AS BIGINT) AS lag,
   TRY_CAST(sum(beyond_end) AS BIGINT) AS beyond_end, max(lag_ms) AS lag_ms,
   sum(unknown_queue_count)::BIGINT AS unknown_queue_count, sum(produce_tps) AS produce_tps,
   sum(consume_tps) AS consume_tps, max(online_client_count) AS online_client_count
-FROM groups WHERE system_group IS NOT TRUE GROUP BY consumer_group
+FROM groups WHERE system_group IS NOT TRUE GROUP BY cluster, consumer_group
 """
 
 
@@ -64,7 +65,7 @@ class GroupState(StrEnum):
     """How a group is."""
 
     TROUBLE = "trouble"  # an incident about it is open of which people get messages
-    UNKNOWN = "unknown"  # the newest facts are old, or do not have all of it
+    UNKNOWN = "unknown"  # the newest facts are old, do not have all of it, or have nobody who consumes what waits
     OK = "ok"  # all of it was seen lately, and nothing worse than INFO is open
 
 
@@ -130,6 +131,7 @@ class GroupLine(Record):
     produce_tps: float | None = None
     consume_tps: float | None = None
     online_client_count: int | None = None
+    waits_for_nobody: bool = False  # messages wait, and no client is online
 
 
 class Wanted(AskedPage):
@@ -165,6 +167,26 @@ class Fleet(Record):
     rules: tuple[str, ...] = ()
 
 
+class GroupFigures(NamedTuple):
+    """What the newest facts have of a group, as GROUP_LINES gives it: of thousands of them a page shows a hundred."""
+
+    cluster: str
+    consumer_group: str
+    topic_count: int | None = None
+    lag: int | None = None
+    beyond_end: int | None = None
+    lag_ms: int | None = None
+    unknown_queue_count: int | None = None
+    produce_tps: float | None = None
+    consume_tps: float | None = None
+    online_client_count: int | None = None
+
+    @property
+    def waits_for_nobody(self) -> bool:
+        """Whether messages wait while no client is online."""
+        return bool(self.lag) and self.online_client_count == 0
+
+
 @dataclass(frozen=True, slots=True)
 class NewestFacts:
     """What the fleet needs of a cluster's newest published interval."""
@@ -174,7 +196,7 @@ class NewestFacts:
     cluster_unseen: bool
     gap_count: int
     figures: Mapping[str, float | int | None]  # the row of cluster_facts; empty where there is none
-    groups: tuple[GroupLine, ...]
+    groups: tuple[GroupFigures, ...]
     violated_invariants: tuple[str, ...]
     unseen_of: Mapping[str, tuple[str, ...]]  # by group: brokers that have queues of it and were not seen
     until: datetime | None = None  # the end of its interval
@@ -206,12 +228,12 @@ class AboutFleet:
 class _Group:
     """A group with what is open about it, before it is known whether it is on the page."""
 
-    line: GroupLine
+    line: GroupFigures
     open: Sequence[OpenIncident]
     state: GroupState
 
     @classmethod
-    def of(cls, line: GroupLine, told: Sequence[OpenIncident], *, is_well: bool) -> Self:
+    def of(cls, line: GroupFigures, told: Sequence[OpenIncident], *, is_well: bool) -> Self:
         """Return it with its state; `is_well`: but for what is open."""
         if any(one.severity.is_sent for one in told):
             return cls(line, told, GroupState.TROUBLE)
@@ -283,9 +305,10 @@ def _groups(shown: Mapping[str, NewestFacts | None], incidents: Sequence[OpenInc
         for line in facts.groups if facts else ():
             told = about.pop((cluster, line.consumer_group), ())
             is_known = line.lag is not None and line.unknown_queue_count == 0
-            is_well = is_known and not is_old and facts is not None and line.consumer_group not in facts.unseen_of
+            is_seen = is_known and not is_old and facts is not None and line.consumer_group not in facts.unseen_of
+            is_well = is_seen and (bool(told) or not line.waits_for_nobody)
             found.append(_Group.of(line, told, is_well=is_well))
-    left = ((GroupLine(cluster=cluster, consumer_group=group), told) for (cluster, group), told in about.items())
+    left = ((GroupFigures(cluster, group), told) for (cluster, group), told in about.items())
     return [*found, *(_Group.of(line, told, is_well=False) for line, told in left)]
 
 
@@ -348,19 +371,19 @@ def _group_line(
 ) -> GroupLine:
     line, worst, facts = group.line, group.worst, shown.get(group.line.cluster)
     said = words.get(worst.incident_id) if worst else None
-    return line.model_copy(
-        update={
-            "state": group.state,
-            "team": about.team_of(*group.key) if about.team_of else None,
-            "severity": worst and worst.severity,
-            "incident_id": worst and worst.incident_id,
-            "incident_count": len(group.open),
-            "because": said and said.summary,
-            "audited": said is None or said.audited,
-            "lags": lags,
-            "trend": trend_of(lags),
-            "unseen_broker_names": facts.unseen_of.get(line.consumer_group, ()) if facts else (),
-        }
+    return GroupLine(
+        **line._asdict(),
+        state=group.state,
+        team=about.team_of(*group.key) if about.team_of else None,
+        severity=worst and worst.severity,
+        incident_id=worst and worst.incident_id,
+        incident_count=len(group.open),
+        because=said and said.summary,
+        audited=said is None or said.audited,
+        lags=lags,
+        trend=trend_of(lags),
+        unseen_broker_names=facts.unseen_of.get(line.consumer_group, ()) if facts else (),
+        waits_for_nobody=line.waits_for_nobody,
     )
 
 

@@ -14,6 +14,7 @@ from offsetguard.catalogue import Catalogue
 from offsetguard.config.file import ConfigFile
 from offsetguard.deliver.messages.wording import pasteable
 from offsetguard.judge.incident_words import IncidentWords
+from offsetguard.lake.reading import numbers_of
 from offsetguard.model.incident import Incident, Kind, NamedChange
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.offsets import sum_of_known
@@ -21,7 +22,7 @@ from offsetguard.model.verdicts import Severity, Stated
 from offsetguard.model.views import Record
 from offsetguard.store.changes import About
 from offsetguard.store.notifications import Recipient
-from offsetguard.views.course import WIDTH, AskedSpan, Band, Course, Name, band_of, course_of, numbers_of
+from offsetguard.views.course import WIDTH, AskedSpan, Band, Course, Name, band_of, course_of
 from offsetguard.views.fleet import Trust
 from offsetguard.views.outlook import (
     LossInSight,

@@ -13,13 +13,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from offsetguard.catalogue import Catalogue
 from offsetguard.deliver.messages.wording import pasteable
 from offsetguard.judge.incident_words import IncidentWords
+from offsetguard.lake.reading import numbers_of
 from offsetguard.model.incident import EventKind, Incident, IncidentEvent, Subject
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.model.notification import Acknowledgement, Channel, MuteReason
 from offsetguard.model.verdicts import Severity
 from offsetguard.model.views import FigureView, QueueView, Record, StackView
 from offsetguard.store.notifications import Recipient
-from offsetguard.views.course import Band, Course, Span, band_of, course_of, microseconds, numbers_of
+from offsetguard.views.course import Band, Course, Span, band_of, course_of, microseconds
 from offsetguard.views.group import group_courses, thread_url
 from offsetguard.views.incidents import AboutIncidents, IncidentSummary, SilenceLine, silence_lines, summary_of
 from offsetguard.views.topic import COURSES as TOPIC_COURSES

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlalchemy import Engine
 
-from offsetguard.lake.reading import FactReader, Source
+from offsetguard.lake.reading import FactReader, Source, numbers_of
 from offsetguard.model.intervals import INTERVAL_LENGTH
 from offsetguard.store import published_intervals
 from offsetguard.store.published_intervals import PublishedInterval
@@ -109,9 +109,10 @@ def _with(hour: Hour, found: pa.Table, places: int) -> Hour:
     rows = {**hour.rows, **{name: row for row, name in enumerate(new, start=len(hour.rows))}}
     lags = np.full((len(rows), _MINUTES), np.nan)
     lags[: len(hour.rows)] = hour.lags
-    at, waiting = (found[name].to_pylist() for name in ("places", "lags"))  # `to_numpy` would import pandas
-    of_each = np.fromiter((rows[name] for name, own in zip(names, at, strict=True) for _ in own), int)
-    lags[of_each, np.fromiter(chain(*at), int) + places] = np.fromiter(chain(*waiting), float)
+    of_group = np.fromiter((rows[name] for name in names), int, len(names))
+    of_each = np.repeat(of_group, numbers_of(pc.list_value_length(found["places"])))
+    at, waiting = (numbers_of(pc.list_flatten(found[name])) for name in ("places", "lags"))
+    lags[of_each, at + places] = waiting
     return Hour(rows, lags)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import starmap
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -29,7 +30,7 @@ from offsetguard.tables import (
 )
 from offsetguard.views.changes import AskedChanges, ReadChanges
 from offsetguard.views.course import USUAL_SPAN, AskedSpan
-from offsetguard.views.fleet import GROUP_COLUMNS, GROUP_LINES, GroupLine, NewestFacts
+from offsetguard.views.fleet import GROUP_COLUMNS, GROUP_LINES, GroupFigures, NewestFacts
 from offsetguard.views.group import COURSES, HELD, READ, AskedGroup, GroupRows, MemberLine, QueueLine, TopicLine
 from offsetguard.views.incident import CLUSTER_COURSES
 from offsetguard.views.last_hour import Hour, Lags, LastHours
@@ -277,7 +278,7 @@ class PublishedFacts:
             cluster_unseen=manifest.cluster_unseen,
             gap_count=manifest.gap_count,
             figures=figures[0] if figures else {},
-            groups=tuple(GroupLine(cluster=cluster, **row) for row in groups.to_pylist()),
+            groups=tuple(starmap(GroupFigures, zip(*(column.to_pylist() for column in groups), strict=True))),
             violated_invariants=tuple(sorted(cycle[0].violations or ())) if cycle else (),
             unseen_of=self._groups_on(published, manifest.unseen_broker_names),
             until=interval.end,

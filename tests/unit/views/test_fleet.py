@@ -20,7 +20,7 @@ from offsetguard.views.fleet import (
     CLUSTERS,
     AboutFleet,
     Fleet,
-    GroupLine,
+    GroupFigures,
     GroupState,
     NewestFacts,
     Order,
@@ -39,13 +39,13 @@ INTERVAL = Interval(minute(0))
 NOW = INTERVAL.end + timedelta(seconds=38)
 
 
-def facts_with(*groups: GroupLine, **fields: Any) -> NewestFacts:
+def facts_with(*groups: GroupFigures, **fields: Any) -> NewestFacts:
     """Return the newest facts of a cluster of which everything was seen."""
     return replace(NewestFacts(INTERVAL.end, (), False, 0, {}, groups, (), {}), **fields)
 
 
-def line(group: str, lag: int | None = 0, **figures: Any) -> GroupLine:
-    return GroupLine(cluster="main", consumer_group=group, topic_count=1, lag=lag, **figures)
+def line(group: str, lag: int | None = 0, **figures: Any) -> GroupFigures:
+    return GroupFigures("main", group, 1, lag, **figures)
 
 
 def incident(
@@ -132,7 +132,7 @@ def test_what_was_not_seen_stands_beside_the_figures_of_its_cluster() -> None:
 def test_a_reader_sees_what_the_address_asks_for() -> None:
     newest = {
         "main": facts_with(*(line(f"Billing-{number:03}", number) for number in range(ROWS + 5)), line("orders", None)),
-        "other": facts_with(GroupLine(cluster="other", consumer_group="billing")),
+        "other": facts_with(GroupFigures("other", "billing")),
     }
     assert names(view_of(newest, search="BILL", cluster="other")) == ["billing"]
     assert names(view_of(newest, incident("orders"), state=GroupState.TROUBLE)) == ["orders"]
@@ -153,20 +153,24 @@ def test_only_a_group_that_was_seen_whole_and_lately_is_well() -> None:
         line("unseen", None, **WELL),
         line("on broker-b", 0, **WELL),
         line("trouble", 0, **WELL),
-        line("informed", 0, **WELL),
+        line("informed", 7, online_client_count=0, **WELL),
+        line("left", 7, online_client_count=0, **WELL),
+        line("behind", 7, online_client_count=1, **WELL),
     )
     facts = facts_with(*groups, unseen_of={"on broker-b": ("broker-b",)})
     view = view_of({"main": facts}, incident("trouble"), incident("informed", Severity.INFO))
     assert [(one.consumer_group, one.state.value) for one in view.groups] == [
         ("trouble", "trouble"),
-        *((name, "unknown") for name in ("half", "on broker-b", "unseen")),
+        *((name, "unknown") for name in ("left", "half", "on broker-b", "unseen")),
+        ("behind", "ok"),
         ("informed", "ok"),
         ("well", "ok"),
     ]
     assert view.groups[-2].because == "what informed-1 says", "it is shown, and troubles nobody"
-    assert names(view_of({"main": facts}, incident("trouble"), state="unknown")) == ["half", "on broker-b", "unseen"]
+    unknown = names(view_of({"main": facts}, incident("trouble"), state="unknown"))
+    assert unknown == ["informed", "left", "half", "on broker-b", "unseen"], "nothing is said of informed now"
     (cluster,) = view.clusters
-    assert (cluster.group_count, cluster.trouble_group_count, cluster.unknown_group_count) == (6, 1, 3)
+    assert (cluster.group_count, cluster.trouble_group_count, cluster.unknown_group_count) == (8, 1, 4)
     old = replace(facts, facts_of=NOW - timedelta(minutes=9))
     assert names(view_of({"main": old}, state=GroupState.OK)) == [], "nobody has seen it lately"
 
