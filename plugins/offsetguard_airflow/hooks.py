@@ -140,8 +140,10 @@ def _report_troubles() -> None:
     from offsetguard.store.database import database_time
 
     ours = open_workspace(_log.error)
-    troubles = [one.text for one in troubles_of(ours.engine, ours.config, now=database_time(ours.engine))]
-    ours.engine.dispose()
+    try:
+        troubles = [one.text for one in troubles_of(ours.engine, ours.config, now=database_time(ours.engine))]
+    finally:  # the triggerer goes on
+        ours.engine.dispose()
     for trouble in troubles:
         _log.error("%s", trouble)
     if troubles:

@@ -11,7 +11,7 @@ from typing import Any
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from offsetguard_airflow.task_inputs import FactsToJudge, interval_at, open_workspace
+from offsetguard_airflow.task_inputs import FactsToJudge, Opened, interval_at, open_workspace
 
 _LOOKS_APART_S = 1.0
 _OTHERS_FOLLOW_WITHIN_S = 5.0  # of the first cluster: what is published together is judged by one process
@@ -45,20 +45,26 @@ class FactsTrigger(BaseTrigger):
         return f"{__name__}.{type(self).__name__}", {name: getattr(self, name) for name in names}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Look once a second; an error is for the task to meet, which looks again and says what it is."""
-        ready, seconds = 0, 0.0
-        while ready < len(self.clusters) and seconds < _OTHERS_FOLLOW_WITHIN_S:
-            try:
-                ready = await asyncio.to_thread(self._ready_count)
-            except Exception as error:  # noqa: BLE001 - whatever it is, people must not wait for ever
-                self.log.warning("the judge goes on: %s", error)
-                break
-            await asyncio.sleep(_LOOKS_APART_S)
-            seconds += _LOOKS_APART_S if ready else 0.0
+        """Look once a second; an error is for the task to meet, which looks again and says what it is.
+
+        The triggerer lives for weeks: what is opened here is closed here, once for all looks.
+        """
+        ready, seconds, ours = 0, 0.0, None
+        try:
+            ours = await asyncio.to_thread(open_workspace, self.log.error)
+            while ready < len(self.clusters) and seconds < _OTHERS_FOLLOW_WITHIN_S:
+                ready = await asyncio.to_thread(self._ready_count, ours)
+                await asyncio.sleep(_LOOKS_APART_S)
+                seconds += _LOOKS_APART_S if ready else 0.0
+        except Exception as error:  # noqa: BLE001 - whatever it is, people must not wait for ever
+            self.log.warning("the judge goes on: %s", error)
+        finally:
+            if ours is not None:
+                ours.engine.dispose()
         yield TriggerEvent({"ready": ready})  # type: ignore[no-untyped-call]
 
-    def _ready_count(self) -> int:
-        ours, interval = open_workspace(self.log.error), interval_at(self.interval_start)
+    def _ready_count(self, ours: Opened) -> int:
+        interval = interval_at(self.interval_start)
         waiting = [
             FactsToJudge(
                 ours,

@@ -218,15 +218,24 @@ def test_a_judge_that_waits_leaves_its_place_and_goes_on_with_what_it_has_not_ju
     assert trigger.clusters == ["fresh"]
     create_missing_tables(ours.workspace)
 
+    def open_connections() -> int:
+        opened = [one.readlink() for one in Path("/proc/self/fd").iterdir() if one.is_symlink()]
+        return sum(one.name.endswith(".db") for one in opened)
+
     async def watched() -> Any:
         watching = asyncio.ensure_future(anext(trigger.run()))
         await asyncio.sleep(1.5)
+        opened = open_connections()
+        await asyncio.sleep(2.5)
+        assert open_connections() == opened, "the triggerer lives for weeks: no look leaves a connection open"
         assert not watching.done(), "nothing is to be judged yet"
         snapshot_ids = dict.fromkeys([table.name for table in PUBLISHED], NO_SNAPSHOT)
         manifest = manifest_of(interval, cluster="fresh").to_json()
         row = PublishedInterval("fresh", interval, "run", datetime.now(UTC), "audited", snapshot_ids, manifest)
         published_intervals.record(ours.engine, row)
-        return await watching
+        event = await watching
+        assert open_connections() <= opened, "nor does the last one"
+        return event
 
     event = asyncio.run(watched())
     kwargs = json.loads(json.dumps(deferred.value.kwargs))
