@@ -80,7 +80,7 @@ def make_secrets() -> None:
     _once(SECRETS / "spark" / PASSWORD_FILE, of_catalog)
     _once(SECRETS / "airflow" / "fernet-key", Fernet.generate_key().decode())
     for name in ("jwt-secret", "secret-key", "admin-password"):
-        _once(SECRETS / "airflow" / name, secrets.token_urlsafe(32))
+        _once(SECRETS / "airflow" / name, secrets.token_urlsafe(48))  # 64 characters: Airflow's tokens want SHA-512
     _once(DEMO / "slack-token", f"xoxb-{secrets.token_urlsafe(24)}", mode=0o600)
 
 
