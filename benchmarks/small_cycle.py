@@ -1,22 +1,24 @@
 """A small cycle on a warm Spark Connect server: from a landed snapshot of 2,000 queues to published facts.
 
     uv run python benchmarks/small_cycle.py [--rounds 7] [--warm-up 60] [--groups 100] [--queues 20] [--clusters 1]
-        [--waiting 1]
+        [--waiting 1] [--s3]
 
 `--clusters N`: the same rows, as those of N clusters, in one publication. `--waiting N`: N minutes that wait, in one
-publication. Each cycle has a Spark session of its own: "published" lasts until readers see the interval, "with history
-pages" is what it took altogether, CPU what the server and this process spent on it. Exit code 1 when the median of
-`published` is above 3 s.
+publication. `--s3`: what landed, the facts and Data Docs lie in an object store (versitygw on this machine), whose
+requests are counted. Each cycle has a Spark session of its own: "published" lasts until readers see the interval, "with
+history pages" is what it took altogether, CPU what the server and this process spent on it. Exit code 1 when the median
+of `published` is above 3 s.
 """
 
 import argparse
 import gc
+import os
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -32,6 +34,7 @@ from offsetguard.config.workspace import Workspace
 from offsetguard.model.intervals import Interval
 from offsetguard.store.database import open_database
 from offsetguard.tables import LANDED
+from offsetguard_peers.object_store import ObjectStore
 from offsetguard_peers.processes import ReservedPort
 from offsetguard_spark.connect_server import ConnectServer
 from offsetguard_spark.minutes import Minutes
@@ -52,9 +55,13 @@ def main() -> int:
     parser.add_argument("--queues", type=int, default=20, help="per group")
     parser.add_argument("--clusters", type=int, default=1, help="that the groups are dealt out to")
     parser.add_argument("--waiting", type=int, default=1, help="minutes that one of the rounds publishes")
+    parser.add_argument("--s3", action="store_true", help="in an object store instead of a folder")
     chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(Path(folder), [f"demo-{number}" for number in range(chosen.clusters)])
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        store = stack.enter_context(ObjectStore(Path(os.environ.get("S3DIR") or folder / "s3"))) if chosen.s3 else None
+        os.environ |= {**store.environment, "OFFSETGUARD_HOME": store.home("home")} if store else {}
+        bench = Bench(folder, [f"demo-{number}" for number in range(chosen.clusters)], store)
         count = chosen.warm_up + chosen.rounds * chosen.waiting
         intervals = [Interval(FIRST + timedelta(minutes=number)) for number in range(count)]
         for number, interval in enumerate(intervals):
@@ -86,6 +93,7 @@ class Bench:
 
     folder: Path
     clusters: list[str]
+    store: ObjectStore | None = None
     environment: dict[str, str] = field(default_factory=dict)
     server_process: psutil.Process = field(init=False)
 
@@ -93,7 +101,8 @@ class Bench:
     def workspace(self) -> Workspace:
         """Where the product works."""
         home = self.folder / "home"
-        return Workspace(home, self.folder / "offsetguard.yml", f"sqlite:///{home / 'offsetguard.db'}")
+        file, database = self.folder / "offsetguard.yml", f"sqlite:///{home / 'offsetguard.db'}"
+        return Workspace(home, file, database, store=self.store.home("home") if self.store else "")
 
     @property
     def config(self) -> Config:
@@ -132,13 +141,15 @@ class Bench:
             gc.collect()
             gc.disable()  # as in the process of a cycle, which ends with it
             started, (server_before, own_before) = time.perf_counter(), self._cpu()
+            requests = self.store.request_count() if self.store else 0
             publication = Publication()
             publisher.publish_together(Minutes(tuple(self.clusters), intervals), publication, now=intervals[-1].end)
             ended = time.perf_counter()
             gc.enable()
         server, own = self._cpu()
         published, cpu = moments["history"] - started, (server - server_before, own - own_before)
-        print(f"{intervals[-1].name}  published {published:6.2f} s, CPU {cpu[0]:6.2f} and {cpu[1]:5.2f} s", flush=True)
+        asked = f", {self.store.request_count() - requests} requests" if self.store else ""
+        print(f"{intervals[-1].name}  published {published:6.2f} s, CPU {cpu[0]:6.2f} and {cpu[1]:5.2f} s{asked}")
         return Round(published, ended - started, *cpu, publication.done[self.clusters[-1], intervals[-1]].seconds)
 
     def _cpu(self) -> tuple[float, float]:

@@ -8,7 +8,8 @@ import pytest
 
 from offsetguard_peers.alertmanager import Alertmanager
 from offsetguard_peers.cases.running import load_profile
-from offsetguard_peers.needs import put_longest_first, refuse_or_skip, say_needs
+from offsetguard_peers.needs import fail_or_skip, put_longest_first, refuse_or_skip, say_needs
+from offsetguard_peers.object_store import ObjectStore, versitygw_path
 from offsetguard_peers.processes import ReservedPort, SessionGuard
 from offsetguard_peers.rocketmq.cluster import RocketMQCluster
 from offsetguard_peers.slack.server import SlackServer
@@ -50,6 +51,19 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):
         folder = config._tmp_path_factory.getbasetemp()
         terminalreporter.write_line(f"Logs of brokers, Spark and Airflow, by test and by worker: {folder}")
+
+
+@pytest.fixture(scope="session")
+def object_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    """Run a server of S3, and let this process use it. Shared: use a home of your own, and leave it running."""
+    try:
+        versitygw_path()
+    except FileNotFoundError as none:
+        fail_or_skip(str(none))
+    with ObjectStore(tmp_path_factory.mktemp("object_store")) as store, pytest.MonkeyPatch.context() as patch:
+        for name, value in store.environment.items():
+            patch.setenv(name, value)
+        yield store
 
 
 @pytest.fixture(scope="session")

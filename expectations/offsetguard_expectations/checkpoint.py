@@ -43,7 +43,7 @@ from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import LANDED, QUARANTINE, QUEUE_STATE, Table
 from offsetguard_expectations import invariant
-from offsetguard_expectations.data_docs import Count, Findings, RunReport, publish_page, recent_runs, render_run_page
+from offsetguard_expectations.data_docs import Count, Findings, RunReport, publish_run
 from offsetguard_expectations.invariants import AGREEMENTS, COMPARED, CORRUPT, ROW_INVARIANTS, figures_of
 from offsetguard_expectations.suites import (
     ExpectFigureToBeBetween,
@@ -145,8 +145,7 @@ class WriteDataDocs(ValidationAction):
         for report in self._judge(read_findings(checkpoint_result.run_results.values(), self._clusters)):
             folder = self._folder / report.cluster
             try:
-                html = render_run_page(report, recent_runs(folder))
-                written[report.cluster] = str(publish_page(folder, report.interval, html))
+                written[report.cluster] = str(publish_run(folder, report))
             except OSError as error:
                 raise PublishError(f"Data Docs: {why_unwritten(folder, error)}") from error
         return written

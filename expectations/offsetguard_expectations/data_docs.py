@@ -6,13 +6,14 @@ A page says what is violated, where, and what to do, readable in ten seconds and
 HTML file, no script, no font, nothing fetched. All text goes through Jinja's autoescape: names of groups, topics and
 brokers are whatever their owners typed.
 
-The folder has a page per interval, and `index.html`, a copy of the newest. A reader never sees half a page: every file
-is written beside its place and renamed over it. Pages are their own history: which invariants a run flagged is read
-from the head of its page. The history of each invariant, its violations over the last day, is read from
-`invariant_results` without Spark, and made every ten minutes (and when there is none yet): a day has 1,440 runs.
+The folder has a page per interval, `index.html`, a copy of the newest, and `runs.json`: which invariants each of the
+newest runs flagged, for the strip of links. A reader never sees half a page: every file is replaced as a whole. Nothing
+is listed: a page goes when its day is over, by its name. The history of each invariant, its violations over the last
+day, is read from `invariant_results` without Spark, and made every ten minutes (and when there is none yet): a day has
+1,440 runs.
 """
 
-import re
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,9 +25,10 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from offsetguard.config.object_store import read_bytes
 from offsetguard.config.workspace import replace_text
 from offsetguard.lake.reading import FactReader
-from offsetguard.model.intervals import Interval
+from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.tables import INVARIANT_RESULTS, MANIFEST, Table
 from offsetguard_expectations.invariant import ViolationMeans
 from offsetguard_expectations.invariants import ALL, Check
@@ -140,9 +142,7 @@ def _urgency(outcome: InvariantOutcome) -> tuple[int, int]:
 NOTHING_SEEN = "nothing-seen"
 KEPT_RUNS = 1440  # one day of minutes: a warning's link still works the next morning
 LINKED_RUNS = 60
-_PAGE_NAME = re.compile(r"\d{8}T\d{6}Z\.html")
-_FLAGGED = re.compile(r'<meta name="offsetguard-flagged" content="([^"]*)">')
-_HEAD_LENGTH = 1_000  # characters; the entry stands before anything of variable length
+RUNS_FILE_NAME = "runs.json"  # by the interval's name the ids that a run flagged, oldest first
 SPAN = timedelta(hours=24)
 HISTORY_FOLDER = "history"
 LISTED = 30  # intervals with violations, the newest ones
@@ -198,38 +198,42 @@ ENVIRONMENT.filters["count"] = _count
 ENVIRONMENT.filters["prose"] = _prose
 
 
-def recent_runs(cluster_folder: Path) -> tuple[RecentRun, ...]:
-    """Return the newest runs, oldest first; pages that are not ours are left out."""
-    return tuple(run for page in _pages(cluster_folder)[-LINKED_RUNS:] if (run := _read_run(page)))
-
-
-def publish_page(cluster_folder: Path, interval: Interval, html: str, *, kept_runs: int = KEPT_RUNS) -> Path:
-    """Put a run's page in its place, renew `index.html` if it is the newest, and drop the oldest pages.
+def publish_run(cluster_folder: Path, report: RunReport, *, kept_runs: int = KEPT_RUNS) -> Path:
+    """Put a run's page in its place, renew `index.html` if it is the newest, and drop those whose day is over.
 
     Returns the path of `index.html`. The page of a repeated run replaces the former one.
     """
     cluster_folder.mkdir(parents=True, exist_ok=True)
-    page = cluster_folder / f"{interval.name}.html"
-    replace_text(page, html)
-    pages = _pages(cluster_folder)
-    index = cluster_folder / "index.html"
-    if pages[-1] == page or not index.exists():
+    before = recent_runs(cluster_folder)
+    html, interval = render_run_page(report, before[-LINKED_RUNS:]), report.interval
+    newest = max((interval, *(run.interval for run in before)), key=lambda one: one.start)
+    index, oldest = cluster_folder / "index.html", newest.start - INTERVAL_LENGTH * kept_runs
+    if interval.start > oldest:  # a page of a backfill of last month would be nobody's to delete
+        replace_text(cluster_folder / f"{interval.name}.html", html)
+    if interval == newest:
         replace_text(index, html)
-    for old in pages[:-kept_runs]:
-        old.unlink(missing_ok=True)
+        for start in _starts_between(before[-1].interval.start if before else interval.start, interval.start):
+            gone = Interval(start - INTERVAL_LENGTH * kept_runs)
+            (cluster_folder / f"{gone.name}.html").unlink(missing_ok=True)
+    runs = {run.interval.name: run.flagged_ids for run in before} | {interval.name: flagged_ids(report)}
+    kept = sorted(runs)[-LINKED_RUNS:]
+    replace_text(cluster_folder / RUNS_FILE_NAME, json.dumps({name: runs[name] for name in kept}))
     return index
 
 
-def _pages(cluster_folder: Path) -> list[Path]:
-    if not cluster_folder.is_dir():
-        return []
-    return sorted(file for file in cluster_folder.iterdir() if _PAGE_NAME.fullmatch(file.name))
+def recent_runs(cluster_folder: Path) -> tuple[RecentRun, ...]:
+    """Return the newest runs, oldest first."""
+    try:
+        runs = json.loads(read_bytes(cluster_folder / RUNS_FILE_NAME))
+    except FileNotFoundError:
+        return ()
+    return tuple(RecentRun(Interval.from_name(name), tuple(ids)) for name, ids in runs.items())
 
 
-def _read_run(page: Path) -> RecentRun | None:
-    with page.open(encoding="utf-8", errors="replace") as file:
-        flagged = _FLAGGED.search(file.read(_HEAD_LENGTH))
-    return RecentRun(Interval.from_name(page.stem), tuple(flagged[1].split())) if flagged else None
+def _starts_between(after: datetime, until: datetime) -> list[datetime]:
+    """Return the starts of the intervals in (after, until], but of no more than a day: that is how long pages stay."""
+    count = min((until - after) // INTERVAL_LENGTH, KEPT_RUNS)
+    return [until - INTERVAL_LENGTH * number for number in range(count)]
 
 
 @dataclass(frozen=True, slots=True)

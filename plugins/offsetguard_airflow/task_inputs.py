@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import fnmatch
+import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowFailException, AirflowNotFoundException
 from sqlalchemy import Engine
 
 from offsetguard.collect.manifest import Manifest
 from offsetguard.config import Config
 from offsetguard.config.file import ConfigInUse, config_in_use, did_you_mean
-from offsetguard.config.workspace import MANIFEST_FILE_NAME, Workspace
+from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import ConfigError, PublishError
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
 from offsetguard.store import published_intervals
@@ -44,9 +47,29 @@ class Opened:
 
 def open_workspace(log_error: Callable[[str], object]) -> Opened:
     """Read the configuration and open the database; raises ConfigError, StoreError."""
-    workspace = Workspace.from_environment()
+    workspace = workspace_of_task()
     in_use = configuration(workspace, log_error)
     return Opened(workspace, in_use.config, in_use.problem, open_database(workspace.database_url))
+
+
+def workspace_of_task() -> Workspace:
+    """Return the workspace; in an object store it is read as the connection aws_default says, where nothing else does.
+
+    From here on the environment of this process, and of those that it starts, has what that connection has.
+    """
+    workspace = Workspace.from_environment()
+    if workspace.store and "AWS_ACCESS_KEY_ID" not in os.environ:
+        with suppress(AirflowNotFoundException):  # then the role of this host counts
+            given = BaseHook.get_connection("aws_default")
+            of_connection = {
+                "AWS_ACCESS_KEY_ID": given.login,
+                "AWS_SECRET_ACCESS_KEY": given.password,
+                "AWS_SESSION_TOKEN": given.extra_dejson.get("aws_session_token"),
+                "AWS_ENDPOINT_URL": given.extra_dejson.get("endpoint_url"),
+                "AWS_REGION": given.extra_dejson.get("region_name"),
+            }
+            os.environ |= {name: value for name, value in of_connection.items() if value}
+    return workspace
 
 
 def configuration(workspace: Workspace, log_error: Callable[[str], object]) -> ConfigInUse:
@@ -90,9 +113,9 @@ def chosen_clusters(cluster: str, *, or_all: bool = True) -> list[str]:
 
 def has_landed(workspace: Workspace, cluster: str, interval: Interval) -> bool:
     """Whether the snapshot of a cluster's interval is there."""
-    from offsetguard.collect.landing import snapshot_folder
+    from offsetguard.collect import landing
 
-    return (snapshot_folder(workspace.landing_folder, cluster, interval) / MANIFEST_FILE_NAME).exists()
+    return landing.has_landed(workspace.landing_folder, cluster, interval)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,15 @@ Spark writes and reads the rows. Creating, forwarding and dropping branches only
 in milliseconds, as commits to the same catalog, with the state of main that they rely on stated in the commit.
 """
 
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.expressions import And, GreaterThanOrEqual, In, LessThanOrEqual, Reference
 from pyiceberg.expressions.literals import literal
@@ -44,9 +41,10 @@ from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import Interval
 from offsetguard.store.published_intervals import CLUSTERS_PROPERTY, INTERVALS_PROPERTY, RUN_PROPERTY
 from offsetguard.tables import LOG_EVENTS, OFFSET_MOVES, Table
+from offsetguard_spark.files import SparkFiles
 from offsetguard_spark.minutes import Minutes, columns_of
 from offsetguard_spark.session import tagged
-from offsetguard_spark.tables import Query, as_frame, load_tables, prepare_tables, quoted, spark_schema, table_name
+from offsetguard_spark.tables import Query, as_frame, load_tables, prepare_tables, quoted, table_name
 
 MAIN = "main"
 EVER_SINCE = datetime.min.replace(tzinfo=UTC)
@@ -78,8 +76,8 @@ class Branches:
     minutes: Minutes  # whose rows it replaces
     name: str
     states: Mapping[Table, IcebergTable]  # the tables' metadata when the run began: `load_tables`
+    files: SparkFiles
     small: bool = False  # there are few rows: they are read without Spark
-    handed_over: Path | None = None  # the folder for rows that are too many to be sent; None: all are sent
     tables: list[Table] = field(default_factory=list)  # those that take part
     kept: dict[Table, tuple[int, pa.Table]] = field(default_factory=dict, repr=False)
 
@@ -285,16 +283,11 @@ class Branches:
         """
         if not isinstance(given, pa.Table):
             yield given()
-        elif self.handed_over is None or len(given) <= MOST_SENT:
+        elif len(given) <= MOST_SENT:
             yield as_frame(self.spark, table, given)
         else:
-            self.handed_over.mkdir(parents=True, exist_ok=True)
-            file = self.handed_over / f"{table.name}.parquet"
-            try:
-                pq.write_table(given, file)
-                yield self.spark.read.schema(spark_schema(table)).parquet(str(file))
-            finally:
-                file.unlink(missing_ok=True)
+            with self.files.handed_over(self.spark, table, given) as rows:
+                yield rows
 
     def _columns(self, table: Table) -> str:
         """Return the columns of a query as the table has them, by position: it may be of another release."""
@@ -334,8 +327,9 @@ def begin(
         why = "that did not end, or began again without what its gate stopped"
         say(f"tables: dropped {len(left_over)} branches of a run {why}")
         states = load_tables(workspace)
-    shutil.rmtree(workspace.handed_over_folder, ignore_errors=True)  # what such a run left
-    return Branches(spark, minutes, name, states, handed_over=workspace.handed_over_folder)
+    files = SparkFiles(workspace)
+    files.clear()
+    return Branches(spark, minutes, name, states, files)
 
 
 def _loaded(state: IcebergTable, table: Table) -> IcebergTable:

@@ -28,8 +28,7 @@ from typing import IO
 from offsetguard.config.workspace import SPARK_TEMPORARY, Workspace
 from offsetguard.model.errors import OffsetGuardError
 from offsetguard_spark.connect import DEFAULT_PORT, TOKEN_VARIABLE
-from offsetguard_spark.engines import LOCAL_ENVIRONMENT, SERVER_CONFIG, local_master, spark_home
-from offsetguard_spark.jars import jar_paths
+from offsetguard_spark.engines import LOCAL_ENVIRONMENT, SERVER_CONFIG, iceberg_jars, local_master, spark_home
 from offsetguard_spark.server_process import Running, ServerFolder, SparkServerFailed, write_running
 
 MAIN_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -199,7 +198,7 @@ class ConnectServer:
 
     def _command(self, port: int) -> list[str]:
         """Return spark-submit's command line; it becomes the server itself (`exec`). No secret is on it."""
-        jars = [str(path) for path in jar_paths("iceberg")]
+        jars = list(map(str, iceberg_jars()))
         of_size = f"{_ROOMY_OPTIONS} -Xms{self.memory}" if self.idle_s is None else _FRUGAL_OPTIONS
         java_options = f'{_JVM_OPTIONS} {of_size} -Djava.io.tmpdir="{self.temporary_folder}"'
         config = {

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from offsetguard.config.object_store import is_remote
 from offsetguard.model.errors import OffsetGuardError
 from offsetguard_spark.jars import jar_paths
 
@@ -60,7 +61,7 @@ def local_config() -> dict[str, str]:
     """Return what a JVM needs besides that is a task's own, with master local[N]. Raises JarsUnavailable."""
     return {
         # Not spark.jars: that copies 60 MB for each run.
-        "spark.driver.extraClassPath": ":".join(map(str, jar_paths("iceberg"))),
+        "spark.driver.extraClassPath": ":".join(map(str, iceberg_jars())),
         "spark.driver.extraJavaOptions": _SHORT_JVM_OPTIONS,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -68,6 +69,12 @@ def local_config() -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
     }
+
+
+def iceberg_jars() -> list[Path]:
+    """Return what Spark's class path needs; with a home in an object store Iceberg's client of S3, too."""
+    sets = ("iceberg", "iceberg-aws") if is_remote(os.environ.get("OFFSETGUARD_HOME", "")) else ("iceberg",)
+    return [path for one in sets for path in jar_paths(one)]
 
 
 def submit_settings(*, runs_here: bool) -> dict[str, Any]:
@@ -79,6 +86,6 @@ def submit_settings(*, runs_here: bool) -> dict[str, Any]:
     if runs_here:
         return {"conf": local_config(), "jars": [], "environment": LOCAL_ENVIRONMENT}
     # Workers fetch them from the driver, which has them in its class path: JDBC asks the class path for drivers.
-    jars = [str(path) for path in jar_paths("iceberg")]
+    jars = list(map(str, iceberg_jars()))
     conf = {"spark.driver.extraClassPath": ":".join(jars), "spark.ui.showConsoleProgress": "false"}
     return {"conf": conf, "jars": jars, "environment": {}}

@@ -24,10 +24,10 @@ from pyspark.sql import SparkSession
 from sqlalchemy import Engine
 
 from offsetguard.collect.backlog import is_live
-from offsetguard.collect.landing import snapshot_folder
+from offsetguard.collect.landing import has_landed
 from offsetguard.config import Config
 from offsetguard.config.file import config_in_use, did_you_mean
-from offsetguard.config.workspace import ENDS_AT_VARIABLE, MANIFEST_FILE_NAME, TASK_PROCESS_VARIABLE, Workspace
+from offsetguard.config.workspace import ENDS_AT_VARIABLE, TASK_PROCESS_VARIABLE, Workspace
 from offsetguard.model.errors import ConfigError, OffsetGuardError
 from offsetguard.model.intervals import Interval
 from offsetguard.model.processes import write_for_owner_only
@@ -264,11 +264,7 @@ def redrive_intervals(
     publisher: Publisher, cluster: str, intervals: Sequence[Interval], *, now: datetime
 ) -> RecomputeReport:
     """Publish those of the intervals again whose snapshots are still there."""
-    landed = [
-        interval
-        for interval in intervals
-        if (snapshot_folder(publisher.workspace.landing_folder, cluster, interval) / MANIFEST_FILE_NAME).exists()
-    ]
+    landed = [one for one in intervals if has_landed(publisher.workspace.landing_folder, cluster, one)]
     report = RecomputeReport(cluster, intervals[0].start.isoformat(), intervals[-1].start.isoformat())
     if gone := len(intervals) - len(landed):
         report.left_out = {"the landed snapshot was deleted: the rows stay in quarantine": gone}

@@ -18,8 +18,9 @@ from offsetguard.model.intervals import Interval, Minute
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import LANDED, Table
 from offsetguard.tables.table import arrow_schema
+from offsetguard_spark.files import SparkFiles
 from offsetguard_spark.session import is_small
-from offsetguard_spark.tables import as_frame, spark_schema
+from offsetguard_spark.tables import as_frame
 
 CLOCKS_DIFFER = timedelta(minutes=1)  # so far may the collector's clock be ahead of the publisher's
 
@@ -107,7 +108,9 @@ def check_same_snapshot(folder: Path, manifest: Manifest, before: PublishedInter
     )
 
 
-def read_landed(spark: SparkSession, landed: Mapping[Path, Mapping[str, LandedTable]]) -> dict[Table, DataFrame]:
+def read_landed(
+    spark: SparkSession, landed: Mapping[Path, Mapping[str, LandedTable]], files: SparkFiles
+) -> dict[Table, DataFrame]:
     """Return every landed table that has rows, those of all folders, one row per key; nothing is read yet.
 
     `landed`: what was found in each folder, by table name. Repeated keys are rare, and a table without any needs no
@@ -117,19 +120,18 @@ def read_landed(spark: SparkSession, landed: Mapping[Path, Mapping[str, LandedTa
     for table in LANDED:
         found = {folder: by_name[table.name] for folder, by_name in landed.items() if by_name[table.name].row_count}
         if found:
-            rows = _read(spark, table, found)
+            rows = _read(spark, table, found, files)
             repeated = any(one.duplicate_count for one in found.values())
             tables[table] = one_row_per_key(rows, table) if repeated else rows
     return tables
 
 
-def _read(spark: SparkSession, table: Table, found: Mapping[Path, LandedTable]) -> DataFrame:
+def _read(spark: SparkSession, table: Table, found: Mapping[Path, LandedTable], files: SparkFiles) -> DataFrame:
     """Return the rows of all folders; few that the check has read already are sent: finding files costs more."""
     read = [one.rows for one in found.values()]
     if all(one is not None for one in read) and is_small(sum(one.row_count for one in found.values())):
         return as_frame(spark, table, pa.concat_tables(read).cast(arrow_schema(table)))
-    files = [str(folder / f"{table.name}.parquet") for folder in found]
-    return spark.read.schema(spark_schema(table)).parquet(*files)
+    return files.read(spark, table, [folder / f"{table.name}.parquet" for folder in found])
 
 
 def _check_table(folder: Path, table: Table, manifest: Manifest) -> LandedTable:

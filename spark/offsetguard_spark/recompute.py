@@ -19,7 +19,7 @@ from enum import StrEnum
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from offsetguard.config.workspace import MANIFEST_FILE_NAME
+from offsetguard.collect.landing import landed_intervals
 from offsetguard.lake.catalog import catalog_exists
 from offsetguard.lake.upkeep.commit_times import check_times
 from offsetguard.lake.upkeep.expiry import kept_from
@@ -85,13 +85,12 @@ class Recomputer:
         `since`: when the recomputation was asked for; what was published after it is done.
         """
         workspace, config = self.publisher.workspace, self.publisher.config
-        folder = workspace.landing_folder / cluster
-        landed = {manifest.parent.name for manifest in folder.glob(f"*/{MANIFEST_FILE_NAME}")}
+        landed = set(landed_intervals(workspace.landing_folder, cluster, first.start, last.start))
         done = published_intervals.published_since(self.publisher.engine, cluster, since)
         oldest = kept_from(timedelta(days=config.retention.snapshots_days), now)
         chosen, left_out = [], dict.fromkeys(LeftOut, 0)
         for interval in _span(first, last):
-            if interval.name not in landed:
+            if interval not in landed:
                 left_out[LeftOut.RETENTION_PASSED if interval.start < oldest else LeftOut.NOT_LANDED] += 1
             elif interval.start in done:
                 left_out[LeftOut.DONE] += 1

@@ -1,6 +1,5 @@
 """Which rows go to which table of an interval, and which intervals may have rows already; `publish.py` says when."""
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -9,8 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from offsetguard.collect.landing import snapshot_folder
-from offsetguard.config.workspace import Workspace
+from offsetguard.config.workspace import Workspace, replace_text
 from offsetguard.model.intervals import Minute
 from offsetguard.store.published_intervals import PublishedInterval
 from offsetguard.tables import INVARIANT_RESULTS, LANDED, PUBLISHED, QUARANTINE, UNDECODABLE_RECORDS, Table
@@ -45,7 +43,7 @@ class IntervalRows:
         `landed`: by folder what has landed of a cluster. How many rows are corrupt is known after the write, from what
         Iceberg counted: no query looks for them.
         """
-        frames = read_landed(self.branches.spark, landed)
+        frames = read_landed(self.branches.spark, landed, self.branches.files)
         marked = {table.name: mark(rows, table) for table, rows in frames.items()}
         counts = {table: sum(one[table.name].key_count for one in landed.values()) for table in WRITTEN_AS_LANDED}
         self._write(TableRows(table, partial(self._sound, table, marked), counts[table]) for table in counts)
@@ -109,8 +107,7 @@ class Forwarding:
         """Mark the intervals; the marks are on the disk when this returns."""
         for file in self._marks:
             file.parent.mkdir(parents=True, exist_ok=True)
-            with file.open("w") as mark:
-                os.fsync(mark.fileno())
+            replace_text(file, "", durable=True)
 
     def end(self) -> None:
         """Remove the marks: the `published_intervals` rows tell of the intervals now."""
@@ -124,5 +121,5 @@ class Forwarding:
 
     @property
     def _marks(self) -> list[Path]:
-        folder = self.workspace.home / "forwarding"
-        return [snapshot_folder(folder, *minute) for minute in self.minutes.each()]
+        folder = self.workspace.shared / "forwarding"
+        return [folder / cluster / interval.name for cluster, interval in self.minutes.each()]

@@ -315,7 +315,7 @@ def test_gaps_in_time_unknown_brokers_and_a_half_seen_cluster_are_told_and_publi
 
 def test_the_page_names_and_shows_violations_with_hostile_names_escaped(checked: Checked) -> None:
     folder = checked.folder / "hostile"
-    assert {file.name for file in folder.iterdir()} == {"index.html", "20261121T103900Z.html"}
+    assert {file.name for file in folder.iterdir()} == {"index.html", "20261121T103900Z.html", "runs.json"}
     page = (folder / "index.html").read_text(encoding="utf-8")
     by_id = {check.id: check for check in ALL}
     assert page.index(by_id["OG-Q01"].violation) < page.index(by_id["OG-Q11"].violation)

@@ -23,6 +23,7 @@ from offsetguard.store import published_intervals
 from offsetguard.tables import INVARIANT_RESULTS, PUBLISHED, QUARANTINE, QUEUE_SNAPSHOTS, QUEUE_STATE
 from offsetguard_peers.lake.readers import Readers
 from offsetguard_spark.branches import Branches, TableRows
+from offsetguard_spark.files import SparkFiles
 from offsetguard_spark.minutes import Minutes
 from offsetguard_spark.publish import Publisher
 from offsetguard_spark.reports import Progress, PublishReport
@@ -187,7 +188,8 @@ def test_rows_changed_behind_the_writer_stop_at_the_gate_and_readers_stay(public
             states = load_tables(publications.workspace)
             name = next(iter(publications.branch_names() - {"main"}))
             minutes = Minutes(("demo",), (snapshot.interval,))
-            branches = Branches(publications.publisher.start_spark(), minutes, name, states)
+            spark, files = publications.publisher.start_spark(), SparkFiles(publications.workspace)
+            branches = Branches(spark, minutes, name, states, files)
             branches.tables = [QUEUE_SNAPSHOTS]
             rows = branches.read(QUEUE_SNAPSHOTS).where("consumer_group <> 'digg'")
             broken = F.when(F.col("queue_id") == 1, F.lit(-1)).otherwise(F.col("queue_id"))

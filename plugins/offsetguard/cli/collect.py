@@ -13,6 +13,7 @@ import click
 from offsetguard.cli.output import json_line, masters_seen, progress, was_unseen
 from offsetguard.cli.parameters import chosen_clusters, credentials_from, default_config, safe_name
 from offsetguard.collect.collector import collect_cluster
+from offsetguard.collect.landing import snapshot_folder
 from offsetguard.collect.manifest import Gap, Manifest, Outcome
 from offsetguard.config import Config
 from offsetguard.config.configuration import asking_everything
@@ -121,7 +122,7 @@ async def _collect_live(
         except OffsetGuardError as error:
             click.echo(f"offsetguard: {name}: {error}", err=True)
             return EXIT_NOT_SEEN
-        return _report(landing_folder / name / interval.name, manifest, time.monotonic() - begun, tell)
+        return _report(snapshot_folder(landing_folder, name, interval), manifest, time.monotonic() - begun, tell)
 
     return list(await asyncio.gather(*map(one, names)))
 
@@ -161,7 +162,7 @@ async def _collect_recorded(
             damages=one.damages,
             log_sources=one.log_sources,
         )
-        folder = landing_folder / name / one.interval.name
+        folder = snapshot_folder(landing_folder, name, one.interval)
         codes.append(_report(folder, manifest, time.monotonic() - begun, tell))
     return codes
 

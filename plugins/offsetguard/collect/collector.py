@@ -18,14 +18,13 @@ from pathlib import Path
 
 from offsetguard.collect.broker_reading import Undecodable
 from offsetguard.collect.earlier_round import EarlierRound, earlier_round
-from offsetguard.collect.landing import collecting_lock, land, landed_after, read_manifest, snapshot_folder
+from offsetguard.collect.landing import collecting_lock, has_landed, land, landed_after, read_manifest, snapshot_folder
 from offsetguard.collect.manifest import Gap, Manifest, Outcome
 from offsetguard.collect.offset_events import EventStart
 from offsetguard.collect.round import Round
 from offsetguard.collect.snapshot import Snapshot, snapshot_of
 from offsetguard.config import Config, LogSource
 from offsetguard.config.configuration import asking_everything
-from offsetguard.config.workspace import MANIFEST_FILE_NAME
 from offsetguard.model.errors import IntervalHasPassed, SnapshotError
 from offsetguard.model.intervals import Interval
 from offsetguard.sources.bundle.reader import Bundle
@@ -66,13 +65,12 @@ async def collect_cluster(
     column of that name, and `damages` what of it cannot be read. `log_sources`: by default those of the configuration,
     or none with an `transport`.
     """
-    folder = snapshot_folder(landing_folder, cluster, interval)
-    if (folder / MANIFEST_FILE_NAME).exists():
-        return read_manifest(folder)
+    if has_landed(landing_folder, cluster, interval):
+        return read_manifest(snapshot_folder(landing_folder, cluster, interval))
     _check_is_present(cluster, interval, (started_at, shared_now or started_at))
     async with collecting_lock(landing_folder, cluster, wait_s=deadline_s):
-        if (folder / MANIFEST_FILE_NAME).exists():  # the round that we waited for was of this interval
-            return read_manifest(folder)
+        if has_landed(landing_folder, cluster, interval):  # the round that we waited for was of it
+            return read_manifest(snapshot_folder(landing_folder, cluster, interval))
         if log_sources is None:
             log_sources = config.clusters[cluster].logs if transport is None else ()
         # a newer snapshot has read the events and lines behind our cursors already

@@ -3,20 +3,24 @@
 Landed snapshots on disk: `<landing>/<cluster>/<interval name>/<table>.parquet`, `gaps.jsonl` and `manifest.json`.
 
 A snapshot appears whole or not at all: it is written to a temporary folder beside its place, flushed to the disk, and
-renamed. One round of a cluster runs at a time (`collecting_lock`), because each one goes on where the last one ended.
+renamed; in an object store `landed_objects.py` does it. One round of a cluster runs at a time (`collecting_lock`),
+because each one goes on where the last one ended.
 """
 
 import asyncio
 import fcntl
+import hashlib
 import os
 import re
 import shutil
+import tempfile
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +30,8 @@ import pyarrow.parquet as pq
 
 from offsetguard.collect.columns import arrow_array
 from offsetguard.collect.manifest import GAPS_FILE_NAME, Gap, Manifest
+from offsetguard.config.landed_objects import land_objects, landed
+from offsetguard.config.object_store import STORE_ADVICE, is_remote, read_bytes
 from offsetguard.config.workspace import MANIFEST_FILE_NAME, why_unwritten
 from offsetguard.model.errors import DamagedSnapshot, SnapshotError
 from offsetguard.model.intervals import Interval
@@ -39,17 +45,31 @@ _TEMPORARY_NAME = re.compile(r"\.\d{8}T\d{6}Z\.[0-9a-f]{32}")
 
 
 def snapshot_folder(landing_folder: Path, cluster: str, interval: Interval) -> Path:
-    """Where the snapshot of a cluster and interval lies, or would lie."""
-    return landing_folder / cluster / interval.name
+    """Where the snapshot of a cluster and interval lies, or would lie. In an object store it raises SnapshotError."""
+    folder = landing_folder / cluster / interval.name
+    if is_remote(folder) and (attempt := _landed_objects(folder.parent).get(folder.name)):
+        return folder / attempt
+    return folder
+
+
+def _landed_objects(cluster_folder: Path) -> dict[str, str]:
+    try:
+        return landed(cluster_folder)
+    except OSError as error:
+        raise SnapshotError(f"{cluster_folder}: cannot be read: {error}; {STORE_ADVICE}") from error
 
 
 @asynccontextmanager
 async def collecting_lock(landing_folder: Path, cluster: str, *, wait_s: float) -> AsyncIterator[None]:
     """Hold the right to collect a cluster; the operating system takes it back from a process that dies.
 
-    Temporary folders that killed rounds left are deleted. Raises SnapshotError when another round runs for longer.
+    With an object store this is so on each host; what two hosts land at once is whole all the same. Temporary folders
+    that killed rounds left are deleted. Raises SnapshotError when another round runs for longer.
     """
-    file = landing_folder / cluster / _LOCK_FILE_NAME
+    here = landing_folder
+    if is_remote(here):
+        here = Path(tempfile.gettempdir()) / "offsetguard-collecting" / hashlib.sha256(str(here).encode()).hexdigest()
+    file = here / cluster / _LOCK_FILE_NAME
     give_up_at = time.monotonic() + wait_s
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -65,6 +85,11 @@ async def collecting_lock(landing_folder: Path, cluster: str, *, wait_s: float) 
         yield
 
 
+def has_landed(landing_folder: Path, cluster: str, interval: Interval) -> bool:
+    """Whether the snapshot of a cluster's interval is there; raises SnapshotError when the store does not say."""
+    return bool(_landed_names(landing_folder, cluster, interval.name, interval.name))
+
+
 def landed_after(landing_folder: Path, cluster: str, interval: Interval) -> bool:
     """Whether a newer interval than this one has landed."""
     return any(name > interval.name for name in _landed_names(landing_folder, cluster))
@@ -74,7 +99,7 @@ def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of a landed snapshot; raises SnapshotError naming the file."""
     file = folder / MANIFEST_FILE_NAME
     try:
-        return Manifest.from_json(file.read_text(encoding="utf-8"))
+        return Manifest.from_json(read_bytes(file).decode("utf-8"))
     except FileNotFoundError:
         raise DamagedSnapshot(
             str(file), "missing; the folder is not a landed snapshot, collect the interval first"
@@ -94,7 +119,7 @@ def newest_manifest(
     for name in sorted(_landed_names(landing_folder, cluster), reverse=True):
         if name < before.name:
             try:
-                return read_manifest(landing_folder / cluster / name)
+                return read_manifest(snapshot_folder(landing_folder, cluster, Interval.from_name(name)))
             except DamagedSnapshot as error:
                 on_damage(error)
     return None
@@ -108,8 +133,10 @@ def landed_intervals(landing_folder: Path, cluster: str, since: datetime, until:
 
 def _landed_names(landing_folder: Path, cluster: str, first: str = "", last: str = "~") -> list[str]:
     """Return the names in [first, last]: only of these is looked for a manifest, among days of folders."""
+    if is_remote(landing_folder):
+        return [name for name in _landed_objects(landing_folder / cluster) if first <= name <= last]
     try:
-        names = [one.name for one in os.scandir(landing_folder / cluster)]
+        names = [first] if first == last else [one.name for one in os.scandir(landing_folder / cluster)]
     except FileNotFoundError:
         return []
     wanted = [name for name in names if _NAME.fullmatch(name) and first <= name <= last]
@@ -166,15 +193,18 @@ def land(
     An interval that has landed already stays as it is: a past moment cannot be looked at again.
     Raises SnapshotError naming file and column when a row does not fit its table.
     """
-    folder = snapshot_folder(landing_folder, manifest.cluster, Interval(manifest.interval_start))
-    if (folder / MANIFEST_FILE_NAME).exists():
+    interval = Interval(manifest.interval_start)
+    folder = snapshot_folder(landing_folder, manifest.cluster, interval)
+    if has_landed(landing_folder, manifest.cluster, interval):
         return folder
+    texts = {MANIFEST_FILE_NAME: manifest.to_json(indent=1)}
+    if gaps := "".join(f"{gap.to_json()}\n" for gap in everything_missing):
+        texts[GAPS_FILE_NAME] = gaps
+    if is_remote(folder):
+        return _land_remotely(folder, tables, texts)
     temporary = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}")
     try:
         temporary.mkdir(parents=True)
-        texts = {MANIFEST_FILE_NAME: manifest.to_json(indent=1)}
-        if gaps := "".join(f"{gap.to_json()}\n" for gap in everything_missing):
-            texts[GAPS_FILE_NAME] = gaps
         # the disk takes several files in the time of one; the largest table begins
         with ThreadPoolExecutor(FILES_AT_ONCE, "land") as pool:
             writing = [
@@ -195,6 +225,20 @@ def land(
     return folder
 
 
+def _land_remotely(folder: Path, tables: Mapping[str, pa.Table | Sequence[Row]], texts: Mapping[str, str]) -> Path:
+    def parquet(table: Table) -> bytes:
+        written = pa.BufferOutputStream()
+        _write_parquet(written, f"{table.name}.parquet", table, tables.get(table.name, ()))
+        return bytes(written.getvalue())
+
+    files: dict[str, Callable[[], bytes]] = {f"{one.name}.parquet": partial(parquet, one) for one in LANDED}
+    files |= {name: text.encode for name, text in texts.items()}
+    try:
+        return land_objects(folder, files)
+    except OSError as error:
+        raise _cannot_land(folder, error) from None
+
+
 def _cannot_land(path: Path, error: OSError) -> SnapshotError:
     return SnapshotError(f"{why_unwritten(path, error)}; OFFSETGUARD_HOME says where it lies")
 
@@ -203,10 +247,15 @@ def read_table(folder: Path, table: Table) -> pa.Table:
     """Read one landed table; raises SnapshotError naming file and column when it is not what was written."""
     file = folder / f"{table.name}.parquet"
     with _reading(file):
-        landed = _with_new_columns(table, pq.ParquetFile(file).read())
+        landed = _with_new_columns(table, pq.ParquetFile(_opened(file)).read())
     _check_types(file, table.columns, landed.schema)
     _check_values(file, landed)
     return landed
+
+
+def _opened(file: Path) -> Any:
+    """Return what pyarrow reads; an object is read whole, by one request."""
+    return pa.BufferReader(read_bytes(file)) if is_remote(file) else file
 
 
 @contextmanager
@@ -253,14 +302,15 @@ def read_parts(folder: Path, table: Table, names: Sequence[str]) -> Iterator[pa.
     file = folder / f"{table.name}.parquet"
     columns = [column for column in table.columns if column.name in names]
     with _reading(file):
-        metadata = pq.read_metadata(file)
+        source = _opened(file)
+        metadata = pq.read_metadata(source)
         is_older = not set(names) <= set(metadata.schema.to_arrow_schema().names)
     if is_older:  # landed before an upgrade
         yield read_table(folder, table).select(list(names))
         return
     with _reading(file):
         texts = [column.name for column in columns if column.type is ColumnType.STRING]
-        landed = pq.ParquetFile(file, read_dictionary=texts, metadata=metadata)
+        landed = pq.ParquetFile(source, read_dictionary=texts, metadata=metadata)
         schema = landed.schema_arrow
     _check_types(file, columns, schema)
     for number in range(landed.num_row_groups):
@@ -285,11 +335,16 @@ def _flush_folder(folder: Path) -> None:
 
 
 def _write_table(file: Path, table: Table, rows: pa.Table | Sequence[Row]) -> None:
+    _write_parquet(file, file.name, table, rows)
+    _flush(file)
+
+
+def _write_parquet(file: Path | pa.NativeFile, name: str, table: Table, rows: pa.Table | Sequence[Row]) -> None:
     columns = rows if isinstance(rows, pa.Table) else table_of(table, rows)
     for column in table.columns:
         empty = columns.column(column.name).null_count
         if empty and not column.nullable:
-            raise SnapshotError(f"{file.name}: column {column.name}: {empty} rows have no value")
+            raise SnapshotError(f"{name}: column {column.name}: {empty} rows have no value")
     # Parquet's own types alone: Arrow's would bring texts that repeat back as dictionaries
     pq.write_table(
         columns,
@@ -303,7 +358,6 @@ def _write_table(file: Path, table: Table, rows: pa.Table | Sequence[Row]) -> No
         },
         row_group_size=ROWS_AT_ONCE,
     )
-    _flush(file)
 
 
 def _write_text(file: Path, text: str) -> None:

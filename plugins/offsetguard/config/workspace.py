@@ -1,6 +1,8 @@
 """Where OffsetGuard keeps its files, and how it finds its configuration: one folder, a few environment variables.
 
-OFFSETGUARD_HOME         the folder (default: `.offsetguard` in the working directory)
+OFFSETGUARD_HOME         the folder (default: `.offsetguard` in the working directory), or `s3://BUCKET/PREFIX`: what
+                         landed, the facts and Data Docs lie there then, for hosts that share no disk
+OFFSETGUARD_LOCAL        with a store as home: the folder for what each host has for itself (default: `.offsetguard`)
 OFFSETGUARD_CONFIG       the configuration file (default: `config/offsetguard.yml` in the working directory)
 OFFSETGUARD_DATABASE_URL SQLAlchemy URL of incidents, outbox and published intervals (default: SQLite in the folder)
 OFFSETGUARD_CATALOG_URL  SQLAlchemy URL of the Iceberg catalog (default: SQLite in the folder); `lake/catalog.py`
@@ -16,6 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from offsetguard.config.object_store import STORE_ADVICE, is_remote, remote_path, write_bytes
+
 MANIFEST_FILE_NAME = "manifest.json"
 ENDS_AT_VARIABLE = "OFFSETGUARD_TASK_ENDS_AT"  # when the time-out of its Airflow task ends a job, ISO 8601
 TASK_PROCESS_VARIABLE = "OFFSETGUARD_TASK_PROCESS"  # its Airflow task's process, with which a job ends
@@ -26,24 +30,33 @@ SPARK_TEMPORARY = "tmp"  # in the warm Spark server's folder
 class Workspace:
     """The folders below OFFSETGUARD_HOME, the configuration file and the databases. Its `repr` shows no password."""
 
-    home: Path
+    home: Path  # on this host
     config_file: Path
     database_url: str = field(repr=False)
     catalog_url: str = field(default="", repr=False)  # empty: SQLite in the folder
+    store: str = ""  # `s3://BUCKET/PREFIX`: what all hosts see; empty: the folder
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Workspace":
         """Read the variables; relative paths are taken from the working directory."""
-        home = Path(environment.get("OFFSETGUARD_HOME") or ".offsetguard").resolve()
+        given = environment.get("OFFSETGUARD_HOME") or ".offsetguard"
+        store = given.rstrip("/") if is_remote(given) else ""
+        home = Path(environment.get("OFFSETGUARD_LOCAL") or ".offsetguard" if store else given).resolve()
         config_file = Path(environment.get("OFFSETGUARD_CONFIG") or "config/offsetguard.yml").resolve()
         database_url = environment.get("OFFSETGUARD_DATABASE_URL") or f"sqlite:///{home / 'offsetguard.db'}"
-        return cls(home, config_file, database_url, environment.get("OFFSETGUARD_CATALOG_URL") or "")
+        return cls(home, config_file, database_url, environment.get("OFFSETGUARD_CATALOG_URL") or "", store)
+
+    @property
+    def shared(self) -> Path:
+        """What collector, Spark, judge and pages all see: the folder, or the object store."""
+        return remote_path(self.store) if self.store else self.home
 
     @property
     def variables(self) -> dict[str, str]:
         """The environment by which another process finds the same; with passwords, if there are any."""
         return {
-            "OFFSETGUARD_HOME": str(self.home),
+            "OFFSETGUARD_HOME": self.store or str(self.home),
+            "OFFSETGUARD_LOCAL": str(self.home),
             "OFFSETGUARD_CONFIG": str(self.config_file),
             "OFFSETGUARD_DATABASE_URL": self.database_url,
             "OFFSETGUARD_CATALOG_URL": self.catalog_url,
@@ -57,17 +70,17 @@ class Workspace:
     @property
     def heartbeat_file(self) -> Path:
         """When the outbox was last delivered, and what was not well then; `deliver/heartbeat.py`."""
-        return self.home / "heartbeat.json"
+        return self.shared / "heartbeat.json"
 
     @property
     def landing_folder(self) -> Path:
         """Snapshots as the collector wrote them: `<cluster>/<interval>/`."""
-        return self.home / "landing"
+        return self.shared / "landing"
 
     @property
     def warehouse_folder(self) -> Path:
         """Data files of the Iceberg tables."""
-        return self.home / "warehouse"
+        return self.shared / "warehouse"
 
     @property
     def catalog_file(self) -> Path:
@@ -87,7 +100,7 @@ class Workspace:
     @property
     def data_docs_folder(self) -> Path:
         """Data Docs, one folder per cluster: `<cluster>/index.html` is the newest run."""
-        return self.home / "data_docs"
+        return self.shared / "data_docs"
 
 
 _DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
@@ -99,6 +112,9 @@ def replace_text(file: Path, text: str, *, durable: bool = False) -> None:
 
     `durable`: also after a power cut.
     """
+    if is_remote(file):
+        write_bytes(file, text.encode())
+        return
     descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     temporary = Path(name)
     try:
@@ -121,6 +137,8 @@ def is_disk_error(error: OSError) -> bool:
 def why_unwritten(path: Path, error: OSError) -> str:
     """Say that a path cannot be written, why, and what to do; also for an error of Arrow, whose own text is long."""
     reason = os.strerror(error.errno) if error.errno else str(error)
+    if is_remote(path):
+        return f"{path}: cannot be written: {error}; {STORE_ADVICE}"
     do_next = disk_advice(path) if is_disk_error(error) else "name another place, or let this user write there"
     return f"{path}: cannot be written: {reason}; {do_next}"
 

@@ -5,6 +5,7 @@ that pyiceberg knows. What is wrong with it is said with the database and the ta
 """
 
 import logging
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,10 +16,14 @@ from pyiceberg.avro.decoder import StreamingBinaryDecoder
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.table import CommitTableResponse
 from pyiceberg.table import Table as IcebergTable
+from pyiceberg.table.update import TableRequirement, TableUpdate
+from pyiceberg.typedef import Identifier
 from sqlalchemy import URL, NullPool, create_engine, inspect, make_url, select
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
+from offsetguard.config.object_store import is_remote, remote_path
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import PublishError
 from offsetguard.store import database_errors
@@ -57,6 +62,39 @@ NO_SNAPSHOT = -1  # published before anything was ever written to the table; Ice
 logging.getLogger("pyiceberg.io").setLevel(logging.WARNING)  # else it says for each table what reads its files
 
 
+class FactsCatalog(SqlCatalog):
+    """pyiceberg's, which reads the metadata of a table once: no file of them ever changes.
+
+    The database says which file holds. A cycle loads its tables sixty times, each a request or two in an object store,
+    and milliseconds of parsing everywhere.
+    """
+
+    def __init__(self, name: str, **properties: str) -> None:
+        super().__init__(name, **properties)
+        self._known: dict[str, IcebergTable] = {}  # by the table's name, as it was last loaded or committed
+
+    def load_table(self, identifier: str | Identifier) -> IcebergTable:
+        """Load a table as it is now; raises NoSuchTableError."""
+        name, rows = Catalog.table_name_from(identifier), IcebergTables
+        namespace = Catalog.namespace_to_string(Catalog.namespace_from(identifier))
+        where = (rows.catalog_name == self.name, rows.table_namespace == namespace, rows.table_name == name)
+        with self.engine.connect() as connection:
+            location = connection.execute(select(rows.metadata_location).where(*where)).scalar()
+        known = self._known.get(name)
+        if known is None or known.metadata_location != location:
+            known = self._known[name] = super().load_table(identifier)
+        return IcebergTable(known.name(), known.metadata, known.metadata_location, known.io, self)
+
+    def commit_table(
+        self, table: IcebergTable, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> CommitTableResponse:
+        """Commit changes as pyiceberg does; what it has written is known then."""
+        done = super().commit_table(table, requirements, updates)
+        known = IcebergTable(table.name(), done.metadata, done.metadata_location, table.io, self)
+        self._known[table.name()[-1]] = known
+        return done
+
+
 def catalog_exists(workspace: Workspace) -> bool:
     """Whether there is a catalog: SQLite's file, or its tables in PostgreSQL. Raises PublishError when that is away."""
     file = sqlite_file(workspace)
@@ -80,7 +118,7 @@ def open_catalog(workspace: Workspace) -> SqlCatalog:
 
 def sql_catalog(workspace: Workspace) -> SqlCatalog:
     """Return pyiceberg's catalog, whether or not its tables are there; its errors show no values."""
-    catalog = SqlCatalog(CATALOG_NAME, **sql_properties(workspace))
+    catalog = FactsCatalog(CATALOG_NAME, **sql_properties(workspace))
     catalog.engine.hide_parameters = True  # pyiceberg makes the engine itself
     return catalog
 
@@ -133,7 +171,7 @@ def _metadata_file(catalog: Catalog, table: Table) -> str:
         str(catalog.properties["uri"]), poolclass=NullPool, hide_parameters=True
     ).connect() as connection:
         location = connection.execute(select(IcebergTables.metadata_location).where(where)).scalar()
-    return str(local_path(location or "no file"))
+    return str(path_of(location or "no file"))
 
 
 def table_names(catalog: SqlCatalog) -> set[str]:
@@ -157,11 +195,13 @@ def catalog_errors_named(database: str) -> Iterator[None]:
 
 def location_of(path: Path) -> str:
     """Return a path as Spark and pyiceberg both read it; `as_uri` would escape, which Hadoop does not undo."""
-    return f"file://{path}"
+    return str(path) if is_remote(path) else f"file://{path}"
 
 
-def local_path(location: str) -> Path:
-    """Return the path of a location as Iceberg has it: `file:` and a path in which nothing is escaped."""
+def path_of(location: str) -> Path:
+    """Return the path of a location as Iceberg has it: `s3:`, or `file:` and a path in which nothing is escaped."""
+    if is_remote(location):
+        return remote_path(location)
     return Path(location.removeprefix("file://").removeprefix("file:"))
 
 
@@ -187,7 +227,18 @@ def jdbc_properties(workspace: Workspace) -> dict[str, str]:
         "warehouse": location_of(workspace.warehouse_folder),
         # One process writes at a time and reads what it has just written: a cache could only be stale.
         "cache-enabled": "false",
+        **(_s3_properties() if workspace.store else {}),
     }
+
+
+def _s3_properties() -> dict[str, str]:
+    """Return how Iceberg reaches a store; credentials it finds as the SDK does, in the environment of each process."""
+    properties = {"io-impl": "org.apache.iceberg.aws.s3.S3FileIO"}
+    if endpoint := os.environ.get("AWS_ENDPOINT_URL"):
+        properties |= {"s3.endpoint": endpoint, "s3.path-style-access": "true"}
+    if region := os.environ.get("AWS_REGION"):
+        properties["client.region"] = region
+    return properties
 
 
 def sql_properties(workspace: Workspace) -> dict[str, str]:

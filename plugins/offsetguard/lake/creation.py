@@ -81,7 +81,7 @@ def create_missing_tables(workspace: Workspace, tables: Iterable[Table] = PUBLIS
                 if table.name not in existing:
                     catalog.create_table(
                         (NAMESPACE, table.name),
-                        _schema(table),
+                        schema_of(table),
                         location=f"{location_of(workspace.warehouse_folder)}/{NAMESPACE}/{table.name}",
                         partition_spec=_partition(table),
                         properties=properties_of(table),
@@ -107,10 +107,17 @@ def _only_creator(engine: Engine) -> Iterator[None]:
         yield
 
 
-def _schema(table: Table) -> Schema:
+def schema_of(table: Table, *, with_required: bool = True) -> Schema:
+    """Return a table's columns as Iceberg has them; `with_required`: it refuses rows that lack what must be there."""
     return Schema(
         *(
-            NestedField(number, column.name, _TYPES[column.type], required=not column.nullable, doc=column.meaning)
+            NestedField(
+                number,
+                column.name,
+                _TYPES[column.type],
+                required=with_required and not column.nullable,
+                doc=column.meaning,
+            )
             for number, column in enumerate(table.columns, 1)
         )
     )

@@ -18,7 +18,7 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import DayTransform
 from pyiceberg.types import DateType, StringType, TimestamptzType
 
-from offsetguard.lake.catalog import local_path
+from offsetguard.lake.catalog import path_of
 from offsetguard.model.errors import PublishError
 
 Condition = tuple[str, str, Any]  # a column, one of `=`, `>=`, `<` and `in`, a value
@@ -78,7 +78,7 @@ def _files(state: IcebergTable, manifest: ManifestFile) -> tuple[_File, ...]:
             for name, number, kind in fields
             if number in lower and number in upper
         }
-        files.append(_File(str(local_path(file.file_path)), bounds))
+        files.append(_File(str(path_of(file.file_path)), bounds))
     return tuple(files)
 
 

@@ -9,12 +9,14 @@ What may be seen is said by `published_intervals`, never by a table's newest sta
 whatever release wrote the files: they are found by Iceberg's numbers, and one that was added since is NULL there.
 """
 
+import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from itertools import pairwise
+from threading import Lock
 from types import MappingProxyType
 from typing import Any
 
@@ -25,8 +27,9 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table as IcebergTable
 from sqlalchemy import Engine
 
+from offsetguard.config.object_store import is_remote, remote_path, unchanging_files
 from offsetguard.config.workspace import Workspace
-from offsetguard.lake.catalog import NO_SNAPSHOT, damage_named, load_table, local_path, open_catalog
+from offsetguard.lake.catalog import NO_SNAPSHOT, damage_named, load_table, open_catalog, path_of
 from offsetguard.lake.data_files import Condition, data_files
 from offsetguard.model.errors import PublishError
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
@@ -198,7 +201,7 @@ class _Rows:
 
     def at(self, state: IcebergTable, snapshot_id: int) -> "_Rows":
         """Look which files of a snapshot may have them; raises PublishError that names what is damaged."""
-        folder = local_path(state.location()) / "metadata"
+        folder = path_of(state.location()) / "metadata"
         with damage_named(f"{self.table.name}: snapshot {snapshot_id}", lambda: f"manifests in {folder}"):
             files = data_files(state, snapshot_id, self.wanted)
         numbers = {column.name: column.field_id for column in state.schema().fields}
@@ -239,7 +242,9 @@ def _select(sql: str, sources: Mapping[str, _Rows], given: Mapping[str, Any]) ->
     statement = f"WITH {', '.join(named)} {sql}"
     used = {name: value for name, value in params.items() if re.search(rf"\${name}\b", statement)}
     try:
-        with _database().cursor() as connection:
+        with _database(os.getpid()).cursor() as connection:
+            if remote := next((one for rows in sources.values() for one in rows.files if is_remote(one)), None):
+                _let_read(remote)
             for name, rows in ((name, rows) for name, rows in sources.items() if not rows.files):
                 connection.register(f"{name}_nothing", _no_rows(table_schema(rows.table)))
             return connection.sql(statement, params=used).to_arrow_table()
@@ -322,8 +327,19 @@ def _in_order(columns: Sequence[str]) -> str:
     return ", ".join(f"{name} NULLS FIRST" for name in columns)
 
 
+_REGISTERING = Lock()
+
+
+def _let_read(location: str) -> None:
+    """Let DuckDB read an object store by the connections of Python: its own extension is not made for each release."""
+    with _REGISTERING:
+        database = _database(os.getpid())
+        if "s3" not in database.list_filesystems():
+            database.register_filesystem(unchanging_files(remote_path(location)))
+
+
 @cache
-def _database() -> duckdb.DuckDBPyConnection:
+def _database(process_id: int) -> duckdb.DuckDBPyConnection:
     """Return the process's one: it takes longer to make than a small query."""
     database = duckdb.connect(":memory:")
     database.execute("SET GLOBAL TimeZone = 'UTC'")

@@ -267,7 +267,8 @@ class WorkspaceViews:
     def data_docs(self, asked: AskedDataDocs) -> DataDocsView:
         """Return what the newest minutes violated of each cluster that has Data Docs."""
         folder = self._workspace.data_docs_folder
-        names = sorted(one.parent.name for one in folder.glob("*/index.html"))
+        there = folder.iterdir() if folder.is_dir() else ()
+        names = sorted(one.name for one in there if (one / "index.html").is_file())
         histories = [one for one in names if (folder / one / "history" / f"{asked.invariant.upper()}.html").is_file()]
         published = [one for name in names for one in cycles.newest(self._engine, cluster=name, limit=MINUTES)]
         return data_docs_view(asked, names, histories, published, database_time(self._engine))

@@ -14,7 +14,7 @@ from offsetguard.config import Config
 from offsetguard.config.workspace import Workspace
 from offsetguard.model.errors import IntervalHasPassed, OffsetGuardError, StoreError
 from offsetguard_airflow.hooks import rocketmq_credentials
-from offsetguard_airflow.task_inputs import chosen_clusters, configuration, interval_at
+from offsetguard_airflow.task_inputs import chosen_clusters, configuration, interval_at, workspace_of_task
 
 
 class CollectOffsetsOperator(BaseOperator):
@@ -40,7 +40,7 @@ class CollectOffsetsOperator(BaseOperator):
 
     def execute(self, context: Context) -> None:
         """Ask the clusters whose interval has not landed already."""
-        workspace = Workspace.from_environment()
+        workspace = workspace_of_task()
         config = configuration(workspace, self.log.error).config
         clusters = chosen_clusters(self.cluster)[self.share :: self.shares]
         if not clusters:

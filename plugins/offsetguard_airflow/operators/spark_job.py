@@ -39,9 +39,10 @@ from airflow.sdk.exceptions import (
 )
 from airflow.sdk.log import mask_secret
 
-from offsetguard.config.workspace import ENDS_AT_VARIABLE, TASK_PROCESS_VARIABLE, Workspace
+from offsetguard.config.workspace import ENDS_AT_VARIABLE, TASK_PROCESS_VARIABLE
 from offsetguard.store.database_errors import read_url
 from offsetguard.store.locks import own_process
+from offsetguard_airflow.task_inputs import workspace_of_task
 
 if TYPE_CHECKING:
     from airflow.sdk.types import Logger  # Airflow has it for type checkers only
@@ -187,7 +188,7 @@ def _path_with_own_programs() -> str:
 
 def workspace_variables() -> dict[str, str]:
     """Return the environment that makes the job use our folders and databases, whose passwords are masked in logs."""
-    workspace = Workspace.from_environment()
+    workspace = workspace_of_task()
     for url in filter(None, (workspace.database_url, workspace.catalog_url)):
         with suppress(ValueError):  # the job says what is wrong with it, and shows nothing of it
             parsed = read_url(url)

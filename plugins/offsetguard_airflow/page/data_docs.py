@@ -6,6 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, HTTPException, Query, Request, status
 from fastapi.responses import FileResponse, Response
 
+from offsetguard.config.object_store import is_remote, read_bytes
 from offsetguard.config.workspace import Workspace
 from offsetguard.views.data_docs import AskedDataDocs
 from offsetguard_airflow.web.forms import PAGE_HEADERS
@@ -35,6 +36,8 @@ def give_page(path: str) -> Response:
     file = find_file(Workspace.from_environment().data_docs_folder, path)
     if file is None:
         raise HTTPException(status.HTTP_404_NOT_FOUND, "there are no Data Docs of this name (any more)")
+    if is_remote(file):
+        return Response(read_bytes(file), headers=PAGE_HEADERS, media_type=_HTML)
     return FileResponse(file, headers=PAGE_HEADERS, media_type=_HTML)
 
 
@@ -46,6 +49,8 @@ def find_file(folder: Path, path: str) -> Path | None:
     """
     if "\x00" in path:
         return None
+    if is_remote(folder):
+        return _find_object(folder, path)
     root = folder.resolve()
     try:
         file = (root / path).resolve()
@@ -55,3 +60,11 @@ def find_file(folder: Path, path: str) -> Path | None:
     except OSError:  # longer than a name may be
         return None
     return file if is_page else None
+
+
+def _find_object(folder: Path, path: str) -> Path | None:
+    parts = path.strip("/").split("/")
+    if {"", ".", ".."} & set(parts):
+        return None
+    file = folder.joinpath(*parts) if parts[-1].endswith(".html") else folder.joinpath(*parts, "index.html")
+    return file if file.is_file() else None

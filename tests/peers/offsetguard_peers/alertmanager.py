@@ -6,20 +6,15 @@ with Alertmanager(folder) as alertmanager:
 """
 
 import json
-import os
-import secrets
-import shutil
-import subprocess
-import tempfile
 import urllib.request
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, Self
 
+from offsetguard_peers.go_programs import built_by_go
 from offsetguard_peers.http_server import HttpPeer, Quiet
 from offsetguard_peers.processes import ChildProcess, ReservedPort
 from offsetguard_peers.waiting import wait_until
-from offsetguard_spark.jars import cache_folder
 
 VERSION = "0.28.1"
 LOGIN, PASSWORD = "offsetguard", "pass:word"
@@ -35,20 +30,7 @@ def alertmanager_path() -> Path:
 
     FileNotFoundError where it has to be built and there is no Go. (Debian's package would start a service.)
     """
-    program = cache_folder() / f"alertmanager-{VERSION}" / "alertmanager"
-    if program.exists():
-        return program
-    go = shutil.which("go")
-    if go is None:
-        raise FileNotFoundError("Alertmanager is built by Go, and there is none: install Go 1.23 or newer")
-    with tempfile.TemporaryDirectory(prefix="offsetguard-go-") as folder:
-        target = f"github.com/prometheus/alertmanager/cmd/alertmanager@v{VERSION}"
-        environment = {**os.environ, "GOBIN": folder, "CGO_ENABLED": "0"}
-        subprocess.run([go, "install", target], env=environment, check=True)
-        program.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(Path(folder) / program.name, part := program.with_name(f"{secrets.token_hex(4)}.part"))
-        part.rename(program)  # whole or not there: others may build it at the same time
-    return program
+    return built_by_go("github.com/prometheus/alertmanager/cmd/alertmanager", VERSION)
 
 
 class Alertmanager:

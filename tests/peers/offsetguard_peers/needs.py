@@ -28,6 +28,7 @@ _GROUPS: tuple[tuple[str, Callable[[str, frozenset[str]], bool]], ...] = (
 _MARKERS_OF_FIXTURES = {
     "airflow": ("airflow", "slow"),
     "alertmanager": ("alertmanager", "slow"),
+    "object_store": ("slow",),
     "postgresql": ("postgres", "slow"),
 }
 

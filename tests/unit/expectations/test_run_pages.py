@@ -1,5 +1,6 @@
 """The Data Docs of a run: what stands first, what cannot get out of hand, and how pages are replaced."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from html import unescape
 from html.parser import HTMLParser
@@ -17,7 +18,7 @@ from offsetguard_expectations.data_docs import (
     RunReport,
     bars,
     is_due,
-    publish_page,
+    publish_run,
     recent_runs,
     render_history_page,
     render_run_page,
@@ -189,21 +190,26 @@ def test_a_folder_has_a_page_for_each_of_the_newest_runs_and_the_newest_one_as_i
     """A backfill does not change the index, a repeated run replaces its own page, other files are not touched."""
     (tmp_path / "notes.html").write_text("mine")
     runs = runs_of(5)
-    for number in (0, 1, 2, 4, 4, 3):
-        publish_page(tmp_path, runs[number], f"run {number}", kept_runs=3)
-    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {
-        "notes.html": "mine",
-        "index.html": "run 4",
-        **{f"{runs[number].name}.html": f"run {number}" for number in (2, 3, 4)},
-    }
+    for number in (0, 1, 2, 4, 4, 3, 0):
+        publish_run(tmp_path, replace(report(), interval=runs[number]), kept_runs=3)
+    pages = {f"{runs[number].name}.html" for number in (2, 3, 4)}
+    assert {file.name for file in tmp_path.iterdir()} == {"notes.html", "index.html", "runs.json", *pages}
+    assert (tmp_path / "notes.html").read_text() == "mine"
+    assert (tmp_path / "index.html").read_text() == (tmp_path / f"{runs[4].name}.html").read_text()
 
 
-def test_recent_runs_are_read_back_from_the_pages_themselves(tmp_path: Path) -> None:
+def test_pages_of_a_day_that_is_over_go_after_an_outage_too(tmp_path: Path) -> None:
+    runs = runs_of(9)
+    for number in (0, 1, 2, 8):
+        publish_run(tmp_path, replace(report(), interval=runs[number]), kept_runs=3)
+    assert {file.stem for file in tmp_path.glob("2*.html")} == {runs[8].name}
+
+
+def test_the_newest_runs_are_known_by_what_they_flagged(tmp_path: Path) -> None:
     bad, good = runs_of(2)
     flagged = report({"OG-Q12": (1, ("x",)), "OG-Q01": (1, (HOSTILE,))}, not_checked=("OG-S01",))
-    publish_page(tmp_path, bad, render_run_page(flagged))
-    publish_page(tmp_path, good, render_run_page(report()))
-    (tmp_path / "20261121T104500Z.html").write_bytes(b"\xff half a page of somebody else")
+    publish_run(tmp_path, replace(flagged, interval=bad))
+    publish_run(tmp_path, replace(report(), interval=good))
     assert recent_runs(tmp_path / "new cluster") == ()
     assert recent_runs(tmp_path) == (RecentRun(bad, ("OG-Q01", "OG-Q12", "OG-S01")), RecentRun(good, ()))
 
@@ -211,7 +217,7 @@ def test_recent_runs_are_read_back_from_the_pages_themselves(tmp_path: Path) -> 
 def test_a_page_links_the_runs_of_an_hour(tmp_path: Path) -> None:
     runs = runs_of(61)
     for run in runs:
-        publish_page(tmp_path, run, render_run_page(report()))
+        publish_run(tmp_path, replace(report(), interval=run))
     assert [run.interval for run in recent_runs(tmp_path)] == runs[1:]
 
 

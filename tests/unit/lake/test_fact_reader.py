@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyiceberg.expressions import And, EqualTo, GreaterThanOrEqual, In, LessThan
 
-from offsetguard.lake.catalog import local_path
+from offsetguard.lake.catalog import path_of
 from offsetguard.lake.creation import create_missing_tables
 from offsetguard.lake.data_files import data_files
 from offsetguard.lake.reading import read_interval, table_schema
@@ -163,7 +163,7 @@ def test_files_are_told_by_their_bounds_as_pyiceberg_tells_them(warehouse: Wareh
             LessThan("interval_start", minute(end).isoformat()),  # type: ignore[call-arg]
             In("consumer_group", names),  # type: ignore[call-arg]
         )
-        planned = {str(local_path(task.file.file_path)) for task in state.scan(condition).plan_files()}
+        planned = {str(path_of(task.file.file_path)) for task in state.scan(condition).plan_files()}
         assert set(found) == planned, (first, end, names, cluster)
 
 
@@ -171,6 +171,6 @@ def test_a_home_may_be_called_anything(tmp_path: Path) -> None:
     warehouse = Warehouse.in_folder(tmp_path / "a home 100% 数据 #1", GROUP_FACTS)
     warehouse.show_minutes([0], append(warehouse, GROUPS, [0]))
     assert warehouse.reader().group_history("demo", GROUPS[0], *EVERYTHING)["lag"].to_pylist() == [0]
-    folder = local_path(warehouse.iceberg_table(GROUP_FACTS).location())
+    folder = path_of(warehouse.iceberg_table(GROUP_FACTS).location())
     assert folder.is_relative_to(warehouse.workspace.home)
     assert [*folder.rglob("*.parquet")]

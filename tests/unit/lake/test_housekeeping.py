@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from offsetguard.config import Retention
-from offsetguard.lake.catalog import local_path
+from offsetguard.lake.catalog import path_of
 from offsetguard.lake.upkeep import packing
 from offsetguard.lake.upkeep.clean import Housekeeper
 from offsetguard.lake.upkeep.expiry import delete_landed, expire
@@ -209,7 +209,7 @@ def test_a_recomputed_interval_counts_as_shown_although_the_state_of_its_queues_
 
 def test_files_that_nothing_names_go_after_a_while_and_others_stay(of_topics: Warehouse) -> None:
     publish(of_topics, range(2))
-    folder = local_path(of_topics.iceberg_table(TOPIC_FACTS).location())
+    folder = path_of(of_topics.iceberg_table(TOPIC_FACTS).location())
     orphan, fresh = folder / "data" / "of a killed run.parquet", folder / "data" / "under way.parquet"
     for file in (orphan, fresh):
         file.write_bytes(b"PAR1")
@@ -225,7 +225,7 @@ def test_files_that_nothing_names_go_after_a_while_and_others_stay(of_topics: Wa
 
 def test_the_checksum_that_spark_leaves_beside_a_file_goes_with_it_and_not_before(of_topics: Warehouse) -> None:
     publish(of_topics, range(6))
-    folder = local_path(of_topics.iceberg_table(TOPIC_FACTS).location())
+    folder = path_of(of_topics.iceberg_table(TOPIC_FACTS).location())
     for file in [one for one in folder.rglob("*") if one.is_file()]:
         checksum = file.with_name(f".{file.name}.crc")
         checksum.write_bytes(b"crc")
@@ -310,7 +310,7 @@ def test_after_many_cycles_files_and_snapshots_are_as_few_as_after_some(warehous
         told = housekeeper(warehouse).clean(now=interval(minute + 31).start).tables["topic_facts"]
         assert (told.files <= 4, told.snapshots <= 3) == (True, True), (minute, told)
         iceberg_table = warehouse.iceberg_table(TOPIC_FACTS)
-        folder = local_path(iceberg_table.location())
+        folder = path_of(iceberg_table.location())
         on_disk.append(sum(1 for path in folder.rglob("*") if path.is_file()))
         main = iceberg_table.current_snapshot()
         assert main is not None

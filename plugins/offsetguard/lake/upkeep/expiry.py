@@ -26,8 +26,10 @@ from pyiceberg.table.update import RemoveSnapshotsUpdate
 from sqlalchemy import Engine
 
 from offsetguard.config import Retention
+from offsetguard.config.landed_objects import forget_landed
+from offsetguard.config.object_store import files_below, is_remote
 from offsetguard.config.workspace import MANIFEST_FILE_NAME, SPARK_TEMPORARY
-from offsetguard.lake.catalog import NO_SNAPSHOT, local_path
+from offsetguard.lake.catalog import NO_SNAPSHOT, path_of
 from offsetguard.lake.upkeep.commit_times import load_to_commit
 from offsetguard.lake.upkeep.packing import HOUSEKEEPING_PROPERTY, live_files
 from offsetguard.model.intervals import Interval
@@ -194,18 +196,17 @@ def delete_orphans(iceberg_table: IcebergTable, older_than: datetime) -> int:
     Only files that were written before a moment: a run that is under way names its files when it commits. What goes
     with a file that Spark wrote, Hadoop's checksum beside it, is not counted.
     """
-    folder = local_path(iceberg_table.location())
-    oldest = older_than.timestamp()
-    unnamed = [file for file in folder.rglob("*") if file.is_file() and file.stat().st_mtime < oldest]
+    files = files_below(path_of(iceberg_table.location()))
+    unnamed = [file for file, written_at in files if written_at < older_than]
     if not unnamed:
         return 0
     iceberg_table.refresh()  # after the listing: what was committed meanwhile is named
-    named = {local_path(path) for path in _named(iceberg_table)}
-    named |= {path.with_name(f".{path.name}.crc") for path in named}
-    orphans = [file for file in unnamed if file not in named]
+    named = {path_of(path) for path in _named(iceberg_table)}
+    keep = {str(path) for path in named} | {str(path.with_name(f".{path.name}.crc")) for path in named}
+    orphans = [file for file in unnamed if file not in keep]
     for file in orphans:
-        file.unlink(missing_ok=True)
-    return sum(file.suffix != ".crc" for file in orphans)
+        path_of(file).unlink(missing_ok=True)
+    return sum(not file.endswith(".crc") for file in orphans)
 
 
 def delete_landed(landing_folder: Path, older_than: datetime) -> int:
@@ -213,6 +214,9 @@ def delete_landed(landing_folder: Path, older_than: datetime) -> int:
     count = 0
     if not landing_folder.is_dir():
         return 0
+    if is_remote(landing_folder):
+        name = Interval(older_than).name
+        return sum(forget_landed(one, name, _KEPT_SNAPSHOTS) for one in landing_folder.iterdir() if one.name[0] != ".")
     for cluster in sorted(path for path in landing_folder.iterdir() if path.is_dir()):
         folders = ((_interval(path.name), path) for path in cluster.iterdir() if path.is_dir())
         landed = sorted((interval, path) for interval, path in folders if interval)

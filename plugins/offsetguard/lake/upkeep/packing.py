@@ -31,7 +31,8 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.types import TimestamptzType
 from pyiceberg.utils.datetime import micros_to_timestamptz
 
-from offsetguard.lake.catalog import local_path
+from offsetguard.config.object_store import filesystem, is_remote
+from offsetguard.lake.catalog import path_of
 from offsetguard.lake.upkeep.commit_times import load_to_commit
 from offsetguard.model.errors import PublishError
 from offsetguard.tables import Table
@@ -221,9 +222,10 @@ def ranges_of_rows(
 
 def _read(iceberg_table: IcebergTable, files: Sequence[TableFile], **chosen: Any) -> pa.Table:
     schema = schema_to_pyarrow(iceberg_table.schema())  # with Iceberg's numbers, which a file must carry
-    paths = [str(local_path(file.path)) for file in files]
+    paths = [str(path_of(file.path)) for file in files]
     one_by_one = {"fragment_readahead": 1, "batch_readahead": 1}  # else a few million rows are on their way
-    return dataset(paths, schema=schema, format="parquet").to_table(**chosen, **one_by_one)
+    store = filesystem(path_of(files[0].path)) if files and is_remote(files[0].path) else None
+    return dataset(paths, schema=schema, format="parquet", filesystem=store).to_table(**chosen, **one_by_one)
 
 
 def cuts_between(counts: Sequence[tuple[str, int]], parts: int) -> list[str]:
@@ -247,9 +249,10 @@ def sorted_rows(rows: pa.Table, table: Table) -> pa.Table:
 def write_file(iceberg_table: IcebergTable, rows: pa.Table, prefix: str = "") -> DataFile:
     """Write rows, all of one partition, to a new file; no snapshot has it before `exchange`."""
     location = iceberg_table.location_provider().new_data_location(f"{prefix}{uuid.uuid4().hex}.parquet")
-    path = local_path(location)
+    path = path_of(location)
     path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(rows, path, row_group_size=ROW_GROUP_ROWS, compression="zstd")
+    with path.open("wb") as file:
+        pq.write_table(rows, file, row_group_size=ROW_GROUP_ROWS, compression="zstd")
     return parquet_file_to_data_file(iceberg_table.io, iceberg_table.metadata, location)
 
 

@@ -10,12 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlparse
 
 import pyarrow as pa
+from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.table import Table as IcebergTable
+from sqlalchemy import update
 
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.catalog import NO_SNAPSHOT, load_table, open_catalog
@@ -89,8 +91,12 @@ def put_newest_commit_ahead(iceberg_table: IcebergTable, by: timedelta) -> None:
     (snapshot,) = (one for one in said["snapshots"] if one["snapshot-id"] == said["current-snapshot-id"])
     said["last-updated-ms"] += int(by.total_seconds() * 1000)
     snapshot["timestamp-ms"] = said["snapshot-log"][-1]["timestamp-ms"] = said["last-updated-ms"]
-    file.write_text(json.dumps(said), "utf-8")
-    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)  # of what Hadoop wrote
+    ahead = file.with_name(file.name.replace(".metadata.json", "-ahead.metadata.json"))
+    ahead.write_text(json.dumps(said), "utf-8")
+    before, after = iceberg_table.metadata_location, iceberg_table.metadata_location.replace(file.name, ahead.name)
+    rows, catalog = IcebergTables, cast(SqlCatalog, iceberg_table.catalog)
+    with catalog.engine.begin() as connection:
+        connection.execute(update(rows).where(rows.metadata_location == before).values(metadata_location=after))
     iceberg_table.refresh()
 
 
