@@ -19,11 +19,13 @@ from offsetguard.config.object_store import files_below, write_bytes
 from offsetguard.config.workspace import Workspace
 from offsetguard.lake.upkeep.packing import PACKED_PREFIX
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
-from offsetguard.tables import GROUP_FACTS, PUBLISHED
+from offsetguard.tables import GROUP_FACTS, PUBLISHED, QUEUE_FACTS, QUEUE_SNAPSHOTS
 from offsetguard_peers.lake.readers import Readers
 from offsetguard_peers.object_store import ObjectStore
+from offsetguard_peers.processes import ReservedPort
 from offsetguard_spark.engines import QUICK_COMPILER_OPTIONS
 from offsetguard_spark.server_process import ServerFolder
+from offsetguard_spark.session import SMALL_SNAPSHOT_ROWS
 
 pytestmark = pytest.mark.slow
 
@@ -183,6 +185,36 @@ def test_hosts_without_a_shared_disk_publish_what_one_folder_has(
     for host in ("collector", "publisher", "judge", "pages"):
         files = {one.name for one in (hosts.folder / host).rglob("*.parquet")} if (hosts.folder / host).exists() else ()
         assert not files, host
+
+
+def test_rows_too_many_to_be_sent_are_found_in_the_store(hosts: Hosts, snapshot: Any) -> None:
+    """Those that landed, and the facts that are made of them."""
+    snapshot.broker()
+    snapshot.topic("orders")
+    snapshot.group("billing")
+    for queue_id in range(SMALL_SNAPSHOT_ROWS + 1):
+        snapshot.queue("billing", "orders", queue_id, (0, 400, 1000))
+    snapshot.land(hosts.workspace("collector"))
+    hosts.run("publisher", PUBLISH, snapshot.interval.start.isoformat(), **ENGINES["warm"])
+    ServerFolder(hosts.folder / "publisher" / "spark-server").stop()
+    readers = Readers(hosts.workspace("reader"))
+    for table in (QUEUE_SNAPSHOTS, QUEUE_FACTS):
+        assert len(readers.rows(table, snapshot.interval)) == SMALL_SNAPSHOT_ROWS + 1, table.name
+    handed_over = str(hosts.shared.handed_over_folder)
+    left = [location for location, _ in files_below(hosts.shared.shared) if location.startswith(handed_over)]
+    assert not [location for location in left if location.endswith(".parquet")]
+
+
+def test_a_store_that_is_away_stops_a_publication_with_what_to_check_and_nothing_is_lost(
+    hosts: Hosts, snapshot: Any
+) -> None:
+    fill(snapshot).land(hosts.workspace("collector"))
+    start, away = snapshot.interval.start.isoformat(), ReservedPort()
+    with pytest.raises(AssertionError, match="check OFFSETGUARD_HOME, AWS_ENDPOINT_URL"):
+        hosts.run("publisher", PUBLISH, start, AWS_ENDPOINT_URL=f"http://127.0.0.1:{away.port}")
+    away.release()
+    assert '"verdict": "published"' in hosts.run("publisher", PUBLISH, start, **ENGINES["warm"])
+    ServerFolder(hosts.folder / "publisher" / "spark-server").stop()
 
 
 def test_housekeeping_deletes_and_packs_in_the_store(hosts: Hosts, new_snapshot: Any) -> None:
