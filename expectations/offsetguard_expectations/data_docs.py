@@ -25,7 +25,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from offsetguard.config.object_store import read_bytes
+from offsetguard.config.object_store import make_folder, read_bytes
 from offsetguard.config.workspace import replace_text
 from offsetguard.lake.reading import FactReader
 from offsetguard.model.intervals import INTERVAL_LENGTH, Interval
@@ -203,7 +203,7 @@ def publish_run(cluster_folder: Path, report: RunReport, *, kept_runs: int = KEP
 
     Returns the path of `index.html`. The page of a repeated run replaces the former one.
     """
-    cluster_folder.mkdir(parents=True, exist_ok=True)
+    make_folder(cluster_folder)
     before = recent_runs(cluster_folder)
     html, interval = render_run_page(report, before[-LINKED_RUNS:]), report.interval
     newest = max((interval, *(run.interval for run in before)), key=lambda one: one.start)
@@ -271,7 +271,7 @@ def publish_history(reader: FactReader, cluster: str, newest: Interval, data_doc
         moment = Moment(Interval(row["interval_start"]), row["rows_checked"], row["violations"])
         moments[row["invariant_id"]].append(moment)
     folder = data_docs_folder / cluster / HISTORY_FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     for check in ALL:
         replace_text(folder / f"{check.id}.html", render_history_page(check, cluster, moments[check.id], until))
     return len(ALL)

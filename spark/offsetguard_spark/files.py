@@ -42,7 +42,7 @@ class SparkFiles:
     def handed_over(self, spark: SparkSession, table: Table, rows: pa.Table) -> Iterator[DataFrame]:
         """Give rows that Python has, in a file for as long as Spark reads them."""
         file = self.workspace.handed_over_folder / f"{table.name}-{uuid.uuid4().hex}.parquet"
-        file.parent.mkdir(parents=True, exist_ok=True)
+        object_store.make_folder(file.parent)
         try:
             with file.open("wb") as written:
                 pq.write_table(rows, written)

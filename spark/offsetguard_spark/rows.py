@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from offsetguard.config.object_store import make_folder
 from offsetguard.config.workspace import Workspace, replace_text
 from offsetguard.model.intervals import Minute
 from offsetguard.store.published_intervals import PublishedInterval
@@ -106,7 +107,7 @@ class Forwarding:
     def begin(self) -> None:
         """Mark the intervals; the marks are on the disk when this returns."""
         for file in self._marks:
-            file.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(file.parent)
             replace_text(file, "", durable=True)
 
     def end(self) -> None:

@@ -1,5 +1,7 @@
 """What tasks take from the trigger form and from Airflow's dates."""
 
+import json
+import os
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -33,6 +35,7 @@ from offsetguard_airflow.task_inputs import (
     configuration,
     interval_at,
     open_workspace,
+    workspace_of_task,
 )
 from offsetguard_peers.collecting import manifest_of
 from offsetguard_peers.disks import tiny_disk
@@ -272,3 +275,22 @@ def test_a_backfill_publishes_what_is_published_already_and_is_judged_as_history
     for task_id, field in (("publish_interval", "again"), ("judge_interval", "replay")):
         given = rendered("collect_and_judge", task_id, context, field)
         assert given == {field: is_backfill}
+
+
+def test_a_store_is_read_as_the_connection_says_where_the_environment_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL", "AWS_REGION")
+    for name in names:  # what the task sets is taken back
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("OFFSETGUARD_HOME", "s3://offsets/production/")
+    assert workspace_of_task().store == "s3://offsets/production"
+    assert not [name for name in names if name in os.environ], "then the host's role counts"
+    extra = {"region_name": "eu-central-1", "endpoint_url": "https://store.example.org"}
+    connection = {"conn_type": "aws", "login": "key", "password": "secret", "extra": extra}
+    monkeypatch.setenv("AIRFLOW_CONN_AWS_DEFAULT", json.dumps(connection))
+    workspace_of_task()
+    found = [os.environ.get(name) for name in names]
+    assert found == ["key", "secret", None, "https://store.example.org", "eu-central-1"]
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "of the environment")
+    workspace_of_task()
+    assert os.environ["AWS_ACCESS_KEY_ID"] == "of the environment"

@@ -9,11 +9,9 @@ because each one goes on where the last one ended.
 
 import asyncio
 import fcntl
-import hashlib
 import os
 import re
 import shutil
-import tempfile
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,7 +30,7 @@ from offsetguard.collect.columns import arrow_array
 from offsetguard.collect.manifest import GAPS_FILE_NAME, Gap, Manifest
 from offsetguard.config.landed_objects import land_objects, landed
 from offsetguard.config.object_store import STORE_ADVICE, is_remote, read_bytes
-from offsetguard.config.workspace import MANIFEST_FILE_NAME, why_unwritten
+from offsetguard.config.workspace import MANIFEST_FILE_NAME, Workspace, why_unwritten
 from offsetguard.model.errors import DamagedSnapshot, SnapshotError
 from offsetguard.model.intervals import Interval
 from offsetguard.tables import LANDED, Column, ColumnType, Table
@@ -66,9 +64,7 @@ async def collecting_lock(landing_folder: Path, cluster: str, *, wait_s: float) 
     With an object store this is so on each host; what two hosts land at once is whole all the same. Temporary folders
     that killed rounds left are deleted. Raises SnapshotError when another round runs for longer.
     """
-    here = landing_folder
-    if is_remote(here):
-        here = Path(tempfile.gettempdir()) / "offsetguard-collecting" / hashlib.sha256(str(here).encode()).hexdigest()
+    here = Workspace.from_environment().home / "collecting" if is_remote(landing_folder) else landing_folder
     file = here / cluster / _LOCK_FILE_NAME
     give_up_at = time.monotonic() + wait_s
     try:

@@ -44,6 +44,12 @@ def _remote_path(location: str, process_id: int) -> Path:
     return cast("Path", UPath(location, **options))
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder with those above it, where there are folders; a bucket is nothing that we make."""
+    if not is_remote(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+
+
 @contextmanager
 def _as_os_errors() -> Iterator[None]:
     """Raise OSError for a store that cannot be reached, too: for that the SDK has classes of its own."""

@@ -1,5 +1,6 @@
 """Landing in an object store: a snapshot appears when its attempt is named, whatever is killed, away or done twice."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from offsetguard.collect.landing import (
+    collecting_lock,
     has_landed,
     land,
     landed_after,
@@ -101,6 +103,20 @@ def test_what_was_killed_has_not_landed_and_the_next_attempt_lands(folder: Path)
     assert not has_landed(folder, "main", INTERVAL)
     there = land(folder, manifest_of(INTERVAL), {})
     assert read_manifest(there) == manifest_of(INTERVAL)
+
+
+def test_rounds_of_one_host_wait_for_each_other(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OFFSETGUARD_HOME", "s3://offsets/home")
+    monkeypatch.setenv("OFFSETGUARD_LOCAL", str(tmp_path))
+
+    async def twice() -> None:
+        async with collecting_lock(folder, "main", wait_s=0.1):
+            with pytest.raises(SnapshotError, match="another round of cluster main is running"):
+                async with collecting_lock(folder, "main", wait_s=0.1):
+                    pass
+
+    asyncio.run(twice())
+    assert not files_below(folder)
 
 
 def test_old_snapshots_go_with_what_was_killed_in_their_time(folder: Path) -> None:

@@ -31,7 +31,7 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.types import TimestamptzType
 from pyiceberg.utils.datetime import micros_to_timestamptz
 
-from offsetguard.config.object_store import filesystem, is_remote
+from offsetguard.config.object_store import filesystem, is_remote, make_folder
 from offsetguard.lake.catalog import path_of
 from offsetguard.lake.upkeep.commit_times import load_to_commit
 from offsetguard.model.errors import PublishError
@@ -250,7 +250,7 @@ def write_file(iceberg_table: IcebergTable, rows: pa.Table, prefix: str = "") ->
     """Write rows, all of one partition, to a new file; no snapshot has it before `exchange`."""
     location = iceberg_table.location_provider().new_data_location(f"{prefix}{uuid.uuid4().hex}.parquet")
     path = path_of(location)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     with path.open("wb") as file:
         pq.write_table(rows, file, row_group_size=ROW_GROUP_ROWS, compression="zstd")
     return parquet_file_to_data_file(iceberg_table.io, iceberg_table.metadata, location)
