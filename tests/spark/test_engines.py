@@ -40,11 +40,9 @@ from offsetguard_airflow.operators.spark_jobs import PublishIntervalOperator
 TASK_DEFAULTS["pre_execute"]({})  # as Airflow does in the task's process: the task opens our database itself
 PublishIntervalOperator(task_id="publish", cluster="demo", interval_start=sys.argv[1]).execute({})
 """
-# No worker of a cluster ever starts a Python: one that tried would fail. Executors fit into the small workers; tasks go
-# to the one that is free instead of waiting 3 s for the one that has the rows.
+# No worker of a cluster ever starts a Python: one that tried would fail. Executors fit into the small workers.
 CLUSTER_DEFAULTS = """\
 spark.executor.memory 512m
-spark.locality.wait 0
 spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 spark.executor.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 spark.pyspark.python /nonexistent/python
