@@ -20,7 +20,7 @@ SERVER_CONFIG = {
     # Else PySpark notes the line of Python behind each of a cycle's thousands of column expressions, and looks for
     # IPython every time: half of what our own process does in a small cycle.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
-    # A task goes to the worker that is free: by default it waits 3 s for the one that has its rows, and one works alone.
+    # A task goes to the worker that is free: by default it waits 3 s for the one that has its rows, while others idle.
     "spark.locality.wait": "0",
 }
 

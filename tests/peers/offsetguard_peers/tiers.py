@@ -53,6 +53,7 @@ def _claims(version: str) -> Command:
     return (sys.executable, "benchmarks/claims.py", "--version", version)
 
 
+_PARTS_OF_THEIR_OWN = ("engines", "warm_server", "publish_killed", "object_store")  # of tests/spark
 PARTS = (
     Part(
         "unit-thorough",
@@ -68,7 +69,7 @@ PARTS = (
         (
             tests(
                 "tests/spark",
-                *(f"--ignore=tests/spark/test_{name}.py" for name in ("engines", "warm_server", "publish_killed")),
+                *(f"--ignore=tests/spark/test_{name}.py" for name in _PARTS_OF_THEIR_OWN),
             ),
         ),
         {"OFFSETGUARD_EXAMPLES": "thorough"},
@@ -113,6 +114,12 @@ PARTS = (
         "a job on Spark Connect, by spark-submit and on spark://; the warm Spark of a workspace",
         "3",
         (tests("tests/spark/test_engines.py", "tests/spark/test_warm_server.py"),),
+    ),
+    Part(
+        "object-store",
+        "hosts that share an object store and no disk",
+        "6",
+        (tests("tests/spark/test_object_store.py", "tests/unit/collect/test_landed_objects.py"),),
     ),
     Part(
         "tls-acl", "brokers with TLS and access control, of every version", "1", (tests("tests/live", "-k", GUARDED),)
