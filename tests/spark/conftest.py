@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 import yaml
@@ -171,6 +171,21 @@ class Snapshot:
             "origin": "broker",
         }
         return self.add("queue_snapshots", **(columns | more))
+
+    def fill(self, committed: int = 400) -> Self:
+        """Add a group with a backlog, one that has read all, a corrupt row, one that is there twice, a moved offset."""
+        self.broker()
+        for group, topic, offset in (("billing", "orders", committed), ("stock", "goods", 1000)):
+            self.topic(topic)
+            self.group(group)
+            for queue_id in range(3):
+                self.topic_queue(topic, queue_id, 0, 1000)
+                self.queue(group, topic, queue_id, (0, offset, 1000))
+        self.queue("billing", "orders", 3, (0, -7, 1000))
+        self.topic_queue("orders", 3, 0, None)
+        self.move(1, 900, 400, self.interval.start + timedelta(seconds=2), consumer_group="billing")
+        self.rows["queue_snapshots"].append(dict(self.rows["queue_snapshots"][0]))
+        return self
 
     def topic_queue(self, topic: str, queue_id: int, low: int | None, high: int | None, **more: Any) -> Row:
         columns = {"topic": topic, "broker_name": "broker-a", "queue_id": queue_id, "min_offset": low}

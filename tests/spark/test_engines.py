@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -68,7 +67,7 @@ def test_the_same_interval_is_published_alike_by_every_engine(
     spark_server: ConnectServer, cluster: StandaloneSpark, workspace: Workspace, snapshot: Any, tmp_path: Path
 ) -> None:
     """Also what went to quarantine, what invariants counted, and the state that the next interval starts from."""
-    _fill(snapshot)
+    snapshot.fill()
     connect = {
         "conn_type": "spark_connect",
         "host": "localhost",
@@ -98,21 +97,6 @@ def test_the_same_interval_is_published_alike_by_every_engine(
         for name in engines:
             assert published[name][table.name] == published["warm"][table.name], (name, table.name)
     assert all(list(folder.glob("app-*")) for folder in cluster.worker_folders), "a worker had no part in it"
-
-
-def _fill(snapshot: Any) -> None:
-    """Add a group with a backlog, one that has read all, a corrupt row, one that is there twice, a moved offset."""
-    snapshot.broker()
-    for group, topic, committed in (("billing", "orders", 400), ("stock", "goods", 1000)):
-        snapshot.topic(topic)
-        snapshot.group(group)
-        for queue_id in range(3):
-            snapshot.topic_queue(topic, queue_id, 0, 1000)
-            snapshot.queue(group, topic, queue_id, (0, committed, 1000))
-    snapshot.queue("billing", "orders", 3, (0, -7, 1000))
-    snapshot.topic_queue("orders", 3, 0, None)
-    snapshot.move(1, 900, 400, snapshot.interval.start + timedelta(seconds=2), consumer_group="billing")
-    snapshot.rows["queue_snapshots"].append(dict(snapshot.rows["queue_snapshots"][0]))
 
 
 def _publish(engine: Engine, folder: Path, config_file: Path, snapshot: Any) -> dict[str, list[dict[str, Any]]]:
@@ -250,7 +234,7 @@ def test_a_wrong_token_is_an_error_of_one_line(
     spark_server: ConnectServer, workspace: Workspace, snapshot: Any
 ) -> None:
     """And nobody asks again for ten minutes."""
-    _fill(snapshot)
+    snapshot.fill()
     snapshot.land(workspace)
     command = [sys.executable, str(JOB), "--cluster", "demo", "--interval-start", snapshot.interval.start.isoformat()]
     remote = {"SPARK_REMOTE": spark_server.remote, TOKEN_VARIABLE: "wrong"}

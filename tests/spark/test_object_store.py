@@ -136,22 +136,6 @@ def hosts(object_store: ObjectStore, workspace: Workspace, tmp_path: Path) -> Ho
     return Hosts(tmp_path, object_store, shared)
 
 
-def fill(snapshot: Any, committed: int = 400) -> Any:
-    """Add a group with a backlog, one that has read all, a corrupt row, one that is there twice, a moved offset."""
-    snapshot.broker()
-    for group, topic, offset in (("billing", "orders", committed), ("stock", "goods", 1000)):
-        snapshot.topic(topic)
-        snapshot.group(group)
-        for queue_id in range(3):
-            snapshot.topic_queue(topic, queue_id, 0, 1000)
-            snapshot.queue(group, topic, queue_id, (0, offset, 1000))
-    snapshot.queue("billing", "orders", 3, (0, -7, 1000))
-    snapshot.topic_queue("orders", 3, 0, None)
-    snapshot.move(1, 900, 400, snapshot.interval.start + timedelta(seconds=2), consumer_group="billing")
-    snapshot.rows["queue_snapshots"].append(dict(snapshot.rows["queue_snapshots"][0]))
-    return snapshot
-
-
 INTERVAL = Interval(datetime(2026, 11, 21, 10, 39, tzinfo=UTC))
 ENGINES: Mapping[str, Mapping[str, str]] = {
     "warm": {"JDK_JAVA_OPTIONS": QUICK_COMPILER_OPTIONS},
@@ -163,7 +147,7 @@ ENGINES: Mapping[str, Mapping[str, str]] = {
 def test_hosts_without_a_shared_disk_publish_what_one_folder_has(
     hosts: Hosts, new_publisher: Any, workspace: Workspace, snapshot: Any, engine: str
 ) -> None:
-    fill(snapshot)
+    snapshot.fill()
     start = snapshot.interval.start.isoformat()
     snapshot.land(workspace)
     new_publisher(workspace).publish("demo", snapshot.interval, now=snapshot.interval.end)
@@ -208,7 +192,7 @@ def test_rows_too_many_to_be_sent_are_found_in_the_store(hosts: Hosts, snapshot:
 def test_a_store_that_is_away_stops_a_publication_with_what_to_check_and_nothing_is_lost(
     hosts: Hosts, snapshot: Any
 ) -> None:
-    fill(snapshot).land(hosts.workspace("collector"))
+    snapshot.fill().land(hosts.workspace("collector"))
     start, away = snapshot.interval.start.isoformat(), ReservedPort()
     with pytest.raises(AssertionError, match="check OFFSETGUARD_HOME, AWS_ENDPOINT_URL"):
         hosts.run("publisher", PUBLISH, start, AWS_ENDPOINT_URL=f"http://127.0.0.1:{away.port}")
@@ -220,7 +204,7 @@ def test_a_store_that_is_away_stops_a_publication_with_what_to_check_and_nothing
 def test_housekeeping_deletes_and_packs_in_the_store(hosts: Hosts, new_snapshot: Any) -> None:
     intervals = [Interval(INTERVAL.start + INTERVAL_LENGTH * number) for number in range(3)]
     for number, interval in enumerate(intervals):
-        fill(new_snapshot(interval), committed=400 + number).land(hosts.workspace("collector"))
+        new_snapshot(interval).fill(400 + number).land(hosts.workspace("collector"))
         hosts.run("publisher", PUBLISH, interval.start.isoformat(), **ENGINES["warm"])
     ServerFolder(hosts.folder / "publisher" / "spark-server").stop()
     readers = Readers(hosts.workspace("reader"))
