@@ -53,18 +53,21 @@ def make_folder(folder: Path) -> None:
 @contextmanager
 def _as_os_errors() -> Iterator[None]:
     """Raise OSError for a store that cannot be reached, too: for that the SDK has classes of its own."""
+    from aiohttp import ClientError  # noqa: PLC0415 nothing where all is local
+    from botocore.exceptions import BotoCoreError  # noqa: PLC0415
+
     try:
         yield
-    except Exception as error:
-        if type(error).__module__.partition(".")[0] not in ("botocore", "aiobotocore", "aiohttp"):
-            raise
+    except (BotoCoreError, ClientError) as error:
         raise OSError(str(error)) from error
 
 
-@_as_os_errors()
 def read_bytes(path: Path) -> bytes:
     """Return a file's bytes, by one request; raises FileNotFoundError, or another OSError."""
-    return cast("bytes", filesystem(path).cat_file(_key(path))) if is_remote(path) else path.read_bytes()
+    if not is_remote(path):
+        return path.read_bytes()
+    with _as_os_errors():
+        return cast("bytes", filesystem(path).cat_file(_key(path)))
 
 
 @_as_os_errors()
@@ -131,11 +134,11 @@ def _parts(path: Path) -> tuple[str, str, str | None]:
     return cast("tuple[str, str, str | None]", filesystem(path).split_path(_key(path)))
 
 
-@_as_os_errors()
 def files_below(folder: Path) -> list[tuple[str, datetime]]:
     """Return all files below a folder, and when each was written; objects by a request for each thousand."""
     if is_remote(folder):
-        found = filesystem(folder).find(_key(folder), detail=True)
+        with _as_os_errors():
+            found = filesystem(folder).find(_key(folder), detail=True)
         return [(f"s3://{name}", told["LastModified"]) for name, told in found.items()]
     files = [(str(file), file.stat().st_mtime) for file in folder.rglob("*") if file.is_file()]
     return [(name, datetime.fromtimestamp(written_s, UTC)) for name, written_s in files]
